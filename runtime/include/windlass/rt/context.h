@@ -1,0 +1,57 @@
+// What one rank holds while it runs: arenas, streams, events, communicators.
+#ifndef WINDLASS_RT_CONTEXT_H
+#define WINDLASS_RT_CONTEXT_H
+
+#include "windlass/rt/communicator.h"
+#include "windlass/rt/program.h"
+#include "windlass/rt/status.h"
+#include "windlass/rt/stream.h"
+#include "windlass/rt/view.h"
+
+#include <memory>
+#include <vector>
+
+namespace windlass::rt {
+
+/// One allocation of planned size, aligned to 4096 bytes, touched before the first step.
+class arena {
+public:
+  ~arena();
+  status allocate(std::int64_t bytes, const char *what);
+  std::byte *at(std::int64_t offset) const { return base_ + offset; }
+  std::int64_t size() const { return size_; }
+
+private:
+  std::byte *base_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+class context {
+public:
+  /// Allocates what `p` plans for rank `world.rank()`; `threads` is the size of the compute team.
+  status create(const program &p, transport &world, std::int32_t threads);
+
+  arena &device() { return device_; }
+  arena &pinned() { return pinned_; }
+  stream &get_stream(std::int32_t i) { return *streams_[static_cast<std::size_t>(i)]; }
+  event &get_event(std::int32_t i) { return events_[static_cast<std::size_t>(i)]; }
+  communicator &get_communicator(std::int32_t i) { return *communicators_[static_cast<std::size_t>(i)]; }
+  std::int32_t rank() const { return rank_; }
+  std::int32_t ranks() const { return ranks_; }
+  /// This rank's position on axis `i` of the mesh.
+  std::int32_t coordinate(std::int32_t i) const { return coordinates_[static_cast<std::size_t>(i)]; }
+  /// Waits for every stream and returns the first error among them.
+  status synchronize();
+
+private:
+  arena device_, pinned_;
+  std::vector<std::unique_ptr<stream>> streams_;
+  std::vector<event> events_;
+  std::vector<std::unique_ptr<communicator>> communicators_;
+  std::vector<std::int32_t> coordinates_;
+  std::int32_t rank_ = 0, ranks_ = 1;
+};
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,96 @@
+// Entry points of the compute kernels, the same for every back end.
+//
+// Every kernel takes the stream that it runs on, then the views it writes, then the views it reads, then constants.
+// Views may have any strides unless a kernel says otherwise; types are f32 for data, i64 for indices, boolean for masks.
+// Written views never overlap read ones except where a kernel says "in place". `accumulate` adds to what the written
+// views hold instead of overwriting it. Kernels take no memory: scratch comes from the stream's planned scratch area,
+// whose size for a call is given by the matching `*_scratch_bytes`, which the compiler evaluates too.
+#ifndef WINDLASS_RT_KERNELS_H
+#define WINDLASS_RT_KERNELS_H
+
+#include "windlass/rt/status.h"
+#include "windlass/rt/stream.h"
+#include "windlass/rt/view.h"
+
+namespace windlass::rt {
+
+enum class reduction : std::int32_t { sum, max, min };
+
+/// out <- in, element by element, converting the type where they differ (float to integer truncates, x != 0 for boolean).
+status copy(stream &s, const view &out, const view &in);
+/// Every element of `out` becomes `value` (rounded to its type).
+status fill(stream &s, const view &out, double value);
+/// out[..., i_dim, ...] = start + step * i_dim.
+status iota(stream &s, const view &out, std::int32_t dim, double start, double step);
+
+/// out[b.., m.., n..] (+)= sum over k of a[b.., m.., k..] * b[b.., k.., n..].
+/// `batch_rank` leading dims of all three are the batch, the last `contract_rank` dims of `a` and the ones of `b` that
+/// follow its batch are contracted. A transpose is a view with permuted strides; kernels pass it to GEMM unpacked
+/// whenever dims collapse to (batch, rows, columns) with one unit stride, else pack into scratch.
+status matmul(stream &s, const view &out, const view &a, const view &b, std::int32_t batch_rank,
+              std::int32_t contract_rank, bool accumulate);
+std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b, std::int32_t batch_rank,
+                                  std::int32_t contract_rank);
+
+/// out[kept..] (+)= reduction over the last `reduced_rank` dims of in[kept.., reduced..]. max and min do not accumulate.
+status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate);
+
+/// Softmax over the last dim, and its gradient dx = y * (dy - sum(y * dy)). May run in place (out == in, dx == dy).
+status softmax(stream &s, const view &out, const view &in);
+status softmax_grad(stream &s, const view &dx, const view &y, const view &dy);
+
+/// y = (x - mean) * rstd * scale + bias over the last dim; mean and rstd have the leading dims of x. bias may be absent.
+status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
+                  const view &bias, double epsilon);
+/// dx, dscale, dbias from dy; dscale and dbias sum over all rows. dbias may be absent.
+status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
+                       const view &scale, const view &mean, const view &rstd);
+std::int64_t layer_norm_grad_scratch_bytes(const view &x, std::int32_t threads);
+
+/// out[b,h,t,e] = softmax_s(scale * q[b,h,t,:].k[b,h/g,s,:] + mask[b,h,t,s]) v[b,h/g,s,e] with g = heads of q over heads
+/// of k and v; lse[b,h,t] is the logarithm of the softmax's denominator. With `causal`, s > t + (S - T) is left out.
+/// mask (f32, added; broadcast by 0 strides) may be absent. A row whose every key is masked gives zeros, lse = -inf.
+status attention(stream &s, const view &out, const view &lse, const view &q, const view &k, const view &v,
+                 const view &mask, double scale, bool causal);
+std::int64_t attention_scratch_bytes(const view &q, const view &k, std::int32_t threads);
+status attention_grad(stream &s, const view &dq, const view &dk, const view &dv, const view &dout, const view &q,
+                      const view &k, const view &v, const view &mask, const view &out, const view &lse, double scale,
+                      bool causal);
+std::int64_t attention_grad_scratch_bytes(const view &q, const view &k, std::int32_t threads);
+
+/// Over rows of logits[rows.., classes] with labels[rows..]: sum = sum of -log softmax(logits)[label], count = number of
+/// rows whose label is not `ignore_index` (both scalars, f32), lse[rows..]. A label outside [0, classes) that is not
+/// ignore_index is bad_input.
+status softmax_cross_entropy(stream &s, const view &sum, const view &count, const view &lse, const view &logits,
+                             const view &labels, std::int64_t ignore_index);
+/// dlogits = dsum * (softmax(logits) - onehot(label)), 0 for ignored rows. dsum is a scalar view. In place allowed.
+status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &dsum, const view &logits,
+                                  const view &labels, const view &lse, std::int64_t ignore_index);
+
+/// out[ids.., d] = table[id, d]; an id outside the table is bad_input (negative ids are too).
+status embedding(stream &s, const view &out, const view &table, const view &ids);
+/// dtable[id, :] (+)= sum of dout rows of that id, in row order (deterministic).
+status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, bool accumulate);
+
+/// ONNX Gather along `axis`: out[pre.., idx.., post..] = in[pre.., index, post..]; negative indices count from the end.
+status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);
+/// Its adjoint: out (+)= in scattered along `axis`.
+status scatter_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis, bool accumulate);
+
+/// out (+)= sum of squares of `in` (scalar).
+status square_sum(stream &s, const view &out, const view &in, bool accumulate);
+
+/// In place: AdamW as PyTorch. All operands after `gradient` are f32 scalars: learning rate, beta1, beta2, epsilon,
+/// weight decay, 1 - beta1^t, 1 - beta2^t, and the factor that clipping puts on the gradient.
+/// `decays` false leaves the weight decay out.
+status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
+             const view &learning_rate, const view &beta1, const view &beta2, const view &epsilon,
+             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+             const view &gradient_scale, bool decays);
+/// In place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v.
+status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
+           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays);
+
+} // namespace windlass::rt
+
+#endif

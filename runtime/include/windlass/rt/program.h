@@ -1,0 +1,154 @@
+// What an emitted program tells the runtime about itself: tables and step functions. Everything here is constant data.
+#ifndef WINDLASS_RT_PROGRAM_H
+#define WINDLASS_RT_PROGRAM_H
+
+#include "windlass/rt/status.h"
+#include "windlass/rt/view.h"
+
+namespace windlass::rt {
+
+class context;
+
+/// A pointer and a length of constant data.
+template <class T> struct span {
+  const T *data = nullptr;
+  std::int64_t size = 0;
+  const T *begin() const { return data; }
+  const T *end() const { return data + size; }
+  const T &operator[](std::int64_t i) const { return data[i]; }
+};
+
+/// A mesh axis; a rank's coordinate on it follows from row-major order of the axes.
+struct axis {
+  const char *name;
+  std::int32_t size;
+};
+
+/// One step of how a whole tensor is cut: dimension `dim` into as many equal parts as axis `axis` has members, the part
+/// of a rank being the one of its coordinate. Splits apply in order, each to what the one before left.
+struct split {
+  std::int32_t dim;
+  std::int32_t axis;
+};
+
+/// A tensor of the device arena. `sizes` are of the whole tensor; the local part follows from `splits`.
+struct tensor_entry {
+  const char *name; ///< logical name: the ONNX initializer's or input's
+  element_type type;
+  span<std::int64_t> sizes;
+  span<split> splits;
+  std::int64_t offset; ///< bytes into the device arena
+};
+
+enum class source_kind : std::int32_t { none, packed, external };
+
+/// Where the initial bytes of a parameter come from.
+struct source {
+  source_kind kind;    ///< packed: `params.safetensors` beside the program, by name; external: below `--weights`
+  const char *file;    ///< external: relative path
+  std::int64_t offset; ///< external: bytes
+  std::int64_t length;
+};
+
+/// How `--init random` fills a parameter.
+enum class initializer : std::int32_t { zeros, ones, normal };
+
+struct parameter_entry {
+  tensor_entry tensor;
+  source bytes;
+  initializer random;
+  bool is_trainable; ///< false: a buffer or a frozen weight
+  bool decays;
+};
+
+/// Optimizer state of `parameter` (index into parameters), stored as `<parameter>/<suffix>`; zero at the start.
+struct state_entry {
+  const char *suffix; ///< exp_avg, exp_avg_sq, momentum_buffer
+  std::int32_t parameter;
+  std::int64_t offset;
+};
+
+/// The reduced gradient of `parameter`, of the mean of the G losses, before clipping; valid between reduce and update.
+struct gradient_entry {
+  std::int32_t parameter;
+  std::int64_t offset;
+};
+
+/// How an input finds its values in a token file when `--inputs` does not say.
+enum class feed : std::int32_t { none, tokens, next };
+
+struct input_entry {
+  tensor_entry tensor;          ///< of one micro-batch
+  feed default_feed;
+  std::int64_t vocabulary;      ///< ids must be below it; 0: unknown
+};
+
+/// Runtime scalars, f32, written into the device arena before the functions that read them.
+enum class scalar : std::int32_t {
+  learning_rate, beta1, beta2, epsilon, weight_decay, momentum, clip_norm, bias_correction1, bias_correction2
+};
+struct scalar_entry {
+  scalar kind;
+  std::int64_t offset;
+};
+
+enum class optimizer : std::int32_t { adamw, sgd };
+
+/// The members of a communicator: the ranks that differ from a rank in the coordinates of `axes` only.
+struct communicator_entry {
+  span<std::int32_t> axes;
+};
+
+enum class action_kind : std::int32_t {
+  repeat,         ///< the next `length` actions, `count` times
+  forward,        ///< of the next micro-batch; its inputs are in place
+  backward,
+  backward_reduce, ///< the last backward, with the gradient reduction overlapped
+  update,
+};
+struct action {
+  action_kind kind;
+  std::int32_t chunk;
+  std::int32_t count;
+  std::int32_t length;
+};
+
+struct program {
+  std::int32_t version; ///< of this structure
+  const char *model;    ///< name to print
+  const char *plan_hash;
+  span<axis> axes;
+  std::int32_t data_axis; ///< index of the axis that carries P, or -1 when P = 1
+  std::int32_t micro_batches; ///< G
+  optimizer kind;
+  bool clips;
+  std::int64_t device_bytes;  ///< device arena
+  std::int64_t pinned_bytes;  ///< pinned host arena
+  std::int64_t scratch_bytes; ///< of the compute stream for one thread, times threads
+  std::int32_t streams;       ///< 0 compute, then one per communicator
+  std::int32_t events;
+  span<communicator_entry> communicators;
+  span<parameter_entry> parameters;
+  span<state_entry> states;
+  span<gradient_entry> gradients;
+  span<input_entry> inputs;
+  span<scalar_entry> scalars;
+  std::int64_t loss_offset;      ///< f32: the step's mean loss after backward_reduce
+  std::int64_t grad_norm_offset; ///< f32: global norm of the step's gradient before clipping, after update
+  std::int64_t evaluate_offset;  ///< f32: loss of the micro-batch after evaluate
+  span<action> actions;          ///< of one step
+  status (*init)(context &);     ///< once, after parameters are loaded
+  /// `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to after.
+  status (*forward)(context &, std::int64_t index);
+  status (*backward)(context &, std::int64_t index);
+  status (*backward_reduce)(context &, std::int64_t index);
+  status (*update)(context &);
+  status (*evaluate)(context &);
+};
+
+/// The emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
+int run_program(const program &p, int argc, char **argv);
+
+} // namespace windlass::rt
+
+#endif

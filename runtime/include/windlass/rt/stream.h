@@ -1,0 +1,53 @@
+// Order of execution on one rank: streams run their commands one after another, events order commands of two streams.
+#ifndef WINDLASS_RT_STREAM_H
+#define WINDLASS_RT_STREAM_H
+
+#include "windlass/rt/status.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace windlass::rt {
+
+/// A point in a stream. `record` raises the generation when the stream reaches it; `wait` blocks a stream until the
+/// generation that was the newest *recorded or pending* when wait was issued has been reached (as CUDA events do).
+class event {
+public:
+  event() = default;
+  event(const event &) {} // vectors of fresh events only
+  std::atomic<std::uint64_t> issued{0}, reached{0};
+};
+
+/// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring of
+/// command slots (nothing is allocated per command). The first error sticks and later commands are skipped.
+class stream {
+public:
+  virtual ~stream() = default;
+  virtual bool is_inline() const = 0;
+  virtual status record(event &e) = 0;
+  virtual status wait(event &e) = 0;
+  virtual status synchronize() = 0;
+  /// Size of the compute team that commands of this stream may use.
+  std::int32_t threads() const { return threads_; }
+  /// The stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
+  std::byte *scratch() const { return scratch_; }
+
+  /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`.
+  template <class F> status submit(F f) {
+    static_assert(sizeof(F) <= slot_bytes, "a command must fit into a slot");
+    if (is_inline())
+      return f();
+    return enqueue(&f, sizeof(F), [](void *p) -> status { return (*static_cast<F *>(p))(); });
+  }
+  static constexpr std::size_t slot_bytes = 1536;
+
+protected:
+  virtual status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) = 0;
+  std::int32_t threads_ = 1;
+  std::byte *scratch_ = nullptr;
+};
+
+} // namespace windlass::rt
+
+#endif
