@@ -1,0 +1,155 @@
+"""Builds models of every form and runs them with onnx's own checker and evaluator."""
+
+import math
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from windlass_models import __main__ as command, files, gpt, mlp  # noqa: E402
+
+TINY = dict(layers=1, width=16, heads=2, vocabulary=40, tokens=8, batch=2)
+
+
+def loss_of(model, seed=1):
+    batch = {name[:-2]: array for name, array in files.random_batches(model, 1, seed).items()}
+    return float(ReferenceEvaluator(model).run(None, batch)[0])
+
+
+def checked(model):
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+class GptTest(unittest.TestCase):
+    def expect_near_uniform(self, **change):
+        config = gpt.GptConfig(**dict(TINY, **change))
+        loss = loss_of(checked(gpt.build(config)))
+        self.assertLess(abs(loss - math.log(config.vocabulary)), 0.1)
+
+    def test_default(self):
+        self.expect_near_uniform()
+
+    def test_two_layers(self):
+        self.expect_near_uniform(layers=2)
+
+    def test_untied(self):
+        self.expect_near_uniform(tied=False)
+
+    def test_unshifted(self):
+        self.expect_near_uniform(shifted=False, tied=False)  # tied, a token predicts itself
+
+    def test_fused_qkv(self):
+        self.expect_near_uniform(fused_qkv=True)
+
+    def test_gelu_operators(self):
+        self.expect_near_uniform(gelu='tanh')
+        self.expect_near_uniform(gelu='erf')
+
+    def test_matmul_linear(self):
+        self.expect_near_uniform(linear='matmul')
+
+    def test_trilu_mask(self):
+        self.expect_near_uniform(mask='trilu')
+
+    def test_forms_agree(self):
+        """The spellings of one model give one loss."""
+        def loss(**change):
+            return loss_of(gpt.build(gpt.GptConfig(**dict(TINY, **change)), scale=0.5, jitter=0.3))
+        self.assertAlmostEqual(loss(), loss(mask='trilu'), places=5)
+        self.assertAlmostEqual(loss(), loss(gelu='tanh'), places=4)
+
+    def test_shift(self):
+        """Shifted by the graph or shifted before it: the same loss."""
+        random = numpy.random.RandomState(3)
+        ids = random.randint(0, 40, (2, 8)).astype(numpy.int64)
+        following = numpy.concatenate([ids[:, 1:], numpy.full((2, 1), -100)], axis=1)
+        inside = ReferenceEvaluator(gpt.build(gpt.GptConfig(**TINY), scale=0.5)).run(None, {'input_ids': ids, 'labels': ids})[0]
+        outside = ReferenceEvaluator(gpt.build(gpt.GptConfig(**TINY, shifted=False), scale=0.5)).run(
+            None, {'input_ids': ids, 'labels': following})[0]
+        self.assertEqual(float(inside), float(outside))
+
+    def test_causal(self):
+        """The loss at a position does not depend on later ids."""
+        for mask in ('range', 'trilu'):
+            evaluator = ReferenceEvaluator(gpt.build(gpt.GptConfig(**TINY, shifted=False, mask=mask), scale=0.5))
+            ids = numpy.arange(16, dtype=numpy.int64).reshape(2, 8)
+            labels = numpy.full((2, 8), -100, dtype=numpy.int64)
+            labels[:, :5] = 7
+            changed = ids.copy()
+            changed[:, 5:] = 30
+            first = evaluator.run(None, {'input_ids': ids, 'labels': labels})[0]
+            second = evaluator.run(None, {'input_ids': changed, 'labels': labels})[0]
+            self.assertEqual(float(first), float(second))
+            changed[:, 4] = 31
+            self.assertNotEqual(float(first), float(evaluator.run(None, {'input_ids': changed, 'labels': labels})[0]))
+
+    def test_metadata(self):
+        model = gpt.build(gpt.GptConfig(**TINY))
+        marks = {info.name: {p.key: p.value for p in info.metadata_props} for info in model.graph.value_info}
+        for tensor in model.graph.initializer:
+            self.assertEqual(marks[tensor.name]['pkg.torch.export.graph_signature.InputSpec.kind'], 'PARAMETER')
+        scopes = [p.value for node in model.graph.node for p in node.metadata_props if p.key == 'pkg.torch.onnx.name_scopes']
+        self.assertEqual(len(scopes), len(model.graph.node))
+        self.assertTrue(any("'transformer.h.0.attn'" in scope for scope in scopes))
+        names = [node.name for node in model.graph.node]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_bad_config(self):
+        with self.assertRaisesRegex(ValueError, 'width 15 is not a multiple of the 2 heads'):
+            gpt.GptConfig(**dict(TINY, width=15))
+
+
+class MlpTest(unittest.TestCase):
+    def test_loss(self):
+        model = checked(mlp.build(mlp.MlpConfig((8, 16, 16, 5), ('relu', 'gelu'), 4)))
+        self.assertLess(abs(loss_of(model) - math.log(5)), 0.2)
+
+    def test_bad_config(self):
+        with self.assertRaisesRegex(ValueError, '1 hidden layers but 2 activations'):
+            mlp.MlpConfig((8, 16, 5), ('relu', 'gelu'))
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def make(self, name, *extra):
+        path = self.folder / name
+        flags = [f'--{key}={value}' for key, value in TINY.items()]
+        self.assertEqual(command.main(['gpt', *flags, '-o', str(path), *extra]), 0)
+        return path
+
+    def test_same_bytes(self):
+        self.assertEqual(self.make('a.onnx').read_bytes(), self.make('b.onnx').read_bytes())
+        self.assertNotEqual(self.make('a.onnx').read_bytes(), self.make('c.onnx', '--seed', '1').read_bytes())
+
+    def test_external(self):
+        inside, outside = self.make('inside.onnx'), self.make('outside.onnx', '--external')
+        self.assertTrue((self.folder / 'outside.onnx.data').exists())
+        self.assertEqual(loss_of(onnx.load(str(inside))), loss_of(onnx.load(str(outside))))
+
+    def test_no_values(self):
+        path = self.make('large.onnx', '--no-values', '--layers=48', '--width=1600', '--heads=25')
+        model = onnx.load(str(path), load_external_data=False)
+        self.assertEqual(list(self.folder.iterdir()), [path])
+        self.assertTrue(all(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer))
+
+    def test_batches(self):
+        path, batches = self.make('a.onnx'), self.folder / 'batches.safetensors'
+        self.assertEqual(command.main(['batches', str(path), '--count=3', '-o', str(batches)]), 0)
+        self.assertIn(b'"labels.2"', batches.read_bytes())
+
+    def test_bad_input(self):
+        self.assertEqual(command.main(['batches', str(self.folder / 'none.onnx'), '-o', str(self.folder / 'b')]), 1)
+
+
+if __name__ == '__main__':
+    unittest.main()

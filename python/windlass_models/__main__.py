@@ -1,0 +1,75 @@
+"""The command: `python -m windlass_models gpt|mlp|batches`."""
+
+import argparse
+import sys
+
+import onnx
+
+from . import attention, files, gpt, layers, mlp
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog='windlass_models', description='Generates ONNX training graphs; the same arguments give the same bytes.')
+    commands = parser.add_subparsers(dest='command', required=True)
+
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument('-o', '--output', required=True, metavar='FILE')
+    common.add_argument('--seed', type=int, default=0)
+    common.add_argument('--jitter', type=float, default=0.0, help='moves biases and norm weights off 0 and 1 by N(0, JITTER)')
+    values = common.add_mutually_exclusive_group()
+    values.add_argument('--external', action='store_true', help='the values in FILE.data beside the graph')
+    values.add_argument('--no-values', action='store_true', help='parameters refer to a file that is not written: any size, quickly')
+
+    command = commands.add_parser('gpt', parents=[common], help='a GPT-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    for name, default in (('layers', 2), ('width', 128), ('heads', 4), ('vocabulary', 256), ('tokens', 64), ('batch', 8)):
+        command.add_argument(f'--{name}', type=int, default=default)
+    command.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+    command.add_argument('--untied', action='store_true', help='an own weight for the output layer')
+    command.add_argument('--unshifted', action='store_true', help='labels are the next tokens; without, they are the ids and the graph shifts them')
+    command.add_argument('--fused-qkv', action='store_true', help='one layer for queries, keys and values, then a split')
+    command.add_argument('--gelu', choices=layers.GELUS, default='chain', help='chain: Pow, Mul, Tanh …; tanh, erf: the Gelu operator')
+    command.add_argument('--linear', choices=layers.LINEARS, default='conv1d', help='conv1d: flatten and Gemm; matmul: Transpose and MatMul')
+    command.add_argument('--mask', choices=attention.MASKS, default='range', help='range: from positions, one for all layers; trilu: one in each')
+
+    command = commands.add_parser('mlp', parents=[common], help='a classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--sizes', default='64,256,256,10', help='widths of input, hidden layers and classes')
+    command.add_argument('--activations', default='relu,gelu', help='one for each hidden layer: relu or gelu')
+    command.add_argument('--batch', type=int, default=32)
+    command.add_argument('--scale', type=float, default=0.05, help='standard deviation of matrices')
+
+    command = commands.add_parser('batches', help='random micro-batches for a graph made by this program')
+    command.add_argument('model')
+    command.add_argument('--count', type=int, default=20)
+    command.add_argument('--seed', type=int, default=0)
+    command.add_argument('-o', '--output', required=True, metavar='FILE')
+    return parser
+
+
+def _build(args):
+    common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
+    if args.command == 'gpt':
+        config = gpt.GptConfig(args.layers, args.width, args.heads, args.vocabulary, args.tokens, args.batch, not args.untied,
+                               not args.unshifted, args.fused_qkv, args.gelu, args.linear, args.mask)
+        return gpt.build(config, **common)
+    names = tuple(name for name in args.activations.split(',') if name)
+    if not set(names) <= set(mlp.ACTIVATIONS):
+        raise ValueError(f'activations {args.activations}: only {" and ".join(mlp.ACTIVATIONS)} are known')
+    return mlp.build(mlp.MlpConfig(tuple(int(size) for size in args.sizes.split(',')), names, args.batch), **common)
+
+
+def main(arguments=None):
+    args = _parser().parse_args(arguments)
+    try:
+        if args.command == 'batches':
+            model = onnx.load(args.model, load_external_data=False)
+            files.save_safetensors(files.random_batches(model, args.count, args.seed), args.output)
+        else:
+            files.save(_build(args), args.output, args.external)
+    except (ValueError, OSError) as error:
+        print(f'windlass_models: {error}', file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Writes models and batches."""
+
+import json
+import pathlib
+import struct
+
+import numpy
+from onnx import TensorProto
+
+
+def save(model, path, external=False):
+    """Writes `model`. `external` moves the values to `<path>.data`; parameters without values refer to `<stem>.weights`, which is
+    not written."""
+    path = pathlib.Path(path)
+    valueless = any(not tensor.raw_data for tensor in model.graph.initializer)
+    if external or valueless:
+        location = f'{path.stem}.weights' if valueless else f'{path.name}.data'
+        values = _move_values_out(model, location)
+        if not valueless:
+            path.with_name(location).write_bytes(values)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _move_values_out(model, location):
+    pieces, offset = [], 0
+    for tensor in model.graph.initializer:
+        length = 4 * int(numpy.prod(tensor.dims, dtype=numpy.int64))
+        pieces.append(tensor.raw_data)
+        tensor.ClearField('raw_data')
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (('location', location), ('offset', offset), ('length', length)):
+            tensor.external_data.add(key=key, value=str(value))
+        offset += length
+    return b''.join(pieces)
+
+
+def save_safetensors(tensors, path):
+    """Writes {name: array} of f32 and int64 arrays."""
+    kinds = {'float32': 'F32', 'int64': 'I64'}
+    header, offset = {}, 0
+    for name, array in tensors.items():
+        header[name] = {'dtype': kinds[str(array.dtype)], 'shape': list(array.shape), 'data_offsets': [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header, separators=(',', ':')).encode()
+    text += b' ' * (-len(text) % 8)
+    pathlib.Path(path).write_bytes(struct.pack('<Q', len(text)) + text + b''.join(array.tobytes() for array in tensors.values()))
+
+
+def random_batches(model, count, seed):
+    """`count` micro-batches as {`<input>.<k>`: array}. Integers are below the class count of the loss or the rows of the embedding,
+    floats N(0, 1). Where a graph has labels of the shape of its token ids, they are the same ids."""
+    random = numpy.random.RandomState(seed)
+    classes = _classes(model)
+    batches = {}
+    for k in range(count):
+        ids = {}
+        for each in model.graph.input:
+            shape = tuple(dim.dim_value for dim in each.type.tensor_type.shape.dim)
+            if each.type.tensor_type.elem_type == TensorProto.FLOAT:
+                batches[f'{each.name}.{k}'] = random.standard_normal(shape).astype(numpy.float32)
+            else:
+                if shape not in ids:
+                    ids[shape] = random.randint(0, classes, shape).astype(numpy.int64)
+                batches[f'{each.name}.{k}'] = ids[shape]
+    return batches
+
+
+def _classes(model):
+    """The class count: the last dimension of the logits, which the parameter of the last linear layer or the tied embedding gives."""
+    shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
+    for name in ('lm_head.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
+        if name in shapes:
+            return shapes[name][0]
+    raise ValueError('the graph has no weight that tells the number of classes')

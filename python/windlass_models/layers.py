@@ -1,0 +1,60 @@
+"""Linear layers, normalisation and activations as the exporter writes them."""
+
+import math
+
+from onnx import TensorProto
+
+GELUS = ('chain', 'tanh', 'erf')
+LINEARS = ('conv1d', 'matmul')
+
+
+def linear(builder, value, name, sizes, form, kind='matrix'):
+    """`value` [batch, tokens, inputs] times a weight, plus a bias. `sizes` is (batch, tokens, inputs, outputs).
+
+    `conv1d` is GPT-2's layer: flatten, Gemm, unflatten, the weight [inputs, outputs]. `matmul` is torch's Linear on rank 3: the weight
+    [outputs, inputs] goes through a Transpose.
+    """
+    batch, tokens, inputs, outputs = sizes
+    bias = builder.parameter(f'{name}.bias', [outputs], 'bias')
+    if form == 'conv1d':
+        weight = builder.parameter(f'{name}.weight', [inputs, outputs], kind)
+        flat = builder.reshape(value, [-1, inputs])
+        product = builder.op('Gemm', [flat, weight, bias], 'addmm', origin='aten.addmm.default', alpha=1.0, beta=1.0, transA=0, transB=0)
+        return builder.reshape(product, [batch, tokens, outputs])
+    weight = builder.parameter(f'{name}.weight', [outputs, inputs], kind)
+    turned = builder.op('Transpose', [weight], perm=[1, 0])
+    product = builder.op('MatMul', [value, turned])
+    return builder.op('Add', [product, bias], 'linear', origin='aten.linear.default')
+
+
+def layer_norm(builder, value, name, width):
+    weight = builder.parameter(f'{name}.weight', [width], 'norm')
+    bias = builder.parameter(f'{name}.bias', [width], 'bias')
+    return builder.op('LayerNormalization', [value, weight, bias], 'layer_norm', origin='aten.layer_norm.default',
+                      axis=-1, epsilon=1e-5, stash_type=1)
+
+
+def gelu(builder, value, form):
+    """`chain` is the tanh form as transformers' `gelu_new` spells it; `tanh` and `erf` are the operator."""
+    if form == 'tanh':
+        return builder.op('Gelu', [value], 'gelu', origin='aten.gelu.default', approximate='tanh')
+    if form == 'erf':
+        return builder.op('Gelu', [value], 'gelu', origin='aten.gelu.default', approximate='none')
+    half = builder.op('Mul', [value, builder.scalar(0.5)], 'mul')
+    cube = builder.op('Pow', [value, builder.scalar(3.0)], 'pow')
+    scaled = builder.op('Mul', [cube, builder.scalar(0.044715)], 'mul')
+    inner = builder.op('Add', [value, scaled], 'add')
+    argument = builder.op('Mul', [inner, builder.scalar(math.sqrt(2.0 / math.pi))], 'mul')
+    tanh = builder.op('Tanh', [argument], 'tanh')
+    outer = builder.op('Add', [tanh, builder.scalar(1.0)], 'add')
+    return builder.op('Mul', [half, outer], 'mul')
+
+
+def relu(builder, value):
+    return builder.op('Relu', [value], 'relu', origin='aten.relu.default')
+
+
+def positions(builder, tokens):
+    """[1, tokens] position ids."""
+    ids = builder.op('Add', [builder.arange(tokens), builder.scalar(0, TensorProto.INT64)], 'add')
+    return builder.op('Unsqueeze', [ids, builder.vector(0)], 'unsqueeze')
