@@ -5,7 +5,7 @@ import sys
 
 import onnx
 
-from . import attention, files, gpt, layers, mlp
+from . import attention, files, gpt, layers, mlp, safetensors_file
 
 
 def _parser():
@@ -62,7 +62,7 @@ def main(arguments=None):
     try:
         if args.command == 'batches':
             model = onnx.load(args.model, load_external_data=False)
-            files.save_safetensors(files.random_batches(model, args.count, args.seed), args.output)
+            safetensors_file.write(files.random_batches(model, args.count, args.seed), args.output)
         else:
             files.save(_build(args), args.output, args.external)
     except (ValueError, OSError) as error:

@@ -1,8 +1,6 @@
-"""Writes models and batches."""
+"""Writes models, makes batches."""
 
-import json
 import pathlib
-import struct
 
 import numpy
 from onnx import TensorProto
@@ -32,18 +30,6 @@ def _move_values_out(model, location):
             tensor.external_data.add(key=key, value=str(value))
         offset += length
     return b''.join(pieces)
-
-
-def save_safetensors(tensors, path):
-    """Writes {name: array} of f32 and int64 arrays."""
-    kinds = {'float32': 'F32', 'int64': 'I64'}
-    header, offset = {}, 0
-    for name, array in tensors.items():
-        header[name] = {'dtype': kinds[str(array.dtype)], 'shape': list(array.shape), 'data_offsets': [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header, separators=(',', ':')).encode()
-    text += b' ' * (-len(text) % 8)
-    pathlib.Path(path).write_bytes(struct.pack('<Q', len(text)) + text + b''.join(array.tobytes() for array in tensors.values()))
 
 
 def random_batches(model, count, seed):

@@ -1,0 +1,108 @@
+"""What the whole-program tests share: running the program, models to run it on, and the closing line."""
+
+import dataclasses
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import onnx
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MODELS = ROOT / 'integration_test' / 'models'
+sys.path.insert(0, str(ROOT / 'python'))
+from windlass_models import files, gpt, safetensors_file  # noqa: E402
+
+WINDLASS = pathlib.Path(os.environ.get('WINDLASS', ROOT / 'build' / 'bin' / 'windlass')).resolve()
+
+
+@dataclasses.dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    peak_bytes: int
+
+
+def run(command, env=None, cwd=None, timeout=600):
+    """Runs `command`; `env` is added to the environment. Peak memory is that of the largest process."""
+    begin = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                   env=dict(os.environ, **(env or {})), cwd=cwd)
+        deadline = begin + timeout
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+                raise TimeoutError(f'still running after {timeout} s: {" ".join(map(str, command))}')
+            time.sleep(0.01)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Outcome(process.returncode, out.read().decode(errors='replace'), err.read().decode(errors='replace'),
+                       time.monotonic() - begin, usage.ru_maxrss * 1024)
+
+
+def windlass(*arguments, **options):
+    return run([WINDLASS, *arguments], **options)
+
+
+class Case(unittest.TestCase):
+    """A test with a scratch folder of its own, outside the repository."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix='windlass-test-')
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def succeed(self, *arguments, **options):
+        """Runs windlass and returns its outcome; any exit code but 0 fails the test with what the program said."""
+        outcome = windlass(*arguments, **options)
+        if outcome.code != 0:
+            self.fail(f'exit code {outcome.code} of windlass {" ".join(map(str, arguments))}\n{outcome.out[-2000:]}\n{outcome.err[-4000:]}')
+        return outcome
+
+    def small_gpt(self, name='small.onnx', external=False, **change):
+        """A generated one-layer GPT in the scratch folder."""
+        config = gpt.GptConfig(**dict(dict(layers=1, width=32, heads=2, vocabulary=256, tokens=16, batch=4), **change))
+        path = self.folder / name
+        files.save(gpt.build(config, jitter=0.05), path, external)
+        return path
+
+    def batches(self, model, count):
+        """Random micro-batches for a generated model."""
+        path = self.folder / 'batches.safetensors'
+        safetensors_file.write(files.random_batches(onnx.load(str(model), load_external_data=False), count, 0), path)
+        return path
+
+
+def prepared(name, folder):
+    """A reference model with `initial.safetensors`, which the tree leaves out because model.onnx holds the same values."""
+    target = pathlib.Path(folder) / name
+    target.mkdir()
+    for each in (MODELS / name).iterdir():
+        (target / each.name).symlink_to(each)
+    reference = safetensors_file.read(target / 'grads.safetensors')
+    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(target / 'model.onnx').graph.initializer}
+    safetensors_file.write({each: held[each] for each in reference}, target / 'initial.safetensors')
+    return target
+
+
+def main():
+    """Runs the tests of the calling module; the last line counts them."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    result = unittest.main(module='__main__', exit=False, verbosity=2).result
+    bad = [test for test, _ in result.failures + result.errors] + result.unexpectedSuccesses
+    # Sub-tests and class set-ups count as the test that they belong to.
+    failed = len({getattr(test, 'test_case', test).id() for test in bad})
+    print(f'{max(0, result.testsRun - failed - len(result.skipped))} passed, {failed} failed', flush=True)
+    sys.exit(1 if failed or not result.testsRun else 0)

@@ -1,0 +1,110 @@
+"""The emitted project: the same bytes wherever and however it is made; compiles without a warning; has no part of LLVM in it."""
+
+import os
+import pathlib
+import shutil
+import sys
+
+import common
+
+WARNINGS = '-Wall -Wextra -Werror'
+
+
+def tree(folder):
+    """{path: bytes} of all files below `folder`."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob('*')) if path.is_file()}
+
+
+class EmissionCase(common.Case):
+    def plan_and_emit(self, model, target, *flags, threads=None, **options):
+        plan = target.with_name(f'{target.name}.json')
+        settings = flags or ('--cluster', 'cpu:2', '--strategy', 'ddp')
+        self.succeed('plan', model, *settings, *(('--threads', threads) if threads else ()), '-o', plan, **options)
+        self.succeed('emit', model, '--plan', plan, '-o', target, **options)
+        return tree(target)
+
+    def step_lines(self, emitted):
+        """Lines of the step program: all sources of the model, without the tables and the runtime."""
+        names = [name for name in emitted if name.startswith('src/') and pathlib.Path(name).suffix in ('.cpp', '.h')]
+        step = [name for name in names if 'step' in pathlib.Path(name).name]
+        self.assertTrue(step, f'no step program among {names}')
+        return sum(len(emitted[name].splitlines()) for name in step)
+
+
+class DeterminismTest(EmissionCase):
+    def test_same_bytes(self):
+        model = self.small_gpt()
+        first = self.plan_and_emit(model, self.folder / 'first')
+        self.assertIn('CMakeLists.txt', first)
+        self.assertIn('src/main.cpp', first)
+        self.assertEqual(first, self.plan_and_emit(model, self.folder / 'second'), 'a second run differs')
+
+    def test_threads(self):
+        model = self.small_gpt()
+        first = self.plan_and_emit(model, self.folder / 'one', threads=1, env={'OMP_NUM_THREADS': '1'})
+        self.assertEqual(first, self.plan_and_emit(model, self.folder / 'four', threads=4, env={'OMP_NUM_THREADS': '4'}))
+
+    def test_locale_time_zone_and_user(self):
+        model = self.small_gpt()
+        first = self.plan_and_emit(model, self.folder / 'plain', env={'LC_ALL': 'C'})
+        for index, locale in enumerate(('C.UTF-8', 'de_DE.UTF-8', 'tr_TR.UTF-8')):
+            env = {'LC_ALL': locale, 'LANG': locale, 'TZ': 'Asia/Tokyo', 'USER': 'someone', 'HOME': str(self.folder)}
+            self.assertEqual(first, self.plan_and_emit(model, self.folder / f'local{index}', env=env), locale)
+
+    def test_folders(self):
+        model = self.small_gpt()
+        first = self.plan_and_emit(model, self.folder / 'here')
+        elsewhere = self.folder / 'a folder with spaces' / 'deeper'
+        elsewhere.mkdir(parents=True)
+        shutil.copyfile(model, elsewhere / 'renamed.onnx')
+        second = self.plan_and_emit(pathlib.Path('renamed.onnx'), elsewhere / 'there', cwd=elsewhere)
+        self.assertEqual(first, second)
+        for name, data in first.items():
+            self.assertNotIn(os.fsencode(str(self.folder)), data, f'{name} holds a path of this machine')
+            self.assertNotIn(os.fsencode(str(common.ROOT)), data, f'{name} holds a path of this machine')
+
+
+class SizeTest(EmissionCase):
+    def test_twelve_layers_against_two(self):
+        two = self.step_lines(self.plan_and_emit(self.small_gpt('two.onnx', layers=2), self.folder / 'two'))
+        twelve = self.step_lines(self.plan_and_emit(self.small_gpt('twelve.onnx', layers=12), self.folder / 'twelve'))
+        print(f'step program: {two} lines for 2 layers, {twelve} for 12')
+        self.assertLessEqual(twelve, 2 * two)
+
+
+class CompileTest(EmissionCase):
+    def check_compiler(self, compiler):
+        model = self.small_gpt()
+        project = self.folder / 'project'
+        self.plan_and_emit(model, project)
+        # Moved after emission: nothing in it may depend on where it was made.
+        moved = project.rename(self.folder / 'moved')
+        build = moved / 'build'
+        done = common.run(['cmake', '-S', moved, '-B', build, '-G', 'Ninja', '-DWINDLASS_BACKEND=cpu', '-DCMAKE_BUILD_TYPE=Release',
+                           f'-DCMAKE_CXX_COMPILER={compiler}', f'-DCMAKE_CXX_FLAGS={WARNINGS}'])
+        self.assertEqual(done.code, 0, done.out + done.err)
+        done = common.run(['cmake', '--build', build], timeout=900)
+        self.assertEqual(done.code, 0, done.out[-4000:] + done.err[-4000:])
+        program = build / 'train'
+        libraries = common.run(['ldd', program]).out
+        self.assertNotIn('LLVM', libraries)
+        self.assertNotIn('MLIR', libraries)
+        data = self.folder / 'corpus.txt'
+        data.write_bytes(bytes(range(32, 127)) * 40)
+        done = common.run([program, '--data', data, '--bytes', '--steps', 2, '-o', self.folder / 'run'])
+        self.assertEqual(done.code, 0, done.out[-2000:] + done.err[-2000:])
+        self.assertEqual(len((self.folder / 'run' / 'metrics.jsonl').read_text().splitlines()), 2)
+
+    def test_gcc(self):
+        self.check_compiler('g++')
+
+    def test_clang(self):
+        self.check_compiler('clang++-22')
+
+
+if len(sys.argv) > 1 and sys.argv[1] == '--compile':
+    del sys.argv[1]
+    del DeterminismTest, SizeTest
+else:
+    del CompileTest
+common.main()
