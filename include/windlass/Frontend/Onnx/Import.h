@@ -1,0 +1,56 @@
+//===- Import.h - from an ONNX file to the onnx dialect ---------*- C++ -*-===//
+
+#ifndef WINDLASS_FRONTEND_ONNX_IMPORT_H
+#define WINDLASS_FRONTEND_ONNX_IMPORT_H
+
+#include "windlass/Frontend/Onnx/WeightStore.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace windlass {
+
+/// What a model file may cost before it is refused. Every limit names itself in its diagnostic.
+struct ImportBudgets {
+  /// Bytes of the unpacked message when the file is gzipped (a plain file is mapped, not copied).
+  int64_t unpackedBytes = int64_t(1) << 30;
+  /// Bytes of the message without the values of large tensors.
+  int64_t structureBytes = int64_t(256) << 20;
+  /// Nodes, counted after functions are inlined.
+  int64_t nodes = 1'000'000;
+  /// Functions that the model defines.
+  int64_t functions = 10'000;
+  /// Nesting of function calls.
+  int64_t depth = 64;
+  /// Bytes of one name.
+  int64_t nameBytes = 4096;
+  /// Elements of an integer or boolean tensor that is kept as a value instead of a reference.
+  int64_t inlineElements = 4096;
+};
+
+struct ImportOptions {
+  /// Values of symbolic dimensions (`--dim batch=8`).
+  std::map<std::string, int64_t> dims;
+  ImportBudgets budgets;
+};
+
+struct ImportedModel {
+  /// Holds one `onnx.graph`.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::shared_ptr<WeightStore> weights;
+};
+
+/// Reads an ONNX file, gzipped or not. On failure one error has been emitted to the context's diagnostic engine.
+/// External data need not exist.
+mlir::FailureOr<ImportedModel> importOnnx(llvm::StringRef path, mlir::MLIRContext &context,
+                                          const ImportOptions &options = {});
+
+} // namespace windlass
+
+#endif // WINDLASS_FRONTEND_ONNX_IMPORT_H

@@ -1,0 +1,52 @@
+//===- Import.cpp - from an ONNX file to the onnx dialect -----------------===//
+
+#include "windlass/Frontend/Onnx/Import.h"
+
+#include "Importer.h"
+
+#include "windlass/Support/Printable.h"
+
+#include "llvm/Support/Path.h"
+
+#include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+
+using namespace mlir;
+using namespace windlass;
+
+FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext &context,
+                                              const ImportOptions &options) {
+  context.loadDialect<onnx::OnnxDialect>();
+  Location location = NameLoc::get(StringAttr::get(&context, path));
+  auto fail = [&](llvm::Error error) {
+    emitError(location) << printable(path) << " " << llvm::toString(std::move(error));
+    return failure();
+  };
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> message = openModelFile(path, options.budgets);
+  if (!message)
+    return fail(message.takeError());
+  llvm::Expected<MessageSkeleton> skeleton = extractSkeleton((*message)->getBuffer(), options.budgets);
+  if (!skeleton)
+    return fail(skeleton.takeError());
+
+  google::protobuf::Arena arena;
+  auto *model = google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(skeleton->bytes.data()),
+                                                static_cast<int>(skeleton->bytes.size()));
+  if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    emitError(location) << printable(path) << " is not a valid ONNX file: its message is damaged or nested too deeply";
+    return failure();
+  }
+  // The parsed message holds its own copy of everything that stayed.
+  skeleton->bytes = std::string();
+
+  ImportedModel result;
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  result.weights = std::make_shared<WeightStore>(std::move(*message), folder.empty() ? "." : folder.str());
+  OpBuilder builder(&context);
+  result.module = ModuleOp::create(builder, location);
+  builder.setInsertionPointToEnd(result.module->getBody());
+  if (failed(OnnxImporter(*model, *skeleton, *result.weights, options, location, builder).run()))
+    return failure();
+  return result;
+}

@@ -1,0 +1,79 @@
+//===- Importer.h - builds the onnx dialect from a message ------*- C++ -*-===//
+
+#ifndef WINDLASS_LIB_FRONTEND_ONNX_IMPORTER_H
+#define WINDLASS_LIB_FRONTEND_ONNX_IMPORTER_H
+
+#include "ModelFile.h"
+#include "onnx-ml.pb.h"
+
+#include "windlass/Dialect/Onnx/IR/OnnxOps.h"
+#include "windlass/Frontend/Onnx/Import.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace windlass {
+
+/// One walk over a parsed model. Every member function that fails has emitted its error.
+class OnnxImporter {
+public:
+  OnnxImporter(const ::onnx::ModelProto &model, const MessageSkeleton &skeleton, WeightStore &weights,
+               const ImportOptions &options, mlir::Location location, mlir::OpBuilder &builder)
+      : model(model), skeleton(skeleton), weights(weights), options(options), location(location), builder(builder) {}
+
+  mlir::LogicalResult run();
+
+private:
+  using Opsets = llvm::StringMap<int64_t>;
+
+  /// Where names are looked up: the graph's, or those of one call of a function.
+  struct Scope {
+    llvm::StringMap<mlir::Value> values;
+    llvm::StringMap<mlir::Type> types;
+    Opsets opsets;
+    /// What the caller gives for the function's attribute parameters.
+    llvm::StringMap<mlir::Attribute> parameters;
+    /// Prefix of node names, and the caller's module path.
+    std::string prefix, path;
+    int64_t depth = 0;
+  };
+
+  mlir::LogicalResult checkBudgets();
+  mlir::LogicalResult readOpsets(const ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &imports,
+                                 llvm::StringRef where, Opsets &opsets);
+  mlir::LogicalResult checkName(llvm::StringRef name);
+  mlir::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value);
+
+  mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
+                                                        llvm::SmallVectorImpl<mlir::Attribute> &dimNames);
+  /// The type that the file states for a value, `!onnx.value` where it states none that is usable.
+  mlir::Type readStatedType(const ::onnx::ValueInfoProto &info);
+  mlir::LogicalResult addInitializer(Scope &scope, const ::onnx::TensorProto &tensor, const ValueRange &range);
+  mlir::LogicalResult addNode(Scope &scope, const ::onnx::NodeProto &node, int64_t index);
+  mlir::LogicalResult addCall(Scope &scope, const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
+                              llvm::StringRef name);
+  /// Null on failure; an attribute that only the callee's parameter would give is also null, without an error.
+  mlir::FailureOr<mlir::Attribute> readAttribute(Scope &scope, const ::onnx::AttributeProto &attribute,
+                                                 mlir::Location nodeLocation);
+  mlir::FailureOr<mlir::Attribute> readTensorAttribute(const ::onnx::TensorProto &tensor, mlir::Location nodeLocation);
+  mlir::FailureOr<mlir::Value> lookUp(Scope &scope, llvm::StringRef name, mlir::Location nodeLocation);
+
+  const ::onnx::ModelProto &model;
+  const MessageSkeleton &skeleton;
+  WeightStore &weights;
+  const ImportOptions &options;
+  mlir::Location location;
+  mlir::OpBuilder &builder;
+
+  llvm::StringMap<const ::onnx::FunctionProto *> functions;
+  /// What the exporter says of an initializer: "parameter" or "buffer".
+  llvm::StringMap<llvm::StringRef> kinds;
+  /// Nodes of functions are counted as often as they are inlined.
+  int64_t nodes = 0;
+  mlir::Value absent;
+};
+
+} // namespace windlass
+
+#endif // WINDLASS_LIB_FRONTEND_ONNX_IMPORTER_H
