@@ -1,0 +1,96 @@
+// Meshes, strategies and layouts: attributes on `train` ops.
+#ifndef WINDLASS_PLAN_ATTRIBUTES_TD
+#define WINDLASS_PLAN_ATTRIBUTES_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "windlass/Dialect/Plan/IR/PlanEnums.td"
+include "windlass/Dialect/Train/IR/TrainBase.td"
+
+class Plan_Attr<string name, string attrMnemonic, list<Trait> traits = []> : AttrDef<PlanDialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
+  let summary = "a mesh axis and its size";
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
+  let assemblyFormat = "`<` $name `,` $size `>`";
+}
+
+def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
+  let summary = "the devices as a grid; ranks are numbered in row-major order of the axes";
+  let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::AxisAttr">:$axes);
+  let assemblyFormat = "`<` `[` (`]`) : ($axes^ `]`)? `>`";
+  let extraClassDeclaration = [{
+    /// Position of the axis in the mesh, or -1.
+    int64_t indexOf(::llvm::StringRef axis) const;
+    /// Members of the axis; 1 for an unknown one.
+    int64_t sizeOf(::llvm::StringRef axis) const;
+    /// Number of ranks.
+    int64_t getRanks() const;
+    /// Coordinates of a rank, one per axis.
+    ::llvm::SmallVector<int64_t> coordinatesOf(int64_t rank) const;
+  }];
+}
+
+def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
+  let summary = "axes that split a named factor of an operator, outermost first";
+  let parameters = (ins "::mlir::StringAttr":$factor, ArrayRefParameter<"::mlir::StringAttr">:$axes);
+  let assemblyFormat = "`<` $factor `,` `[` $axes `]` `>`";
+}
+
+def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
+  let summary = "how an operator runs: the axes on its factors, its stage and its recompute segment (-1: none)";
+  let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::FactorAxesAttr">:$splits,
+                        DefaultValuedParameter<"int64_t", "0">:$stage, DefaultValuedParameter<"int64_t", "-1">:$segment);
+  let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`,` `stage` `=` $stage^)? (`,` `segment` `=` $segment^)? `>`";
+  let extraClassDeclaration = [{
+    /// Axes on the factor of that name; empty when it is whole.
+    ::llvm::ArrayRef<::mlir::StringAttr> axesOf(::llvm::StringRef factor) const;
+  }];
+}
+
+def Plan_FactorLayoutAttr : Plan_Attr<"FactorLayout", "factor"> {
+  let summary = "a factor of a dimension: its size and the axes on it, outermost first";
+  let parameters = (ins "int64_t":$size, OptionalArrayRefParameter<"::mlir::StringAttr">:$axes);
+  let assemblyFormat = "`<` $size (`,` `[` $axes^ `]`)? `>`";
+}
+
+def Plan_DimLayoutAttr : Plan_Attr<"DimLayout", "dim"> {
+  let summary = "the factors of a dimension, major to minor";
+  let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::FactorLayoutAttr">:$factors);
+  let assemblyFormat = "`<` `[` (`]`) : ($factors^ `]`)? `>`";
+}
+
+def Plan_UnreducedAttr : Plan_Attr<"Unreduced", "unreduced"> {
+  let summary = "an axis over which parts are still to be combined, and how";
+  let parameters = (ins "::mlir::StringAttr":$axis, EnumParameter<Train_ReductionKind>:$kind);
+  let assemblyFormat = "`<` $axis `,` $kind `>`";
+}
+
+def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
+  let summary = "where the parts of a value are";
+  let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::DimLayoutAttr">:$dims,
+                        OptionalArrayRefParameter<"::windlass::plan::UnreducedAttr">:$unreduced,
+                        DefaultValuedParameter<"::windlass::plan::MemoryKind",
+                                               "::windlass::plan::MemoryKind::device">:$memory);
+  let assemblyFormat = [{
+    `<` `[` (`]`) : ($dims^ `]`)? (`,` `unreduced` `=` `[` $unreduced^ `]`)? (`,` `memory` `=` $memory^)? `>`
+  }];
+  let extraClassDeclaration = [{
+    /// The layout of a value that is whole on every rank: one unsplit factor per dim.
+    static LayoutAttr getWhole(::mlir::RankedTensorType type);
+    bool isWhole() const;
+    /// Shape of a rank's part; every split must divide.
+    ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
+  }];
+}
+
+def Plan_RepeatAttr : Plan_Attr<"Repeat", "repeat"> {
+  let summary = "marks an op as part of instance `index` of a class of structurally equal blocks";
+  let parameters = (ins "::mlir::StringAttr":$class_name, "int64_t":$index);
+  let assemblyFormat = "`<` $class_name `,` $index `>`";
+}
+
+#endif

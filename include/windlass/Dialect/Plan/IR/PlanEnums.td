@@ -1,0 +1,29 @@
+// The dialect and its enumerations. Includes no other dialect, or their enumerations would be generated again.
+#ifndef WINDLASS_PLAN_ENUMS_TD
+#define WINDLASS_PLAN_ENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def PlanDialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::windlass::plan";
+  let summary = "strategies, layouts and reshards";
+  let description = [{
+    Level L3. `plan.mesh` on the module names the axes. Every `train` op has `plan.strategy`; every op result, function
+    argument and result has a layout (`plan.layouts` on ops, `plan.layout` on arguments and results). Layouts differ
+    between a producer and a consumer only at `plan.reshard`. Types stay global. The axis named by `plan.data_axis`
+    carries P groups, each of which runs `@microbatch` on micro-batches of its own: values inside `@microbatch` and
+    `@evaluate` differ between groups and never name that axis, gradients are unreduced over it from `@update` on.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def Plan_MemoryKind : I32EnumAttr<"MemoryKind", "where a value is kept", [
+  I32EnumAttrCase<"device", 0>, I32EnumAttrCase<"host", 1>, I32EnumAttrCase<"disk", 2>]> {
+  let cppNamespace = "::windlass::plan";
+  let genSpecializedAttr = 0;
+}
+
+#endif

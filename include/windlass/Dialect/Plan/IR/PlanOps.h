@@ -1,0 +1,39 @@
+// The `plan` dialect in C++, and the names of its attributes.
+#ifndef WINDLASS_DIALECT_PLAN_IR_PLANOPS_H
+#define WINDLASS_DIALECT_PLAN_IR_PLANOPS_H
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "windlass/Dialect/Plan/IR/PlanEnums.h.inc"
+
+#include "windlass/Dialect/Plan/IR/PlanDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "windlass/Dialect/Plan/IR/PlanAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "windlass/Dialect/Plan/IR/PlanOps.h.inc"
+
+namespace windlass::plan {
+
+/// Module: MeshAttr.
+constexpr char kMeshAttr[] = "plan.mesh";
+/// Module: StringAttr, the axis that carries P; absent when P = 1.
+constexpr char kDataAxisAttr[] = "plan.data_axis";
+/// Module: IntegerAttr (i64), bytes of gradients per bucket.
+constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
+/// Op: StrategyAttr.
+constexpr char kStrategyAttr[] = "plan.strategy";
+/// Op: ArrayAttr of LayoutAttr, one per result.
+constexpr char kLayoutsAttr[] = "plan.layouts";
+/// Function argument or result: LayoutAttr. On `train.parameter`: layout of the compute copy.
+constexpr char kLayoutAttr[] = "plan.layout";
+/// On `train.parameter`: layouts of the accumulated gradient, and of the master copy with its optimizer state.
+constexpr char kGradientLayoutAttr[] = "plan.gradient_layout";
+constexpr char kMasterLayoutAttr[] = "plan.master_layout";
+/// Op: RepeatAttr.
+constexpr char kRepeatAttr[] = "plan.repeat";
+
+} // namespace windlass::plan
+
+#endif

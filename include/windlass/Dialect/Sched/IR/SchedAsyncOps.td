@@ -1,0 +1,105 @@
+// Level L4: resources and collectives on local tensors.
+#ifndef WINDLASS_SCHED_ASYNC_OPS_TD
+#define WINDLASS_SCHED_ASYNC_OPS_TD
+
+include "windlass/Dialect/Plan/IR/PlanAttributes.td"
+include "windlass/Dialect/Sched/IR/SchedBase.td"
+
+def ResourceOp : Sched_Op<"resource", [Symbol]> {
+  let summary = "storage of fixed local shape that outlives functions";
+  let description = [{
+    `type` is the rank's part, `global_type` the whole; `layout` relates them. `logical_name` is the initializer's or
+    input's name (state: `<weight>/exp_avg`). `of` names the train.parameter that a parameter, gradient or state belongs
+    to. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Sched_ResourceKindAttr:$kind, TypeAttrOf<Train_Tensor>:$type,
+                       TypeAttrOf<Train_Tensor>:$global_type, Plan_LayoutAttr:$layout,
+                       OptionalAttr<StrAttr>:$logical_name, OptionalAttr<FlatSymbolRefAttr>:$of,
+                       OptionalAttr<Train_HyperparameterAttr>:$scalar, OptionalAttr<FlatSymbolRefAttr>:$arena,
+                       OptionalAttr<I64Attr>:$offset);
+  let assemblyFormat = "$kind $sym_name `:` $type `of` $global_type $layout attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+    ::mlir::RankedTensorType getGlobalTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getGlobalType());
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def LoadOp : Sched_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemRead]>]> {
+  let summary = "what a resource holds now";
+  let arguments = (ins FlatSymbolRefAttr:$resource);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$resource `:` type($result) attr-dict";
+}
+
+def StoreOp : Sched_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite]>]> {
+  let summary = "overwrites a resource";
+  let arguments = (ins FlatSymbolRefAttr:$resource, Train_Tensor:$value);
+  let assemblyFormat = "$resource `,` $value `:` type($value) attr-dict";
+}
+
+def AddToOp : Sched_Op<"add_to", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                  MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds to a resource; the first micro-batch of a step overwrites it";
+  let arguments = (ins FlatSymbolRefAttr:$resource, Train_Tensor:$value);
+  let assemblyFormat = "$resource `,` $value `:` type($value) attr-dict";
+}
+
+class Sched_Collective<string mnemonic, string text> : Sched_Op<mnemonic, [Pure]> {
+  let summary = text;
+}
+
+def AllReduceOp : Sched_Collective<"all_reduce", "combines operands over axes; several operands are one bucket"> {
+  let arguments = (ins Variadic<Train_Tensor>:$inputs, StrArrayAttr:$axes, Train_ReductionKindAttr:$kind);
+  let results = (outs Variadic<Train_Tensor>:$results);
+  let hasVerifier = 1;
+  let assemblyFormat = "$kind $inputs `over` $axes attr-dict `:` functional-type(operands, results)";
+}
+
+def AllGatherOp : Sched_Collective<"all_gather", "joins the members' parts along `dim`, in order of their coordinate"> {
+  let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def ReduceScatterOp : Sched_Collective<"reduce_scatter", "each member's part along `dim` of the members' sum"> {
+  let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def AllToAllOp : Sched_Collective<"all_to_all", "splits along `split_dim`, exchanges, joins along `concat_dim`"> {
+  let arguments = (ins Train_Tensor:$input, I64Attr:$split_dim, I64Attr:$concat_dim, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `split` $split_dim `concat` $concat_dim `over` $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def OwnPartOp : Sched_Collective<"own_part", "the rank's own part along `dim`; moves nothing between devices"> {
+  let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def MapOp : Sched_Op<"map", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a fused chain of element-wise ops: a scalar function over an iteration space";
+  let description = [{
+    `function` is a func.func on scalars whose body holds element-wise `train` ops (and arith.constant). The iteration
+    space is the shape of the results, which is equal for all. Operand i has the dims `operand_dims[i]` of it, in
+    increasing order: a broadcast costs nothing.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$function, Variadic<Train_Tensor>:$inputs, ArrayAttr:$operand_dims);
+  let results = (outs Variadic<Train_Tensor>:$results);
+  let assemblyFormat = "$function `(` $inputs `)` `dims` $operand_dims attr-dict `:` functional-type($inputs, $results)";
+  let hasVerifier = 1;
+}
+
+def ScheduleOp : Sched_Op<"schedule"> {
+  let summary = "a rank's actions of one step";
+  let arguments = (ins ArrayAttr:$actions);
+  let assemblyFormat = "$actions attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif

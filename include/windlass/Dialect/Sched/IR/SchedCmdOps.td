@@ -1,0 +1,80 @@
+// Level L5: arenas, buffers, streams, events and commands.
+#ifndef WINDLASS_SCHED_CMD_OPS_TD
+#define WINDLASS_SCHED_CMD_OPS_TD
+
+include "mlir/IR/BuiltinTypes.td"
+include "windlass/Dialect/Sched/IR/SchedBase.td"
+
+def Sched_Buffer : MemRefOf<[Train_Element]>;
+
+def ArenaOp : Sched_Op<"arena", [Symbol]> {
+  let summary = "one allocation of `bytes`";
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes);
+  let assemblyFormat = "$sym_name `bytes` $bytes attr-dict";
+}
+
+def CommunicatorOp : Sched_Op<"communicator", [Symbol]> {
+  let summary = "the ranks that differ only in their coordinates on `axes`; its commands run on `stream`";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, I64Attr:$stream);
+  let assemblyFormat = "$sym_name `over` $axes `stream` $stream attr-dict";
+}
+
+def BufferOp : Sched_Op<"buffer", [Pure]> {
+  let summary = "a window onto an arena; `offset` counts bytes, strides of the type count elements";
+  let description = [{
+    Two windows may name the same bytes (a reshape, a transpose, the part of a concatenation). The type's own offset is 0.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$arena, I64Attr:$offset);
+  let results = (outs Sched_Buffer:$result);
+  let assemblyFormat = "$arena `[` $offset `]` `:` type($result) attr-dict";
+}
+
+def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "one kernel: the `train` op `kernel` on buffers";
+  let description = [{
+    `ins` and `outs` stand for the op's operands and results in order; an unused result has an `outs` buffer too.
+    `settings` are the op's own attributes. Matmul takes its operands as views with the dims [batch.., rows.., contracted..] and
+    [batch.., contracted.., columns..], its attributes say how many of them there are. `accumulate` adds to the outs,
+    `accumulate_after_first` does from the second micro-batch of a step on and overwrites in the first.
+  }];
+  let arguments = (ins StrAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
+                       DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
+  let assemblyFormat = [{
+    $kernel `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
+    (`accumulate` $accumulate^)? (`accumulate_after_first` $accumulate_after_first^)? attr-dict
+    `:` type($ins) `->` type($outs)
+  }];
+  let hasVerifier = 1;
+}
+
+def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a fused scalar function over buffers of the iteration space's shape (broadcasts are 0 strides)";
+  let arguments = (ins FlatSymbolRefAttr:$function, I64Attr:$stream, Variadic<Sched_Buffer>:$ins,
+                       Variadic<Sched_Buffer>:$outs, UnitAttr:$accumulate_after_first);
+  let assemblyFormat = [{
+    $function `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)`
+    (`accumulate_after_first` $accumulate_after_first^)? attr-dict `:` type($ins) `->` type($outs)
+  }];
+}
+
+def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a collective of dense buffers on the communicator's stream; an all_reduce works in place (in is out)";
+  let arguments = (ins Sched_CollectiveKindAttr:$kind, Train_ReductionKindAttr:$reduction, FlatSymbolRefAttr:$communicator,
+                       Sched_Buffer:$in, Sched_Buffer:$out);
+  let assemblyFormat = "$kind $reduction $communicator `,` $in `->` $out attr-dict `:` type($in) `->` type($out)";
+  let hasVerifier = 1;
+}
+
+def RecordOp : Sched_Op<"record"> {
+  let summary = "marks the point that the stream has reached";
+  let arguments = (ins I64Attr:$event, I64Attr:$stream);
+  let assemblyFormat = "$event `stream` $stream attr-dict";
+}
+
+def WaitOp : Sched_Op<"wait"> {
+  let summary = "holds the stream until the event's last record before it has been reached";
+  let arguments = (ins I64Attr:$event, I64Attr:$stream);
+  let assemblyFormat = "$event `stream` $stream attr-dict";
+}
+
+#endif

@@ -1,0 +1,53 @@
+// The dialect and its enumerations. Includes no other dialect, or their enumerations would be generated again.
+#ifndef WINDLASS_SCHED_ENUMS_TD
+#define WINDLASS_SCHED_ENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def SchedDialect : Dialect {
+  let name = "sched";
+  let cppNamespace = "::windlass::sched";
+  let summary = "per-rank functions, collectives, buffers and commands";
+  let description = [{
+    L4 (`async`): functions `@init`, `@forward`, `@backward`, `@reduce`, `@update`, `@evaluate` of `train` ops on local
+    shapes. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
+    init values, runtime scalars, outputs. The stash is what `@forward` returns and `@backward` takes, in that order.
+    Data crosses devices only in the collectives of this dialect. `sched.schedule` is the rank's step.
+
+    L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
+    `sched.arena`s; the ops are commands on streams. `@backward_reduce` is the last backward with the commands of
+    `@reduce` placed between its own. All ranks share one text: offsets and shapes are equal on all of them.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::windlass::train::TrainDialect", "::windlass::plan::PlanDialect"];
+}
+
+class Sched_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::windlass::sched";
+  let genSpecializedAttr = 0;
+}
+
+def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
+  I32EnumAttrCase<"input", 0>,      // a rank's part of a graph input of the current micro-batch
+  I32EnumAttrCase<"parameter", 1>,  // a weight or buffer (compute copy; also master where both are equal)
+  I32EnumAttrCase<"gradient", 2>,   // the accumulated gradient of a weight
+  I32EnumAttrCase<"state", 3>,      // optimizer state
+  I32EnumAttrCase<"value", 4>,      // result of @init
+  I32EnumAttrCase<"scalar", 5>,     // a hyperparameter
+  I32EnumAttrCase<"loss", 6>,       // accumulated loss share; the step's loss after @reduce
+  I32EnumAttrCase<"grad_norm", 7>,  // of the step, after @update
+  I32EnumAttrCase<"evaluate", 8>    // loss of the micro-batch, after @evaluate
+]>;
+def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
+
+def Sched_ActionKind : Sched_Enum<"ActionKind", "unit of a rank's schedule", [
+  I32EnumAttrCase<"repeat", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>,
+  I32EnumAttrCase<"reduce", 3>, I32EnumAttrCase<"backward_reduce", 4>, I32EnumAttrCase<"update", 5>]>;
+
+def Sched_CollectiveKind : Sched_Enum<"CollectiveKind", "collective", [
+  I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
+  I32EnumAttrCase<"all_to_all", 3>]>;
+def Sched_CollectiveKindAttr : EnumAttr<SchedDialect, Sched_CollectiveKind, "collective">;
+
+#endif

@@ -1,0 +1,37 @@
+// The `sched` dialect in C++, and the names of its functions and attributes.
+#ifndef WINDLASS_DIALECT_SCHED_IR_SCHEDOPS_H
+#define WINDLASS_DIALECT_SCHED_IR_SCHEDOPS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+
+#include "windlass/Dialect/Sched/IR/SchedEnums.h.inc"
+
+#include "windlass/Dialect/Sched/IR/SchedDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "windlass/Dialect/Sched/IR/SchedAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "windlass/Dialect/Sched/IR/SchedOps.h.inc"
+
+namespace windlass::sched {
+
+constexpr char kInitFunction[] = "init";
+constexpr char kForwardFunction[] = "forward";
+constexpr char kBackwardFunction[] = "backward";
+constexpr char kReduceFunction[] = "reduce";
+constexpr char kBackwardReduceFunction[] = "backward_reduce"; // L5
+constexpr char kUpdateFunction[] = "update";
+constexpr char kEvaluateFunction[] = "evaluate";
+
+/// Name of the device arena, and the stream of compute commands.
+constexpr char kDeviceArena[] = "device_arena";
+constexpr int64_t kComputeStream = 0;
+
+/// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
+constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
+
+} // namespace windlass::sched
+
+#endif

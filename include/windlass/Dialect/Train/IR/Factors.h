@@ -1,0 +1,70 @@
+// Iteration dimensions of an operator: the vocabulary in which it may be split.
+#ifndef WINDLASS_DIALECT_TRAIN_IR_FACTORS_H
+#define WINDLASS_DIALECT_TRAIN_IR_FACTORS_H
+
+#include "windlass/Dialect/Train/IR/TrainEnums.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace windlass::train {
+
+enum class FactorKind {
+  /// A split gives each rank its part of the result.
+  Parallel,
+  /// Summed (or max'ed) over; a split leaves the results unreduced over the axis.
+  Reduction,
+  /// Reduced inside the operator and used again (softmax row, norm row): a split needs `plan-decompose-split-reductions`.
+  Inner,
+  /// May not be split.
+  Replicated,
+};
+
+struct Factor {
+  std::string name;
+  int64_t size = 1;
+  FactorKind kind = FactorKind::Parallel;
+  /// How partial results combine where kind is Reduction.
+  ReductionKind reduction = ReductionKind::sum;
+  /// What an uneven last part of an operand is filled with so that results stay right; none: uneven splits are refused.
+  std::optional<double> padding = std::nullopt;
+};
+
+/// Factors of one dimension, major to minor; the dimension's size is the product of their sizes. Empty for a dim that no
+/// factor drives (size 1).
+using DimFactors = llvm::SmallVector<unsigned, 2>;
+/// One entry per dimension of an operand or result.
+using ValueFactors = llvm::SmallVector<DimFactors, 4>;
+
+struct OpFactors {
+  llvm::SmallVector<Factor, 4> factors;
+  llvm::SmallVector<ValueFactors, 4> operands;
+  llvm::SmallVector<ValueFactors, 2> results;
+  /// Sets of operands that may be unreduced (sum) over one axis together, leaving every result unreduced over it: all
+  /// operands of an add, one operand of a product, either operand of a matmul.
+  llvm::SmallVector<llvm::SmallVector<unsigned, 2>, 2> unreducedTogether;
+
+  /// Adds a factor and returns its index.
+  unsigned add(std::string name, int64_t size, FactorKind kind = FactorKind::Parallel);
+};
+
+/// Arithmetic and memory traffic of one execution.
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// What reduced precision does to an operator.
+enum class PrecisionClass {
+  Any,         ///< runs in the storage type (moves, element-wise)
+  Contraction, ///< reads the storage type, accumulates in f32
+  Full,        ///< computes in f32: losses, norms' statistics, optimizer
+  Index,       ///< integers and booleans only
+};
+
+} // namespace windlass::train
+
+#endif

@@ -1,0 +1,40 @@
+// Scaled dot-product attention.
+#ifndef WINDLASS_TRAIN_ATTENTION_OPS_TD
+#define WINDLASS_TRAIN_ATTENTION_OPS_TD
+
+include "windlass/Dialect/Train/IR/TrainBase.td"
+
+def AttentionOp : Train_InferredOp<"attention", [Train_Differentiable]> {
+  let summary = "softmax(scale q k^T + mask) v per head, with the logarithm of the softmax's denominator";
+  let description = [{
+    query [batch, heads, tokens, depth], key [batch, key heads, keys, depth], value [batch, key heads, keys, width]; heads
+    are a multiple of key heads (grouped queries), query head h uses key head h / (heads / key heads). `mask` is added
+    and has the dims [batch, heads, tokens, keys]; stretched ones come by `train.broadcast`. `causal` leaves out
+    key s for token t where s > t + keys - tokens. A row without keys gives zeros. Results: [batch, heads, tokens,
+    width] and the row logarithms [batch, heads, tokens].
+  }];
+  let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
+                       Optional<Train_FloatTensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$log_sum);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? `scale` $scale (`causal` $causal^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def AttentionGradOp : Train_InferredOp<"attention_grad"> {
+  let summary = "gradients of query, key and value; the mask gets none";
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$query, Train_FloatTensor:$key,
+                       Train_FloatTensor:$value, Optional<Train_FloatTensor>:$mask, Train_FloatTensor:$output,
+                       Train_FloatTensor:$log_sum, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$query_gradient, Train_FloatTensor:$key_gradient,
+                      Train_FloatTensor:$value_gradient);
+  let assemblyFormat = [{
+    $gradient `,` $query `,` $key `,` $value (`mask` $mask^)? `output` $output `,` $log_sum `scale` $scale
+    (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif

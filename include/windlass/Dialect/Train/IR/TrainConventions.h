@@ -1,0 +1,51 @@
+// Names of functions and attributes by which the levels find each other's things.
+#ifndef WINDLASS_DIALECT_TRAIN_IR_TRAINCONVENTIONS_H
+#define WINDLASS_DIALECT_TRAIN_IR_TRAINCONVENTIONS_H
+
+namespace windlass::train {
+
+// Functions.
+//
+// L1: @loss(inputs...) -> tensor<f32>.
+// L2: @init() -> values that depend on no input nor weight.
+//     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, so that the sum
+//       over micro-batches and groups is the step's loss; gradients are those of the loss share. Forward ops, then
+//       train.stash ops, then backward ops.
+//     @update(gradients...) -> grad_norm. Reads and writes weights and state.
+//     @evaluate(inputs..., init values...) -> loss_k.
+constexpr char kLossFunction[] = "loss";
+constexpr char kInitFunction[] = "init";
+constexpr char kMicrobatchFunction[] = "microbatch";
+constexpr char kUpdateFunction[] = "update";
+constexpr char kEvaluateFunction[] = "evaluate";
+
+// Argument attributes.
+/// StringAttr: the ONNX input that the argument is. Dim 0 of every input is the graph's batch.
+constexpr char kInputAttr[] = "train.input";
+/// StringAttr "tokens", "next" or "none": how a token file feeds the input when the user does not say.
+constexpr char kFeedAttr[] = "train.feed";
+/// IntegerAttr (i64): ids of the input must be below it; absent where unknown.
+constexpr char kVocabularyAttr[] = "train.vocabulary";
+/// IntegerAttr (i64): index of the result of @init that the argument receives.
+constexpr char kInitValueAttr[] = "train.init_value";
+
+// Argument attribute of @update and result attribute of @microbatch.
+/// FlatSymbolRefAttr: the weight whose gradient this is.
+constexpr char kGradientAttr[] = "train.gradient";
+
+// Operation attributes.
+/// StringAttr: the operator's id, unique in its function: scope path, kind, ordinal; adjoints `<id>.grad.<operand>`.
+constexpr char kIdAttr[] = "train.id";
+/// StringAttr on an adjoint op: the id of its forward op.
+constexpr char kForwardAttr[] = "train.forward";
+
+// Module attributes.
+/// StringAttr: the model's name, for people.
+constexpr char kModelAttr[] = "train.model";
+/// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr adamw|sgd), "micro_batches" (i64, G),
+/// "clip" (BoolAttr), "precision" (StringAttr f32|bf16|f16).
+constexpr char kSettingsAttr[] = "train.settings";
+
+} // namespace windlass::train
+
+#endif

@@ -1,0 +1,110 @@
+// Element-wise operators: all operands and results have one shape; broadcasts are explicit (`train.broadcast`).
+#ifndef WINDLASS_TRAIN_ELEMENTWISE_OPS_TD
+#define WINDLASS_TRAIN_ELEMENTWISE_OPS_TD
+
+include "windlass/Dialect/Train/IR/TrainBase.td"
+
+class Train_ElementwiseOp<string mnemonic, list<Trait> traits>
+    : Train_ComputeOp<mnemonic, !listconcat([Elementwise, DeclareOpInterfaceMethods<ScalarOpInterface>], traits)>;
+
+// T x T -> T.
+class Train_BinaryOp<string mnemonic, string text, Type type = Train_Any, list<Trait> traits = [Train_Differentiable]>
+    : Train_ElementwiseOp<mnemonic, !listconcat([SameOperandsAndResultType], traits)> {
+  let summary = text;
+  let arguments = (ins type:$lhs, type:$rhs);
+  let results = (outs type:$result);
+  let assemblyFormat = "$lhs `,` $rhs `:` type($result) attr-dict";
+}
+
+// T -> T.
+class Train_UnaryOp<string mnemonic, string text, Type type = Train_AnyFloat, list<Trait> traits = [Train_Differentiable]>
+    : Train_ElementwiseOp<mnemonic, !listconcat([SameOperandsAndResultType], traits)> {
+  let summary = text;
+  let arguments = (ins type:$input);
+  let results = (outs type:$result);
+  let assemblyFormat = "$input `:` type($result) attr-dict";
+}
+
+// (x or y, dy) -> dx: derivative of an activation times the incoming gradient. Not differentiable again.
+class Train_ActivationGradOp<string mnemonic, string text>
+    : Train_ElementwiseOp<mnemonic, [SameOperandsAndResultType]> {
+  let summary = text;
+  let arguments = (ins Train_AnyFloat:$input, Train_AnyFloat:$gradient);
+  let results = (outs Train_AnyFloat:$result);
+  let assemblyFormat = "$input `,` $gradient `:` type($result) attr-dict";
+}
+
+def AddOp : Train_BinaryOp<"add", "sum of two values", Train_Any, [Train_Differentiable, Commutative]>;
+def SubOp : Train_BinaryOp<"sub", "difference">;
+def MulOp : Train_BinaryOp<"mul", "product", Train_Any, [Train_Differentiable, Commutative]>;
+def DivOp : Train_BinaryOp<"div", "quotient; integers truncate towards zero, x/0 gives 0">;
+def PowOp : Train_BinaryOp<"pow", "power; the exponent is not differentiated", Train_AnyFloat>;
+def MaxOp : Train_BinaryOp<"max", "greater one; a tie gives each operand half of the gradient">;
+def MinOp : Train_BinaryOp<"min", "smaller one; a tie gives each operand half of the gradient">;
+def AndOp : Train_BinaryOp<"and", "logical and", Train_AnyBoolean, []>;
+def OrOp : Train_BinaryOp<"or", "logical or", Train_AnyBoolean, []>;
+
+def NegOp : Train_UnaryOp<"neg", "negation", Train_Any>;
+def AbsOp : Train_UnaryOp<"abs", "absolute value", Train_Any>;
+def ExpOp : Train_UnaryOp<"exp", "exponential">;
+def LogOp : Train_UnaryOp<"log", "natural logarithm">;
+def SqrtOp : Train_UnaryOp<"sqrt", "square root">;
+def RsqrtOp : Train_UnaryOp<"rsqrt", "reciprocal of the square root">;
+def ReciprocalOp : Train_UnaryOp<"reciprocal", "reciprocal">;
+def TanhOp : Train_UnaryOp<"tanh", "hyperbolic tangent">;
+def ErfOp : Train_UnaryOp<"erf", "error function">;
+def SinOp : Train_UnaryOp<"sin", "sine">;
+def CosOp : Train_UnaryOp<"cos", "cosine">;
+def SigmoidOp : Train_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
+def ReluOp : Train_UnaryOp<"relu", "max(x, 0)">;
+def GeluErfOp : Train_UnaryOp<"gelu_erf", "x/2 (1 + erf(x/sqrt 2))">;
+def GeluTanhOp : Train_UnaryOp<"gelu_tanh", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))">;
+def SiluOp : Train_UnaryOp<"silu", "x sigmoid(x)">;
+def NotOp : Train_UnaryOp<"not", "logical not", Train_AnyBoolean, []>;
+
+def IsNanOp : Train_ElementwiseOp<"is_nan", [SameOperandsAndResultShape]> {
+  let summary = "whether the value is not a number";
+  let arguments = (ins Train_AnyFloat:$input);
+  let results = (outs Train_AnyBoolean:$result);
+  let assemblyFormat = "$input `:` type($input) `->` type($result) attr-dict";
+}
+
+def CompareOp : Train_ElementwiseOp<"compare", [SameOperandsAndResultShape, SameTypeOperands]> {
+  let summary = "comparison of two values";
+  let arguments = (ins Train_PredicateAttr:$predicate, Train_Any:$lhs, Train_Any:$rhs);
+  let results = (outs Train_AnyBoolean:$result);
+  let assemblyFormat = "$predicate $lhs `,` $rhs `:` type($lhs) `->` type($result) attr-dict";
+}
+
+def SelectOp : Train_ElementwiseOp<"select", [SameOperandsAndResultShape, AllTypesMatch<["lhs", "rhs", "result"]>,
+                                              Train_Differentiable]> {
+  let summary = "lhs where the condition holds, else rhs";
+  let arguments = (ins Train_AnyBoolean:$condition, Train_Any:$lhs, Train_Any:$rhs);
+  let results = (outs Train_Any:$result);
+  let assemblyFormat = "$condition `,` $lhs `,` $rhs `:` type($condition) `,` type($result) attr-dict";
+}
+
+def CastOp : Train_ElementwiseOp<"cast", [SameOperandsAndResultShape, Train_Differentiable]> {
+  let summary = "conversion of the element type; float to integer truncates, to i1 tests for non-zero";
+  let arguments = (ins Train_Any:$input);
+  let results = (outs Train_Any:$result);
+  let assemblyFormat = "$input `:` type($input) `->` type($result) attr-dict";
+}
+
+def AccumulateOp : Train_ElementwiseOp<"accumulate", [SameOperandsAndResultType]> {
+  let summary = "sum of any number of partial gradients, added in operand order";
+  let description = [{ Kept n-ary so that unreduced operands are reduced once, after the sum. }];
+  let arguments = (ins Variadic<Train_AnyFloat>:$inputs);
+  let results = (outs Train_AnyFloat:$result);
+  let assemblyFormat = "$inputs `:` type($result) attr-dict";
+  let hasVerifier = 1;
+}
+
+def ReluGradOp : Train_ActivationGradOp<"relu_grad", "dy where x > 0, else 0">;
+def GeluErfGradOp : Train_ActivationGradOp<"gelu_erf_grad", "gradient of gelu_erf from x and dy">;
+def GeluTanhGradOp : Train_ActivationGradOp<"gelu_tanh_grad", "gradient of gelu_tanh from x and dy">;
+def SiluGradOp : Train_ActivationGradOp<"silu_grad", "gradient of silu from x and dy">;
+def SigmoidGradOp : Train_ActivationGradOp<"sigmoid_grad", "gradient of sigmoid from y and dy">;
+def TanhGradOp : Train_ActivationGradOp<"tanh_grad", "gradient of tanh from y and dy">;
+
+#endif

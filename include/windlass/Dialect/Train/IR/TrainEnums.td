@@ -1,0 +1,48 @@
+// Enumerations of the `train` dialect.
+#ifndef WINDLASS_TRAIN_ENUMS_TD
+#define WINDLASS_TRAIN_ENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+include "windlass/Dialect/Train/IR/TrainDialect.td"
+
+class Train_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::windlass::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_Role : Train_Enum<"Role", "what a parameter is", [
+  I32EnumAttrCase<"weight", 0>, I32EnumAttrCase<"state", 1>, I32EnumAttrCase<"buffer", 2>]>;
+def Train_RoleAttr : EnumAttr<TrainDialect, Train_Role, "role">;
+
+def Train_SourceKind : Train_Enum<"SourceKind", "where initial bytes are", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"packed", 1>, I32EnumAttrCase<"external", 2>]>;
+
+def Train_Predicate : Train_Enum<"Predicate", "comparison", [
+  I32EnumAttrCase<"equal", 0>, I32EnumAttrCase<"not_equal", 1>, I32EnumAttrCase<"less", 2>,
+  I32EnumAttrCase<"less_equal", 3>, I32EnumAttrCase<"greater", 4>, I32EnumAttrCase<"greater_equal", 5>]>;
+def Train_PredicateAttr : EnumAttr<TrainDialect, Train_Predicate, "predicate">;
+
+def Train_ReductionKind : Train_Enum<"ReductionKind", "how values are combined", [
+  I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
+def Train_ReductionKindAttr : EnumAttr<TrainDialect, Train_ReductionKind, "reduction">;
+
+def Train_Hyperparameter : Train_Enum<"Hyperparameter", "a scalar given to the program at run time", [
+  I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"beta1", 1>, I32EnumAttrCase<"beta2", 2>,
+  I32EnumAttrCase<"epsilon", 3>, I32EnumAttrCase<"weight_decay", 4>, I32EnumAttrCase<"momentum", 5>,
+  I32EnumAttrCase<"clip_norm", 6>, I32EnumAttrCase<"bias_correction1", 7>, I32EnumAttrCase<"bias_correction2", 8>]>;
+def Train_HyperparameterAttr : EnumAttr<TrainDialect, Train_Hyperparameter, "hyperparameter">;
+
+def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {
+  let mnemonic = "source";
+  let summary = "where the initial bytes of a parameter are";
+  let description = [{
+    `packed`: in the `params.safetensors` that emission writes, under the logical name. `external`: `length` bytes at
+    `offset` of `file`, a path relative to the model's folder. `none`: nowhere (optimizer state starts at zero; weights
+    can only be made by `--init random`).
+  }];
+  let parameters = (ins EnumParameter<Train_SourceKind>:$kind, StringRefParameter<"relative path", "\"\"">:$file,
+                        DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$length);
+  let assemblyFormat = "`<` $kind (`,` $file^ `,` $offset `,` $length)? `>`";
+}
+
+#endif

@@ -1,0 +1,47 @@
+// What every operator of `train` answers about itself.
+#ifndef WINDLASS_TRAIN_INTERFACES_TD
+#define WINDLASS_TRAIN_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::windlass::train";
+  let description = [{ An operator with a gradient. Operators without one stop differentiation. }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the adjoint. `resultGradients` has one value per result, null where no gradient reaches it. For every
+      operand with `active[i]` set, `operandGradients[i]` receives a value of the operand's type, or stays null where the
+      derivative is zero. The builder may read the operator's operands and results; whatever of them the built ops use
+      becomes the stash. Fails, with a diagnostic at the op, where an active operand cannot be differentiated.
+    }], "::mlir::LogicalResult", "buildAdjoint",
+    (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<::mlir::Value>":$resultGradients,
+         "::llvm::ArrayRef<bool>":$active, "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>,
+  ];
+}
+
+def TrainOpInterface : OpInterface<"TrainOpInterface"> {
+  let cppNamespace = "::windlass::train";
+  let description = [{ Factors, cost and precision of an operator: all that planning and scheduling need. }];
+  let methods = [
+    InterfaceMethod<[{ The iteration dimensions, how operands and results use them, and what may be unreduced. }],
+      "::windlass::train::OpFactors", "getFactors", (ins)>,
+    InterfaceMethod<[{ FLOPs and bytes of one execution at the op's own (local) shapes. }],
+      "::windlass::train::OpCost", "getCost", (ins)>,
+    InterfaceMethod<[{ In which precision the operator may run when `--precision` is not f32. }],
+      "::windlass::train::PrecisionClass", "getPrecisionClass", (ins)>,
+  ];
+}
+
+def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
+  let cppNamespace = "::windlass::train";
+  let description = [{
+    An element-wise operator. It applies to tensors of one shape or to scalars; its definition is the function of that
+    name in `windlass/rt/scalar.h`, shared by the interpreter, the host code and the device code.
+  }];
+  let methods = [
+    InterfaceMethod<[{ Name of the function in namespace windlass::rt::scalar. }],
+      "::llvm::StringRef", "getScalarFunction", (ins)>,
+  ];
+}
+
+#endif

@@ -1,0 +1,24 @@
+// The `train` dialect in C++.
+#ifndef WINDLASS_DIALECT_TRAIN_IR_TRAINOPS_H
+#define WINDLASS_DIALECT_TRAIN_IR_TRAINOPS_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Train/IR/TrainEnums.h"
+#include "windlass/Dialect/Train/IR/TrainInterfaces.h"
+
+#include "windlass/Dialect/Train/IR/TrainDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "windlass/Dialect/Train/IR/TrainAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "windlass/Dialect/Train/IR/TrainOps.h.inc"
+
+#endif

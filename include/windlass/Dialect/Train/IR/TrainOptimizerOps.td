@@ -1,0 +1,55 @@
+// Operators of `@update`.
+#ifndef WINDLASS_TRAIN_OPTIMIZER_OPS_TD
+#define WINDLASS_TRAIN_OPTIMIZER_OPS_TD
+
+include "windlass/Dialect/Train/IR/TrainBase.td"
+
+def SquareSumOp : Train_ComputeOp<"square_sum"> {
+  let summary = "sum of the squares of all elements of one tensor";
+  let arguments = (ins Train_FloatTensor:$input);
+  let results = (outs Train_FloatScalarTensor:$result);
+  let assemblyFormat = "$input `:` type($input) `->` type($result) attr-dict";
+}
+
+def ClipFactorOp : Train_ComputeOp<"clip_factor", [SameOperandsAndResultType]> {
+  let summary = "min(1, limit / (norm + 1e-6)): what global-norm clipping multiplies gradients with";
+  let arguments = (ins Train_FloatScalarTensor:$norm, Train_FloatScalarTensor:$limit);
+  let results = (outs Train_FloatScalarTensor:$result);
+  let assemblyFormat = "$norm `,` $limit `:` type($result) attr-dict";
+}
+
+def AdamWOp : Train_InferredOp<"adamw"> {
+  let summary = "one AdamW step as PyTorch makes it (Loshchilov and Hutter, arXiv:1711.05101)";
+  let description = [{
+    g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; m <- beta1 m + (1 - beta1) g;
+    v <- beta2 v + (1 - beta2) g^2; w <- w - lr (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon), with
+    bias corrections 1 - beta^t.
+  }];
+  let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
+                       Train_FloatTensor:$gradient, Train_FloatScalarTensor:$learning_rate,
+                       Train_FloatScalarTensor:$beta1, Train_FloatScalarTensor:$beta2,
+                       Train_FloatScalarTensor:$epsilon, Train_FloatScalarTensor:$weight_decay,
+                       Train_FloatScalarTensor:$bias_correction1, Train_FloatScalarTensor:$bias_correction2,
+                       Train_FloatScalarTensor:$gradient_scale, UnitAttr:$decays);
+  let results = (outs Train_FloatTensor:$new_weight, Train_FloatTensor:$new_exp_avg,
+                      Train_FloatTensor:$new_exp_avg_sq);
+  let assemblyFormat = "operands (`decays` $decays^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def SgdOp : Train_InferredOp<"sgd"> {
+  let summary = "one step of gradient descent with momentum as PyTorch makes it";
+  let description = [{
+    g = gradient * gradient_scale + wd w (where it decays); v <- momentum v + g; w <- w - lr v. v starts at 0, so the
+    first step gives v = g.
+  }];
+  let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$momentum_buffer, Train_FloatTensor:$gradient,
+                       Train_FloatScalarTensor:$learning_rate, Train_FloatScalarTensor:$momentum,
+                       Train_FloatScalarTensor:$weight_decay, Train_FloatScalarTensor:$gradient_scale,
+                       UnitAttr:$decays);
+  let results = (outs Train_FloatTensor:$new_weight, Train_FloatTensor:$new_momentum_buffer);
+  let assemblyFormat = "operands (`decays` $decays^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,52 @@
+// Reductions, softmax and normalisations.
+#ifndef WINDLASS_TRAIN_REDUCTION_OPS_TD
+#define WINDLASS_TRAIN_REDUCTION_OPS_TD
+
+include "windlass/Dialect/Train/IR/TrainBase.td"
+
+def ReduceOp : Train_InferredOp<"reduce", [Train_Differentiable]> {
+  let summary = "combines the elements along `dims`, which vanish; max and min are not differentiable";
+  let arguments = (ins Train_ReductionKindAttr:$kind, Train_Tensor:$input, DenseI64ArrayAttr:$dims);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$kind $input `dims` $dims `:` type($input) `->` type($result) attr-dict";
+  let hasVerifier = 1;
+}
+
+def SoftmaxOp : Train_ComputeOp<"softmax", [SameOperandsAndResultType, Train_Differentiable]> {
+  let summary = "softmax over the last dim; a row of -inf gives NaN, as in PyTorch";
+  let arguments = (ins Train_FloatTensor:$input);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$input `:` type($result) attr-dict";
+  let hasVerifier = 1;
+}
+
+def SoftmaxGradOp : Train_ComputeOp<"softmax_grad", [SameOperandsAndResultType]> {
+  let summary = "y (dy - sum(y dy)) over the last dim";
+  let arguments = (ins Train_FloatTensor:$output, Train_FloatTensor:$gradient);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$output `,` $gradient `:` type($result) attr-dict";
+}
+
+def LayerNormOp : Train_InferredOp<"layer_norm", [Train_Differentiable]> {
+  let summary = "(x - mean) rstd scale + bias over the last dim, with mean and rstd of the rows";
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Optional<Train_FloatTensor>:$bias,
+                       F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $input `,` $scale (`,` $bias^)? `epsilon` $epsilon `:` type($input) `,` type($scale) (`,` type($bias)^)?
+    `->` type($result) `,` type($mean) `,` type($rstd) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def LayerNormGradOp : Train_InferredOp<"layer_norm_grad"> {
+  let summary = "dx, dscale and dbias of layer_norm from dy, x, scale, mean and rstd";
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
+                       Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient,
+                      Train_FloatTensor:$bias_gradient);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,27 @@
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace windlass::sched;
+
+#include "windlass/Dialect/Sched/IR/SchedDialect.cpp.inc"
+#include "windlass/Dialect/Sched/IR/SchedEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "windlass/Dialect/Sched/IR/SchedAttributes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "windlass/Dialect/Sched/IR/SchedOps.cpp.inc"
+
+void SchedDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "windlass/Dialect/Sched/IR/SchedAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "windlass/Dialect/Sched/IR/SchedOps.cpp.inc"
+      >();
+}

@@ -1,0 +1,116 @@
+// What the operators of `sched` promise about their symbols and shapes.
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+using namespace mlir;
+using namespace windlass::sched;
+
+/// The resource of that name, whose local type must be `type`.
+static LogicalResult verifyResource(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
+  auto resource = tables.lookupNearestSymbolFrom<ResourceOp>(op, name);
+  if (!resource)
+    return op->emitOpError("names no sched.resource: ") << name;
+  if (resource.getType() != type)
+    return op->emitOpError("has type ") << type << " but " << name << " holds " << resource.getType();
+  return success();
+}
+
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyResource(*this, getResourceAttr(), getResult().getType(), tables);
+}
+
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyResource(*this, getResourceAttr(), getValue().getType(), tables);
+}
+
+LogicalResult AddToOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyResource(*this, getResourceAttr(), getValue().getType(), tables);
+}
+
+LogicalResult ResourceOp::verify() {
+  if (getTensorType().getRank() != getGlobalTensorType().getRank())
+    return emitOpError("local type ") << getType() << " and global type " << getGlobalType() << " differ in rank";
+  if (getArena().has_value() != getOffset().has_value())
+    return emitOpError("needs both an arena and an offset, or neither");
+  return success();
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (getInputs().getTypes() != getResults().getTypes())
+    return emitOpError("results must have the types of the operands");
+  return success();
+}
+
+LogicalResult MapOp::verify() {
+  if (getOperandDims().size() != getInputs().size())
+    return emitOpError("has ") << getInputs().size() << " operands but dims of " << getOperandDims().size();
+  if (getResults().empty())
+    return emitOpError("needs a result");
+  auto space = llvm::cast<RankedTensorType>(getResults().front().getType()).getShape();
+  for (Value result : getResults())
+    if (llvm::cast<RankedTensorType>(result.getType()).getShape() != space)
+      return emitOpError("results must have one shape");
+  for (auto [attribute, input] : llvm::zip_equal(getOperandDims(), getInputs())) {
+    auto dims = llvm::dyn_cast<DenseI64ArrayAttr>(attribute);
+    auto shape = llvm::cast<RankedTensorType>(input.getType()).getShape();
+    if (!dims || dims.size() != static_cast<int64_t>(shape.size()))
+      return emitOpError("needs one dim of the iteration space per operand dim");
+    int64_t last = -1;
+    for (auto [dim, size] : llvm::zip_equal(dims.asArrayRef(), shape)) {
+      if (dim <= last || dim >= static_cast<int64_t>(space.size()))
+        return emitOpError("operand dims must increase and lie in the iteration space");
+      if (space[dim] != size)
+        return emitOpError("operand dim of size ") << size << " meets an iteration dim of size " << space[dim];
+      last = dim;
+    }
+  }
+  return success();
+}
+
+/// The scalar function of that name with the element types of the operands and results.
+static LogicalResult verifyScalarFunction(Operation *op, FlatSymbolRefAttr name, TypeRange inputs, TypeRange results,
+                                          SymbolTableCollection &tables) {
+  auto function = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
+  if (!function || !function->hasAttr(kScalarFunctionAttr))
+    return op->emitOpError("names no scalar function: ") << name;
+  auto agree = [](TypeRange scalars, TypeRange shaped) {
+    return scalars.size() == shaped.size() && llvm::all_of(llvm::zip_equal(scalars, shaped), [](auto pair) {
+             return std::get<0>(pair) == llvm::cast<ShapedType>(std::get<1>(pair)).getElementType();
+           });
+  };
+  if (!agree(function.getArgumentTypes(), inputs) || !agree(function.getResultTypes(), results))
+    return op->emitOpError("operands or results do not fit ") << name << " of type " << function.getFunctionType();
+  return success();
+}
+
+LogicalResult MapOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyScalarFunction(*this, getFunctionAttr(), getInputs().getTypes(), getResults().getTypes(), tables);
+}
+
+LogicalResult LaunchMapOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyScalarFunction(*this, getFunctionAttr(), getIns().getTypes(), getOuts().getTypes(), tables);
+}
+
+LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!tables.lookupNearestSymbolFrom<CommunicatorOp>(*this, getCommunicatorAttr()))
+    return emitOpError("names no sched.communicator: ") << getCommunicatorAttr();
+  return success();
+}
+
+LogicalResult LaunchCollectiveOp::verify() {
+  if (getKind() == CollectiveKind::all_reduce && getIn() != getOut())
+    return emitOpError("an all_reduce works in place: its two buffers must be one");
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getAccumulate() && getAccumulateAfterFirst())
+    return emitOpError("accumulate and accumulate_after_first exclude each other");
+  return success();
+}
+
+LogicalResult ScheduleOp::verify() {
+  for (Attribute attribute : getActions())
+    if (!llvm::isa<ActionAttr>(attribute))
+      return emitOpError("holds ") << attribute << " instead of a #sched.action";
+  return success();
+}

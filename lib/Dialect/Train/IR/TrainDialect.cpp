@@ -1,0 +1,34 @@
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+#include "windlass/Dialect/Train/IR/TrainDialect.cpp.inc"
+#include "windlass/Dialect/Train/IR/TrainEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "windlass/Dialect/Train/IR/TrainAttributes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "windlass/Dialect/Train/IR/TrainOps.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "windlass/Dialect/Train/IR/TrainAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "windlass/Dialect/Train/IR/TrainOps.cpp.inc"
+      >();
+}
+
+Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = llvm::dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, type, elements);
+}

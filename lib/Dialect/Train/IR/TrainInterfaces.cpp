@@ -1,0 +1,3 @@
+#include "windlass/Dialect/Train/IR/TrainInterfaces.h"
+
+#include "windlass/Dialect/Train/IR/TrainInterfaces.cpp.inc"
