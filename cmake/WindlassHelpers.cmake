@@ -7,7 +7,8 @@ target_include_directories(windlass_options INTERFACE
 target_include_directories(windlass_options SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 target_compile_options(windlass_options INTERFACE
   # -O1: the compiler's own code waits on memory, and -O3 doubles the time to build it.
-  -O1 -fno-rtti -fno-exceptions -Wall -Wextra -Wno-unused-parameter -Werror)
+  # -fPIC also in executables: one precompiled header serves only code of one kind.
+  -fPIC -O1 -fno-rtti -fno-exceptions -Wall -Wextra -Wno-unused-parameter -Werror)
 target_link_options(windlass_options INTERFACE -fuse-ld=lld)
 if(WINDLASS_SANITIZE)
   target_compile_options(windlass_options INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
@@ -41,7 +42,8 @@ endfunction()
 function(windlass_tool name)
   cmake_parse_arguments(ARG "" "" "LINK;MLIR" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK})
+  # LLVM's library by name too: lld does not look for symbols in what MLIR's library needs.
+  target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK} LLVM)
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
   target_precompile_headers(${name} REUSE_FROM windlass_pch)
   add_dependencies(${name} windlass_generated)
