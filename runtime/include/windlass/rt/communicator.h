@@ -19,10 +19,13 @@ public:
   virtual std::int32_t size() const = 0;
   virtual std::int32_t index() const = 0; ///< this rank's place in the group
   /// Blocking, called from the stream's thread. Buffers are dense; sums add in order of the index on every member, so
-  /// that all get the same bits.
+  /// that all get the same bits. `out` and `in` do not overlap.
   virtual status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) = 0;
+  /// `bytes` of `in`; `out` holds size() times as many.
   virtual status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
+  /// `elements` of `out`; `in` holds size() times as many.
   virtual status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) = 0;
+  /// `bytes` of the block that goes to one member; `out` and `in` hold size() of them each.
   virtual status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
   virtual status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) = 0;
   virtual status barrier() = 0;

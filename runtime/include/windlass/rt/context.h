@@ -16,6 +16,9 @@ namespace windlass::rt {
 /// One allocation of planned size, aligned to 4096 bytes, touched before the first step.
 class arena {
 public:
+  arena() = default;
+  arena(const arena &) = delete;
+  arena &operator=(const arena &) = delete;
   ~arena();
   status allocate(std::int64_t bytes, const char *what);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
@@ -44,10 +47,10 @@ public:
   status synchronize();
 
 private:
-  arena device_, pinned_;
-  std::vector<std::unique_ptr<stream>> streams_;
+  arena device_, pinned_, scratch_;
   std::vector<event> events_;
   std::vector<std::unique_ptr<communicator>> communicators_;
+  std::vector<std::unique_ptr<stream>> streams_; // after what their commands use: they end first
   std::vector<std::int32_t> coordinates_;
   std::int32_t rank_ = 0, ranks_ = 1;
 };

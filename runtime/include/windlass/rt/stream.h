@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace windlass::rt {
 
@@ -17,10 +18,11 @@ public:
   event() = default;
   event(const event &) {} // vectors of fresh events only
   std::atomic<std::uint64_t> issued{0}, reached{0};
+  std::atomic<std::uint32_t> changes{0}, sleepers{0}; ///< what waiting threads sleep on
 };
 
-/// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring of
-/// command slots (nothing is allocated per command). The first error sticks and later commands are skipped.
+/// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring
+/// of command slots (nothing is allocated per command). The first error sticks and later commands are skipped.
 class stream {
 public:
   virtual ~stream() = default;
@@ -32,20 +34,23 @@ public:
   std::int32_t threads() const { return threads_; }
   /// The stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
   std::byte *scratch() const { return scratch_; }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
   /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`.
   template <class F> status submit(F f) {
-    static_assert(sizeof(F) <= slot_bytes, "a command must fit into a slot");
+    static_assert(sizeof(F) <= slot_bytes && alignof(F) <= 64, "a command must fit into a slot");
+    static_assert(std::is_trivially_copyable_v<F>, "a command is copied as bytes");
     if (is_inline())
       return f();
     return enqueue(&f, sizeof(F), [](void *p) -> status { return (*static_cast<F *>(p))(); });
   }
-  static constexpr std::size_t slot_bytes = 1536;
+  static constexpr std::size_t slot_bytes = 4096;
 
 protected:
   virtual status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) = 0;
   std::int32_t threads_ = 1;
   std::byte *scratch_ = nullptr;
+  std::int64_t scratch_bytes_ = 0;
 };
 
 } // namespace windlass::rt

@@ -1,0 +1,212 @@
+// copy, fill, iota and the optimizer steps.
+#include "windlass/rt/kernels.h"
+#include "windlass/rt/map.h"
+
+#include "windlass/rt/detail/half.h"
+
+#include <cmath>
+
+namespace windlass::rt {
+
+namespace {
+
+/// Calls f with a value of the C++ type of `type`.
+template <class F> void with_type(element_type type, F f) {
+  switch (type) {
+  case element_type::f32:
+    return f(float());
+  case element_type::f64:
+    return f(double());
+  case element_type::bf16:
+    return f(detail::bf16());
+  case element_type::f16:
+    return f(detail::f16());
+  case element_type::i64:
+    return f(std::int64_t());
+  case element_type::i32:
+    return f(std::int32_t());
+  case element_type::u16:
+    return f(std::uint16_t());
+  case element_type::u8:
+    return f(std::uint8_t());
+  case element_type::boolean:
+    return f(bool());
+  }
+}
+
+template <class T> constexpr bool is_half = std::is_same_v<T, detail::bf16> || std::is_same_v<T, detail::f16>;
+
+template <class To, class From> To convert(From x) {
+  if constexpr (is_half<From>)
+    return convert<To>(static_cast<float>(x));
+  else if constexpr (is_half<To>)
+    return To(static_cast<float>(x));
+  else if constexpr (std::is_same_v<To, bool>)
+    return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    // Through the widest integer, with values that do not fit made 0: the plain conversion is undefined for them.
+    return x > From(-9.2e18) && x < From(9.2e18) ? static_cast<To>(static_cast<std::int64_t>(x)) : To(0);
+  else
+    return static_cast<To>(x);
+}
+
+template <class To, class From> struct converter {
+  using outputs = type_list<To>;
+  using inputs = type_list<From>;
+  static void apply(To &r, From x) { r = convert<To>(x); }
+};
+
+template <class T> struct filler {
+  using outputs = type_list<T>;
+  using inputs = type_list<>;
+  T value;
+  void apply(T &r) const { r = value; }
+};
+
+bool has_same_sizes(const view &a, const view &b) {
+  bool same = a.rank == b.rank;
+  for (int d = 0; d < a.rank && same; ++d)
+    same = a.sizes[d] == b.sizes[d];
+  return same;
+}
+
+template <int N> detail::loop_nest<N> nest_of(const view *const (&operands)[N]) {
+  detail::loop_nest<N> nest;
+  nest.rank = operands[0]->rank;
+  for (int d = 0; d < nest.rank; ++d)
+    nest.sizes[d] = operands[0]->sizes[d];
+  for (int k = 0; k < N; ++k) {
+    nest.data[k] = operands[k]->data;
+    for (int d = 0; d < nest.rank; ++d)
+      nest.strides[k][d] = operands[k]->strides[d];
+  }
+  nest.simplify();
+  return nest;
+}
+
+} // namespace
+
+status copy(stream &s, const view &out, const view &in) {
+  if (!has_same_sizes(out, in))
+    return internal_error("copy between views of different sizes");
+  const detail::loop_nest<2> nest = nest_of<2>({&out, &in});
+  return s.submit([nest, to = out.type, from = in.type, threads = s.threads()]() -> status {
+    const std::int64_t bytes = size_of(to);
+    if (to != from) {
+      with_type(to, [&](auto t) {
+        with_type(from, [&](auto f) { detail::map_now(converter<decltype(t), decltype(f)>(), nest, threads); });
+      });
+    } else if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1) {
+      detail::parallel(threads, nest.sizes[0] * bytes, 1 << 16, [&](std::int64_t begin, std::int64_t end, int) {
+        std::memcpy(nest.data[0] + begin, nest.data[1] + begin, static_cast<std::size_t>(end - begin));
+      });
+    } else if (bytes == 8) {
+      detail::map_now(converter<std::int64_t, std::int64_t>(), nest, threads);
+    } else if (bytes == 4) {
+      detail::map_now(converter<std::int32_t, std::int32_t>(), nest, threads);
+    } else if (bytes == 2) {
+      detail::map_now(converter<std::uint16_t, std::uint16_t>(), nest, threads);
+    } else {
+      detail::map_now(converter<std::uint8_t, std::uint8_t>(), nest, threads);
+    }
+    return {};
+  });
+}
+
+status fill(stream &s, const view &out, double value) {
+  const detail::loop_nest<1> nest = nest_of<1>({&out});
+  return s.submit([nest, type = out.type, value, threads = s.threads()]() -> status {
+    with_type(type, [&](auto t) {
+      using T = decltype(t);
+      detail::map_now(filler<T>{convert<T>(value)}, nest, threads);
+    });
+    return {};
+  });
+}
+
+status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {
+  if (dim < 0 || dim >= out.rank)
+    return internal_error("iota along a dimension that the view does not have");
+  return s.submit([out, dim, start, step, threads = s.threads()]() -> status {
+    // One fill per index of `dim`.
+    view slice = out;
+    slice.sizes[dim] = 1;
+    with_type(out.type, [&](auto t) {
+      using T = decltype(t);
+      const view base = slice;
+      for (std::int64_t i = 0; i < out.sizes[dim]; ++i) {
+        slice.data = base.data + i * out.strides[dim] * size_of(out.type);
+        detail::map_now(filler<T>{convert<T>(start + step * static_cast<double>(i))}, nest_of<1>({&slice}), threads);
+      }
+    });
+    return {};
+  });
+}
+
+namespace {
+
+struct adamw_step {
+  using outputs = type_list<float, float, float>;
+  using inputs = type_list<float, float, float, float>;
+  float keep, beta1, beta2, step_size, root_scale, epsilon, gradient_scale;
+  void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    g *= gradient_scale;
+    m = m + (1.0f - beta1) * (g - m);
+    v = beta2 * v + (1.0f - beta2) * (g * g);
+    w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + epsilon);
+    m_out = m;
+    v_out = v;
+  }
+};
+
+struct sgd_step {
+  using outputs = type_list<float, float>;
+  using inputs = type_list<float, float, float>;
+  float learning_rate, momentum, decay, gradient_scale;
+  void apply(float &w_out, float &v_out, float w, float v, float g) const {
+    v = momentum * v + (g * gradient_scale + decay * w);
+    v_out = v;
+    w_out = w - learning_rate * v;
+  }
+};
+
+float value_of(const view &scalar) { return *scalar.as<const float>(); }
+
+} // namespace
+
+status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
+             const view &learning_rate, const view &beta1, const view &beta2, const view &epsilon,
+             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+             const view &gradient_scale, bool decays) {
+  if (!has_same_sizes(weight, exp_avg) || !has_same_sizes(weight, exp_avg_sq) || !has_same_sizes(weight, gradient))
+    return internal_error("adamw got a weight, state and gradient of different sizes");
+  const auto nest = nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
+  return s.submit([=, threads = s.threads()]() -> status {
+    adamw_step f;
+    const float rate = value_of(learning_rate);
+    f.keep = decays ? 1.0f - rate * value_of(weight_decay) : 1.0f;
+    f.beta1 = value_of(beta1);
+    f.beta2 = value_of(beta2);
+    f.step_size = rate / value_of(bias_correction1);
+    f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
+    f.epsilon = value_of(epsilon);
+    f.gradient_scale = value_of(gradient_scale);
+    detail::map_now(f, nest, threads);
+    return {};
+  });
+}
+
+status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
+           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays) {
+  if (!has_same_sizes(weight, momentum_buffer) || !has_same_sizes(weight, gradient))
+    return internal_error("sgd got a weight, state and gradient of different sizes");
+  const auto nest = nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
+  return s.submit([=, threads = s.threads()]() -> status {
+    const sgd_step f = {value_of(learning_rate), value_of(momentum), decays ? value_of(weight_decay) : 0.0f,
+                        value_of(gradient_scale)};
+    detail::map_now(f, nest, threads);
+    return {};
+  });
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,146 @@
+#include "blas.h"
+
+#include "windlass/rt/kernels.h"
+
+#include "windlass/rt/detail/matmul_plan.h"
+#include "windlass/rt/detail/team.h"
+
+namespace windlass::rt {
+
+namespace {
+
+using cpu::matrix;
+using detail::matmul_dim;
+using detail::matmul_plan;
+
+/// Where in the three operands the call number `i` of nested loops works.
+struct offsets {
+  std::int64_t out = 0, a = 0, b = 0;
+  offsets(const matmul_dim *loops, int count, std::int64_t i) {
+    for (int d = count - 1; d >= 0; --d) {
+      const std::int64_t at = i % loops[d].size;
+      i /= loops[d].size;
+      out += at * loops[d].out;
+      a += at * loops[d].a;
+      b += at * loops[d].b;
+    }
+  }
+};
+
+matrix pack(const matrix &m, float *buffer) {
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t j = 0; j < m.columns; ++j)
+      buffer[i * m.columns + j] = m.data[i * m.row_stride + j * m.column_stride];
+  return {buffer, m.rows, m.columns, m.columns, 1};
+}
+
+/// How the result of one GEMM is cut among threads: borders on multiples of 16, parts as square as can be.
+struct grid {
+  std::int64_t rows = 1, columns = 1;
+  grid(std::int64_t m, std::int64_t n, std::int64_t parts) {
+    std::int64_t best = -1;
+    for (std::int64_t r = 1; r <= parts; ++r) {
+      if (parts % r != 0)
+        continue;
+      const std::int64_t c = parts / r;
+      const auto span = [](std::int64_t size, std::int64_t p) { return ((size + 15) / 16 + p - 1) / p * 16; };
+      const std::int64_t height = span(m, r), width = span(n, c);
+      // The longest thread's work first, then what it reads.
+      const std::int64_t cost = height * width * 64 + height + width;
+      if (best < 0 || cost < best) {
+        best = cost;
+        rows = r;
+        columns = c;
+      }
+    }
+  }
+  static std::int64_t begin(std::int64_t size, std::int64_t parts, std::int64_t part) {
+    const std::int64_t blocks = (size + 15) / 16;
+    return std::min(size, blocks * part / parts * 16);
+  }
+};
+
+struct call {
+  matmul_plan plan;
+  float *out, *a, *b;
+  bool accumulate;
+  float *scratch;
+
+  void run(std::int32_t threads) const {
+    const std::int64_t calls = plan.calls();
+    std::int64_t sums = 1;
+    for (int i = 0; i < plan.sum_count; ++i)
+      sums *= plan.sums[i].size;
+    constexpr std::int64_t flops_per_thread = 1 << 19;
+    const std::int64_t flops = 2 * plan.m.size * plan.n.size * std::max<std::int64_t>(plan.k.size, 1) * sums;
+    const std::int32_t parts = detail::part_count(calls * flops, flops_per_thread, threads);
+    const std::int64_t pieces = calls % parts == 0 || calls >= 4 * parts ? 1 : parts;
+    const grid cut(plan.m.size, plan.n.size, pieces);
+    detail::for_parts(calls * pieces, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
+      float *buffer = scratch == nullptr ? nullptr : scratch + part * plan.scratch_floats();
+      for (std::int64_t i = begin; i < end; ++i)
+        piece(i / pieces, i % pieces, cut, sums, buffer);
+    });
+  }
+
+  void piece(std::int64_t number, std::int64_t part, const grid &cut, std::int64_t sums, float *buffer) const {
+    const std::int64_t row = grid::begin(plan.m.size, cut.rows, part / cut.columns);
+    const std::int64_t height = grid::begin(plan.m.size, cut.rows, part / cut.columns + 1) - row;
+    const std::int64_t column = grid::begin(plan.n.size, cut.columns, part % cut.columns);
+    const std::int64_t width = grid::begin(plan.n.size, cut.columns, part % cut.columns + 1) - column;
+    if (height <= 0 || width <= 0)
+      return;
+    const offsets at(plan.loops, plan.loop_count, number);
+    const matrix target = {out + at.out + row * plan.m.out + column * plan.n.out, height, width, plan.m.out,
+                           plan.n.out};
+    matrix result = target;
+    if (plan.packs_out) {
+      result = {buffer, height, width, width, 1};
+      buffer += height * width;
+    }
+    for (std::int64_t s = 0; s < sums; ++s) {
+      const offsets add(plan.sums, plan.sum_count, s);
+      matrix left = {a + at.a + add.a + row * plan.m.a, height, plan.k.size, plan.m.a, plan.k.a};
+      matrix right = {b + at.b + add.b + column * plan.n.b, plan.k.size, width, plan.k.b, plan.n.b};
+      float *next = buffer;
+      if (plan.packs_a) {
+        left = pack(left, next);
+        next += left.rows * left.columns;
+      }
+      if (plan.packs_b)
+        right = pack(right, next);
+      const bool adds = s > 0 || (accumulate && !plan.packs_out);
+      cpu::gemm(result, left, right, 1.0f, adds ? 1.0f : 0.0f);
+    }
+    if (!plan.packs_out)
+      return;
+    for (std::int64_t i = 0; i < height; ++i)
+      for (std::int64_t j = 0; j < width; ++j) {
+        float &to = target.data[i * target.row_stride + j * target.column_stride];
+        to = (accumulate ? to : 0.0f) + result.data[i * width + j];
+      }
+  }
+};
+
+} // namespace
+
+status matmul(stream &s, const view &out, const view &a, const view &b, std::int32_t batch_rank,
+              std::int32_t contract_rank, bool accumulate) {
+  if (out.type != element_type::f32 || a.type != element_type::f32 || b.type != element_type::f32)
+    return internal_error("matmul takes f32 views only");
+  call c = {{}, out.as<float>(), a.as<float>(), b.as<float>(), accumulate, nullptr};
+  WINDLASS_TRY(detail::plan_matmul(out, a, b, batch_rank, contract_rank, c.plan));
+  WINDLASS_TRY(cpu::load_blas());
+  if (const std::int64_t floats = c.plan.scratch_floats(); floats > 0) {
+    if (s.scratch_bytes() < floats * 4 * s.threads())
+      return internal_error("matmul needs " + std::to_string(floats * 4 * s.threads()) +
+                            " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
+    c.scratch = reinterpret_cast<float *>(s.scratch());
+  }
+  return s.submit([c, threads = s.threads()]() -> status {
+    c.run(threads);
+    return {};
+  });
+}
+
+} // namespace windlass::rt

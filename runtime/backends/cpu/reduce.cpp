@@ -1,0 +1,173 @@
+// Reductions over dimensions, and the sum of squares.
+#include "rows.h"
+
+#include "windlass/rt/kernels.h"
+
+#include <limits>
+
+namespace windlass::rt {
+
+namespace {
+
+using cpu::sequence;
+
+// Sums are kept in double: a long sum in f32 would lose digits, and memory is the bottleneck anyway.
+struct sum_of {
+  using value = double;
+  static constexpr double start = 0;
+  static double add(double r, float x) { return r + static_cast<double>(x); }
+  static double join(double a, double b) { return a + b; }
+};
+struct squares_of {
+  using value = double;
+  static constexpr double start = 0;
+  static double add(double r, float x) { return r + static_cast<double>(x) * static_cast<double>(x); }
+  static double join(double a, double b) { return a + b; }
+};
+struct max_of {
+  using value = float;
+  static constexpr float start = -std::numeric_limits<float>::infinity();
+  static float add(float r, float x) { return ((r > x) | (r != r)) ? r : x; }
+  static float join(float a, float b) { return add(a, b); }
+};
+struct min_of {
+  using value = float;
+  static constexpr float start = std::numeric_limits<float>::infinity();
+  static float add(float r, float x) { return ((r < x) | (r != r)) ? r : x; }
+  static float join(float a, float b) { return add(a, b); }
+};
+
+/// n evenly spaced elements. Lanes make the order of addition fixed and the loop a vector loop.
+template <class Op, class Stride> typename Op::value reduce_run(const float *x, Stride stride, std::int64_t n) {
+  constexpr int lanes = 32;
+  typename Op::value parts[lanes];
+  for (typename Op::value &part : parts)
+    part = Op::start;
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    WINDLASS_SIMD
+    for (int l = 0; l < lanes; ++l)
+      parts[l] = Op::add(parts[l], x[(i + l) * stride]);
+  }
+  for (; i < n; ++i)
+    parts[i % lanes] = Op::add(parts[i % lanes], x[i * stride]);
+  typename Op::value result = Op::start;
+  for (const typename Op::value part : parts)
+    result = Op::join(result, part);
+  return result;
+}
+
+/// The elements [begin, end) of a sequence.
+template <class Op>
+typename Op::value reduce_range(const float *x, const sequence &seq, std::int64_t begin, std::int64_t end) {
+  typename Op::value result = Op::start;
+  while (begin < end) {
+    const std::int64_t run = seq.run(), n = std::min(run - begin % run, end - begin);
+    cpu::with_stride(seq.stride(),
+                     [&](auto stride) { result = Op::join(result, reduce_run<Op>(x + seq.offset(begin), stride, n)); });
+    begin += n;
+  }
+  return result;
+}
+
+void put(float &out, double value, bool accumulate) {
+  out = static_cast<float>(accumulate ? static_cast<double>(out) + value : value);
+}
+
+/// One result from everything: parts of a number that does not depend on the threads, joined in order.
+template <class Op> void reduce_all(float &out, const float *x, const sequence &seq, bool accumulate, int threads) {
+  constexpr std::int32_t most = 64;
+  typename Op::value results[most];
+  const std::int32_t parts = detail::part_count(seq.count(), cpu::grain, most);
+  detail::parallel(threads, parts, 1, [&](std::int64_t first, std::int64_t last, std::int32_t) {
+    for (std::int64_t p = first; p < last; ++p)
+      results[p] = reduce_range<Op>(x, seq, seq.count() * p / parts, seq.count() * (p + 1) / parts);
+  });
+  typename Op::value result = Op::start;
+  for (std::int32_t p = 0; p < parts; ++p)
+    result = Op::join(result, results[p]);
+  put(out, static_cast<double>(result), accumulate);
+}
+
+template <class Op> void reduce_as(const view &out, const view &in, int reduced_rank, bool accumulate, int threads) {
+  const int kept_rank = in.rank - reduced_rank;
+  const sequence kept_in(in, 0, kept_rank), kept_out(out, 0, out.rank), reduced(in, kept_rank, in.rank);
+  const float *x = in.as<const float>();
+  float *y = out.as<float>();
+  if (kept_in.count() == 1)
+    return reduce_all<Op>(*y, x, reduced, accumulate, threads);
+  const bool is_by_columns = reduced.stride() != 1 && kept_in.stride() == 1 && kept_in.run() >= 8;
+  if (!is_by_columns) {
+    cpu::for_rows(threads, kept_in.count(), reduced.count(), [&](std::int64_t row) {
+      put(y[kept_out.offset(row)],
+          static_cast<double>(reduce_range<Op>(x + kept_in.offset(row), reduced, 0, reduced.count())), accumulate);
+    });
+    return;
+  }
+  // Neighbours in memory are different results: go down the rows with a strip of results at a time.
+  constexpr std::int64_t strip = 256;
+  const std::int64_t run = kept_in.run(), strips_per_run = (run + strip - 1) / strip;
+  const std::int64_t strips = kept_in.count() / run * strips_per_run;
+  // Narrow strips when there are fewer wide ones than threads.
+  const std::int64_t width = strips >= threads ? strip : std::clamp<std::int64_t>(run / threads / 16 * 16, 16, strip);
+  const std::int64_t per_run = (run + width - 1) / width;
+  cpu::for_rows(threads, kept_in.count() / run * per_run, width * reduced.count(), [&](std::int64_t number) {
+    const std::int64_t first = number / per_run * run + number % per_run * width;
+    const std::int64_t n = std::min(width, run - number % per_run * width);
+    typename Op::value results[strip];
+    for (std::int64_t i = 0; i < n; ++i)
+      results[i] = Op::start;
+    const float *base = x + kept_in.offset(first);
+    for (std::int64_t r = 0; r < reduced.count(); ++r) {
+      const float *row = base + reduced.offset(r);
+      WINDLASS_SIMD
+      for (std::int64_t i = 0; i < n; ++i)
+        results[i] = Op::add(results[i], row[i]);
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+      put(y[kept_out.offset(first + i)], static_cast<double>(results[i]), accumulate);
+  });
+}
+
+status check_f32(const view &v, const char *kernel) {
+  if (v.type == element_type::f32)
+    return {};
+  return internal_error(std::string(kernel) + " takes f32 views only");
+}
+
+} // namespace
+
+status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate) {
+  WINDLASS_TRY(check_f32(out, "reduce"));
+  WINDLASS_TRY(check_f32(in, "reduce"));
+  bool fits = reduced_rank >= 0 && out.rank + reduced_rank == in.rank && (!accumulate || kind == reduction::sum);
+  for (int d = 0; d < out.rank && fits; ++d)
+    fits = out.sizes[d] == in.sizes[d];
+  if (!fits)
+    return internal_error("reduce got views that do not fit, or max or min with accumulate");
+  return s.submit([=, threads = s.threads()]() -> status {
+    switch (kind) {
+    case reduction::sum:
+      reduce_as<sum_of>(out, in, reduced_rank, accumulate, threads);
+      break;
+    case reduction::max:
+      reduce_as<max_of>(out, in, reduced_rank, false, threads);
+      break;
+    case reduction::min:
+      reduce_as<min_of>(out, in, reduced_rank, false, threads);
+      break;
+    }
+    return {};
+  });
+}
+
+status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
+  WINDLASS_TRY(check_f32(out, "square_sum"));
+  WINDLASS_TRY(check_f32(in, "square_sum"));
+  return s.submit([=, threads = s.threads()]() -> status {
+    reduce_all<squares_of>(*out.as<float>(), in.as<const float>(), sequence(in, 0, in.rank), accumulate, threads);
+    return {};
+  });
+}
+
+} // namespace windlass::rt

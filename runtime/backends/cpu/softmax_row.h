@@ -1,0 +1,53 @@
+// Softmax of one row.
+#ifndef WINDLASS_BACKENDS_CPU_SOFTMAX_ROW_H
+#define WINDLASS_BACKENDS_CPU_SOFTMAX_ROW_H
+
+#include "rows.h"
+
+#include "windlass/rt/scalar.h"
+
+#include <cmath>
+#include <limits>
+
+namespace windlass::rt::cpu {
+
+/// The largest element; NaN are passed over, the sums that follow find them.
+template <class Stride> float row_max(const float *x, Stride stride, std::int64_t n) {
+  float most = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : most)
+  for (std::int64_t i = 0; i < n; ++i)
+    most = x[i * stride] > most ? x[i * stride] : most;
+  return most;
+}
+
+/// y = softmax(x); y may be x. A row of -infinity only gives NaN, as in PyTorch.
+template <class OutStride, class InStride>
+void softmax_row(float *y, OutStride out_stride, const float *x, InStride in_stride, std::int64_t n) {
+  const float most = row_max(x, in_stride, n);
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float e = windlass::scalar::exp(x[i * in_stride] - most);
+    y[i * out_stride] = e;
+    sum += e;
+  }
+  const float factor = 1.0f / sum;
+  WINDLASS_SIMD
+  for (std::int64_t i = 0; i < n; ++i)
+    y[i * out_stride] *= factor;
+}
+
+template <class Stride> float log_sum_exp(const float *x, Stride stride, std::int64_t n) {
+  const float most = row_max(x, stride, n);
+  // With an infinity as the maximum the difference below would be NaN where the limit is that infinity.
+  const float base = std::isinf(most) ? 0.0f : most;
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i)
+    sum += windlass::scalar::exp(x[i * stride] - base);
+  return base + std::log(sum);
+}
+
+} // namespace windlass::rt::cpu
+
+#endif

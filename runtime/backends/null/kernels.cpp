@@ -1,0 +1,81 @@
+// The null back end: commands keep their order between streams and ranks, and touch no data.
+#include "windlass/rt/kernels.h"
+#include "windlass/rt/null_backend.h"
+
+#include <atomic>
+
+namespace windlass::rt {
+
+namespace {
+
+std::atomic<null_observer> installed{nullptr};
+
+status issue(stream &s, const char *kernel) {
+  return s.submit([kernel, &s]() -> status {
+    if (const null_observer observer = installed.load())
+      observer(s, kernel);
+    return {};
+  });
+}
+
+} // namespace
+
+void set_null_observer(null_observer observer) { installed.store(observer); }
+
+status copy(stream &s, const view &, const view &) { return issue(s, "copy"); }
+status fill(stream &s, const view &, double) { return issue(s, "fill"); }
+status iota(stream &s, const view &, std::int32_t, double, double) { return issue(s, "iota"); }
+
+status matmul(stream &s, const view &, const view &, const view &, std::int32_t, std::int32_t, bool) {
+  return issue(s, "matmul");
+}
+
+status reduce(stream &s, const view &, const view &, std::int32_t, reduction, bool) { return issue(s, "reduce"); }
+status softmax(stream &s, const view &, const view &) { return issue(s, "softmax"); }
+status softmax_grad(stream &s, const view &, const view &, const view &) { return issue(s, "softmax_grad"); }
+
+status layer_norm(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                  double) {
+  return issue(s, "layer_norm");
+}
+status layer_norm_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                       const view &, const view &) {
+  return issue(s, "layer_norm_grad");
+}
+
+status attention(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, double,
+                 bool) {
+  return issue(s, "attention");
+}
+status attention_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                      const view &, const view &, const view &, const view &, double, bool) {
+  return issue(s, "attention_grad");
+}
+
+status softmax_cross_entropy(stream &s, const view &, const view &, const view &, const view &, const view &,
+                             std::int64_t) {
+  return issue(s, "softmax_cross_entropy");
+}
+status softmax_cross_entropy_grad(stream &s, const view &, const view &, const view &, const view &, const view &,
+                                  std::int64_t) {
+  return issue(s, "softmax_cross_entropy_grad");
+}
+
+status embedding(stream &s, const view &, const view &, const view &) { return issue(s, "embedding"); }
+status embedding_grad(stream &s, const view &, const view &, const view &, bool) { return issue(s, "embedding_grad"); }
+status gather(stream &s, const view &, const view &, const view &, std::int32_t) { return issue(s, "gather"); }
+status scatter_add(stream &s, const view &, const view &, const view &, std::int32_t, bool) {
+  return issue(s, "scatter_add");
+}
+status square_sum(stream &s, const view &, const view &, bool) { return issue(s, "square_sum"); }
+
+status adamw(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+             const view &, const view &, const view &, const view &, const view &, const view &, bool) {
+  return issue(s, "adamw");
+}
+status sgd(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
+           bool) {
+  return issue(s, "sgd");
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,239 @@
+#include "testing.h"
+
+#include "windlass/rt/detail/half.h"
+#include "windlass/rt/map.h"
+
+#include <limits>
+
+namespace windlass::rt::testing {
+namespace {
+
+struct multiply_add {
+  using outputs = type_list<float>;
+  using inputs = type_list<float, float, float>;
+  WINDLASS_FN static void apply(float &r0, float a0, float a1, float a2) { r0 = a0 * a1 + a2; }
+};
+
+struct gated {
+  using outputs = type_list<float, bool>;
+  using inputs = type_list<float, bool, std::int64_t>;
+  WINDLASS_FN static void apply(float &r0, bool &r1, float a0, bool a1, std::int64_t a2) {
+    r0 = windlass::scalar::select(a1, windlass::scalar::gelu_tanh(a0), static_cast<float>(a2));
+    r1 = windlass::scalar::less(r0, 0.0f);
+  }
+};
+
+struct scaled {
+  using outputs = type_list<float>;
+  using inputs = type_list<float>;
+  float factor;
+  WINDLASS_FN void apply(float &r0, float a0) const { r0 = factor * a0; }
+};
+
+void check_multiply_add(const sizes &shape, const std::vector<std::vector<int>> &orders,
+                        const std::vector<std::vector<int>> &repeats, std::int64_t gap, std::int32_t threads) {
+  test_stream s(threads);
+  const tensor out(shape, orders[0], gap), a(shape, orders[1], gap, repeats[0]), b(shape, orders[2], gap, repeats[1]),
+      c(shape, orders[3], gap, repeats[2]);
+  std::vector<double> expected;
+  for (std::int64_t i = 0; i < out.elements(); ++i)
+    expected.push_back(double(a[i]) * double(b[i]) + double(c[i]));
+  EXPECT_STATUS_OK(map(s, multiply_add(), {out}, {a, b, c}));
+  expect_near(out, expected, 1e-6);
+}
+
+TEST(Map, AnyStrides) {
+  for (const std::int32_t threads : {1, 3}) {
+    check_multiply_add({}, {{}, {}, {}, {}}, {{}, {}, {}}, 0, threads);
+    check_multiply_add({70001}, {{}, {}, {}, {}}, {{}, {0}, {}}, 0, threads);
+    check_multiply_add({37, 701}, {{}, {}, {}, {}}, {{}, {0}, {1}}, 0, threads);
+    check_multiply_add({37, 701}, {{}, {1, 0}, {}, {}}, {{}, {0, 1}, {}}, 3, threads);
+    check_multiply_add({37, 701}, {{1, 0}, {}, {1, 0}, {}}, {{}, {0}, {1}}, 3, threads);
+    check_multiply_add({3, 5, 7, 300}, {{}, {2, 0, 3, 1}, {}, {3, 2, 1, 0}}, {{}, {0, 2}, {1}}, 1, threads);
+    check_multiply_add({4, 1, 1, 9}, {{}, {}, {}, {}}, {{}, {1}, {2}}, 0, threads);
+    check_multiply_add({4, 0, 9}, {{}, {}, {}, {}}, {{}, {}, {}}, 0, threads);
+  }
+}
+
+TEST(Map, SeveralResultsOfSeveralTypes) {
+  for (const std::int64_t width : {5, 1000}) {
+    test_stream s;
+    const tensor x({9, width}), r({9, width}, {1, 0});
+    basic_tensor<bool> chosen({9, width}, element_type::boolean), negative({9, width}, element_type::boolean, {1, 0});
+    const index_tensor other({9, width}, -5, 5, {1, 0});
+    chosen.fill_with([](std::int64_t i) { return i % 3 == 0; });
+    EXPECT_STATUS_OK(map(s, gated(), {r, negative}, {x, chosen, other}));
+    for (std::int64_t i = 0; i < r.elements(); ++i) {
+      const float expected = chosen[i] ? windlass::scalar::gelu_tanh(x[i]) : static_cast<float>(other[i]);
+      ASSERT_NEAR(r[i], expected, 1e-6);
+      ASSERT_EQ(negative[i], r[i] < 0);
+    }
+  }
+}
+
+TEST(Map, InPlaceWithAConstant) {
+  test_stream s;
+  const tensor x({33, 501}, {1, 0}, 2);
+  std::vector<double> expected = x.values();
+  for (double &e : expected)
+    e *= 3;
+  EXPECT_STATUS_OK(map(s, scaled{3.0f}, {x}, {x}));
+  expect_near(x, expected, 1e-7);
+}
+
+TEST(Map, OnAWorker) {
+  const std::unique_ptr<stream> s = make_worker_stream(1, nullptr, 0);
+  const tensor x({1000});
+  std::vector<double> expected = x.values();
+  for (double &e : expected)
+    e *= 1024;
+  for (int i = 0; i < 10; ++i)
+    EXPECT_STATUS_OK(map(*s, scaled{2.0f}, {x}, {x}));
+  EXPECT_STATUS_OK(s->synchronize());
+  expect_near(x, expected, 0);
+}
+
+TEST(Map, RefusesOperandsThatDoNotFit) {
+  test_stream s;
+  const tensor x({4}), y({5});
+  const index_tensor i({4}, 0, 1);
+  EXPECT_EQ(map(s, scaled{1}, {x}, {y}).code(), status_code::internal);
+  EXPECT_EQ(map(s, scaled{1}, {x}, {i}).code(), status_code::internal);
+  EXPECT_EQ(map(s, scaled{1}, {x}, {x, x}).code(), status_code::internal);
+}
+
+TEST(Copy, AnyStrides) {
+  for (const std::int32_t threads : {1, 3}) {
+    test_stream s(threads);
+    const tensor in({13, 17, 90}, {2, 0, 1}, 1), out({13, 17, 90}, {1, 0, 2}), dense({13, 17, 90});
+    EXPECT_STATUS_OK(copy(s, out, in));
+    expect_near(out, in.values(), 0);
+    EXPECT_STATUS_OK(copy(s, dense, out));
+    expect_near(dense, in.values(), 0);
+    const tensor again({13, 17, 90});
+    EXPECT_STATUS_OK(copy(s, again, dense));
+    expect_near(again, in.values(), 0);
+  }
+}
+
+TEST(Copy, ConvertsTypes) {
+  test_stream s;
+  tensor x({4}), back({4});
+  x[0] = -2.7f;
+  x[1] = 0.0f;
+  x[2] = 3.9f;
+  x[3] = 100.0f;
+  const index_tensor i({4}, 0, 1);
+  EXPECT_STATUS_OK(copy(s, i, x));
+  EXPECT_EQ(i[0], -2);
+  EXPECT_EQ(i[2], 3);
+  basic_tensor<bool> b({4}, element_type::boolean);
+  EXPECT_STATUS_OK(copy(s, b, x));
+  EXPECT_TRUE(b[0] && !b[1] && b[2] && b[3]);
+  EXPECT_STATUS_OK(copy(s, back, b));
+  EXPECT_EQ(back[0], 1.0f);
+  EXPECT_EQ(back[1], 0.0f);
+  basic_tensor<double> d({4}, element_type::f64);
+  EXPECT_STATUS_OK(copy(s, d, x));
+  EXPECT_EQ(d[2], double(3.9f));
+  basic_tensor<std::uint16_t> h({4}, element_type::bf16);
+  EXPECT_STATUS_OK(copy(s, h, x));
+  EXPECT_STATUS_OK(copy(s, back, h));
+  EXPECT_NEAR(back[2], 3.9f, 3.9f / 256);
+}
+
+TEST(Copy, HalfTypesRoundToNearestEven) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) { // every value comes back
+    detail::f16 h;
+    h.bits = static_cast<std::uint16_t>(bits);
+    const float x = static_cast<float>(h);
+    if (!std::isnan(x)) {
+      ASSERT_EQ(detail::f16(x).bits, h.bits) << x;
+    }
+    detail::bf16 b;
+    b.bits = static_cast<std::uint16_t>(bits);
+    if (const float y = static_cast<float>(b); !std::isnan(y)) {
+      ASSERT_EQ(detail::bf16(y).bits, b.bits) << y;
+    }
+  }
+  EXPECT_EQ(static_cast<float>(detail::f16(1.0f + 1.0f / 2048)), 1.0f);
+  EXPECT_EQ(static_cast<float>(detail::f16(1.0f + 3.0f / 2048)), 1.0f + 2.0f / 1024);
+  EXPECT_EQ(static_cast<float>(detail::f16(65519.0f)), 65504.0f);
+  EXPECT_TRUE(std::isinf(static_cast<float>(detail::f16(65520.0f))));
+  EXPECT_EQ(static_cast<float>(detail::bf16(1.0f + 1.0f / 256)), 1.0f);
+  EXPECT_TRUE(std::isnan(static_cast<float>(detail::bf16(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(Fill, EveryType) {
+  test_stream s;
+  const tensor x({5, 7}, {1, 0}, 3);
+  EXPECT_STATUS_OK(fill(s, x, -1.5));
+  expect_near(x, std::vector<double>(35, -1.5), 0);
+  EXPECT_STATUS_OK(fill(s, x, -std::numeric_limits<double>::infinity()));
+  EXPECT_EQ(x[34], -std::numeric_limits<float>::infinity());
+  const index_tensor i({5}, 0, 1);
+  EXPECT_STATUS_OK(fill(s, i, 7));
+  EXPECT_EQ(i[4], 7);
+  basic_tensor<bool> b({5}, element_type::boolean);
+  EXPECT_STATUS_OK(fill(s, b, 1));
+  EXPECT_TRUE(b[4]);
+}
+
+TEST(Iota, AlongEachDim) {
+  for (int dim = 0; dim < 2; ++dim) {
+    test_stream s;
+    const index_tensor i({3, 4}, 0, 1, {1, 0});
+    EXPECT_STATUS_OK(iota(s, i, dim, 10, -2));
+    for (std::int64_t k = 0; k < 12; ++k)
+      EXPECT_EQ(i[k], 10 - 2 * (dim == 0 ? k / 4 : k % 4));
+  }
+}
+
+/// A scalar operand.
+tensor scalar_tensor(float value) {
+  tensor t{sizes{}};
+  t[0] = value;
+  return t;
+}
+
+TEST(AdamW, Formula) {
+  for (const bool decays : {false, true}) {
+    test_stream s(3);
+    const tensor w({131, 257}), m({131, 257}), v({131, 257}), g({131, 257}, {1, 0});
+    for (std::int64_t i = 0; i < v.elements(); ++i)
+      v[i] = std::fabs(v[i]);
+    std::vector<double> e_w = w.values(), e_m = m.values(), e_v = v.values();
+    const double lr = 0.01, b1 = 0.9, b2 = 0.99, eps = 1e-3, wd = 0.1, c1 = 0.4, c2 = 0.3, scale = 0.5;
+    for (std::size_t i = 0; i < e_w.size(); ++i) {
+      const double d = double(g[std::int64_t(i)]) * scale;
+      e_m[i] = b1 * e_m[i] + (1 - b1) * d;
+      e_v[i] = b2 * e_v[i] + (1 - b2) * d * d;
+      e_w[i] = e_w[i] * (decays ? 1 - lr * wd : 1) - lr * (e_m[i] / c1) / (std::sqrt(e_v[i] / c2) + eps);
+    }
+    EXPECT_STATUS_OK(adamw(s, w, m, v, g, scalar_tensor(0.01f), scalar_tensor(0.9f), scalar_tensor(0.99f),
+                           scalar_tensor(1e-3f), scalar_tensor(0.1f), scalar_tensor(0.4f), scalar_tensor(0.3f),
+                           scalar_tensor(0.5f), decays));
+    expect_near(w, e_w, 1e-6);
+    expect_near(m, e_m, 1e-6);
+    expect_near(v, e_v, 1e-6);
+  }
+}
+
+TEST(Sgd, Formula) {
+  for (const bool decays : {false, true}) {
+    test_stream s;
+    const tensor w({131}), v({131}), g({131});
+    std::vector<double> e_w = w.values(), e_v = v.values();
+    for (std::size_t i = 0; i < e_w.size(); ++i) {
+      e_v[i] = 0.9 * e_v[i] + double(g[std::int64_t(i)]) * 0.5 + (decays ? 0.1 * e_w[i] : 0);
+      e_w[i] -= 0.01 * e_v[i];
+    }
+    EXPECT_STATUS_OK(
+        sgd(s, w, v, g, scalar_tensor(0.01f), scalar_tensor(0.9f), scalar_tensor(0.1f), scalar_tensor(0.5f), decays));
+    expect_near(w, e_w, 1e-6);
+    expect_near(v, e_v, 1e-6);
+  }
+}
+
+} // namespace
+} // namespace windlass::rt::testing

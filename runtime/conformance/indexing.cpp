@@ -1,0 +1,100 @@
+#include "testing.h"
+
+namespace windlass::rt::testing {
+namespace {
+
+TEST(Embedding, ReadsRows) {
+  for (const std::int32_t threads : {1, 3}) {
+    test_stream s(threads);
+    const tensor table({41, 13}, {}, 2), out({3, 50, 13}, {1, 0, 2});
+    const index_tensor ids({3, 50}, 0, 41, {1, 0});
+    EXPECT_STATUS_OK(embedding(s, out, table, ids));
+    std::vector<double> expected;
+    for (std::int64_t i = 0; i < 150; ++i)
+      for (std::int64_t d = 0; d < 13; ++d)
+        expected.push_back(static_cast<double>(table[ids[i] * 13 + d]));
+    expect_near(out, expected, 0);
+  }
+}
+
+TEST(Embedding, RefusesIdsOutsideOfTheTable) {
+  test_stream s;
+  const tensor table({5, 3}), out({2, 3});
+  index_tensor ids({2}, 0, 5);
+  ids[1] = 5;
+  EXPECT_EQ(embedding(s, out, table, ids).code(), status_code::bad_input);
+  ids[1] = -1;
+  EXPECT_EQ(embedding(s, out, table, ids).code(), status_code::bad_input);
+  EXPECT_EQ(embedding_grad(s, table, ids, out, true).code(), status_code::bad_input);
+}
+
+TEST(EmbeddingGrad, AddsRows) {
+  for (const bool accumulate : {false, true})
+    for (const std::int32_t threads : {1, 3}) {
+      test_stream s(threads);
+      const tensor dtable({7, 130}), dout({400, 130});
+      const index_tensor ids({400}, 0, 7);
+      std::vector<double> expected(7 * 130);
+      if (accumulate)
+        expected = dtable.values();
+      for (std::int64_t i = 0; i < 400; ++i)
+        for (std::int64_t d = 0; d < 130; ++d)
+          expected[static_cast<std::size_t>(ids[i] * 130 + d)] += static_cast<double>(dout[i * 130 + d]);
+      EXPECT_STATUS_OK(embedding_grad(s, dtable, ids, dout, accumulate));
+      expect_near(dtable, expected, 1e-5);
+    }
+}
+
+TEST(Gather, AlongEachAxis) {
+  for (int axis = 0; axis < 3; ++axis) {
+    test_stream s;
+    const sizes shape = {4, 5, 6};
+    const tensor in(shape, {2, 0, 1}, 1);
+    const std::int64_t limit = shape[static_cast<std::size_t>(axis)];
+    const index_tensor indices({2, 3}, -limit, limit);
+    sizes result_shape(shape.begin(), shape.begin() + axis);
+    result_shape.insert(result_shape.end(), {2, 3});
+    result_shape.insert(result_shape.end(), shape.begin() + axis + 1, shape.end());
+    const tensor out(result_shape), back(shape, {1, 2, 0});
+    EXPECT_STATUS_OK(gather(s, out, in, indices, axis));
+    std::int64_t pre = 1, post = 1;
+    for (int d = 0; d < 3; ++d)
+      (d < axis ? pre : post) *= d == axis ? 1 : shape[static_cast<std::size_t>(d)];
+    std::vector<double> expected, sums = back.values();
+    for (std::int64_t a = 0; a < pre; ++a)
+      for (std::int64_t i = 0; i < 6; ++i)
+        for (std::int64_t b = 0; b < post; ++b) {
+          const std::int64_t index = indices[i] < 0 ? indices[i] + limit : indices[i];
+          expected.push_back(static_cast<double>(in[(a * limit + index) * post + b]));
+          sums[static_cast<std::size_t>((a * limit + index) * post + b)] += expected.back();
+        }
+    expect_near(out, expected, 0);
+    EXPECT_STATUS_OK(scatter_add(s, back, indices, out, axis, true));
+    expect_near(back, sums, 1e-6);
+  }
+}
+
+TEST(Gather, OfIndicesAndBytes) {
+  test_stream s;
+  const index_tensor in({6, 2}, 0, 1000), out({3, 2}, 0, 1);
+  index_tensor indices({3}, 0, 6);
+  indices[0] = -1;
+  EXPECT_STATUS_OK(gather(s, out, in, indices, 0));
+  EXPECT_EQ(out[0], in[10]);
+  EXPECT_EQ(out[1], in[11]);
+  indices[2] = -7;
+  EXPECT_EQ(gather(s, out, in, indices, 0).code(), status_code::bad_input);
+}
+
+TEST(ScatterAdd, OverwritesWithoutAccumulate) {
+  test_stream s;
+  const tensor out({4, 3}), in({2, 3});
+  index_tensor indices({2}, 0, 1);
+  indices[0] = indices[1] = 2;
+  EXPECT_STATUS_OK(scatter_add(s, out, indices, in, 0, false));
+  for (std::int64_t i = 0; i < 12; ++i)
+    EXPECT_EQ(out[i], i / 3 == 2 ? in[i % 3] + in[3 + i % 3] : 0.0f);
+}
+
+} // namespace
+} // namespace windlass::rt::testing

@@ -1,0 +1,163 @@
+#include "testing.h"
+
+#include <limits>
+
+namespace windlass::rt::testing {
+namespace {
+
+const std::vector<int> by_rows = {}, by_columns = {1, 0};
+
+TEST(Softmax, RowsOfAnyStride) {
+  for (const std::vector<int> &order : {by_rows, by_columns})
+    for (const std::int32_t threads : {1, 3}) {
+      test_stream s(threads);
+      const tensor x({37, 101}, order), y({37, 101}), dy({37, 101}), dx({37, 101}, order);
+      std::vector<double> e_y, e_dx;
+      for (std::int64_t r = 0; r < 37; ++r) {
+        double sum = 0, dot = 0;
+        for (std::int64_t i = 0; i < 101; ++i)
+          sum += std::exp(double(x[r * 101 + i]));
+        for (std::int64_t i = 0; i < 101; ++i) {
+          e_y.push_back(std::exp(double(x[r * 101 + i])) / sum);
+          dot += e_y.back() * double(dy[r * 101 + i]);
+        }
+        for (std::int64_t i = 0; i < 101; ++i)
+          e_dx.push_back(e_y[static_cast<std::size_t>(r * 101 + i)] * (double(dy[r * 101 + i]) - dot));
+      }
+      EXPECT_STATUS_OK(softmax(s, y, x));
+      expect_near(y, e_y, 1e-6);
+      EXPECT_STATUS_OK(softmax_grad(s, dx, y, dy));
+      expect_near(dx, e_dx, 2e-6);
+      EXPECT_STATUS_OK(softmax(s, x, x));
+      expect_near(x, e_y, 1e-6);
+      EXPECT_STATUS_OK(softmax_grad(s, dy, y, dy));
+      expect_near(dy, e_dx, 2e-6);
+    }
+}
+
+TEST(Softmax, LargeValuesAndNaN) {
+  test_stream s;
+  tensor x({2, 3}), y({2, 3});
+  x[0] = 1e30f;
+  x[1] = x[2] = -1e30f;
+  x[4] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_STATUS_OK(softmax(s, y, x));
+  EXPECT_EQ(y[0], 1.0f);
+  EXPECT_EQ(y[1], 0.0f);
+  EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[4]));
+}
+
+void check_layer_norm(const std::vector<int> &order, bool has_bias, std::int32_t threads) {
+  test_stream s(threads);
+  const std::int64_t rows = 3 * 29, n = 67;
+  const tensor x({3, 29, n}, order), y({3, 29, n}, order), dy({3, 29, n}), dx({3, 29, n}, order), mean({3, 29}),
+      rstd({3, 29}, {1, 0}), scale({n}), bias({n}), dscale({n}), dbias({n});
+  std::vector<double> e_y, e_mean, e_rstd, e_dx, e_dscale(static_cast<std::size_t>(n)),
+      e_dbias(static_cast<std::size_t>(n));
+  const double epsilon = 1e-3;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0, squares = 0, g_sum = 0, g_dot = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      sum += double(x[r * n + i]);
+    const double m = sum / double(n);
+    for (std::int64_t i = 0; i < n; ++i)
+      squares += (double(x[r * n + i]) - m) * (double(x[r * n + i]) - m);
+    const double rs = 1 / std::sqrt(squares / double(n) + epsilon);
+    e_mean.push_back(m);
+    e_rstd.push_back(rs);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double normal = (double(x[r * n + i]) - m) * rs, g = double(dy[r * n + i]) * double(scale[i]);
+      e_y.push_back(normal * double(scale[i]) + (has_bias ? double(bias[i]) : 0.0));
+      g_sum += g / double(n);
+      g_dot += g * normal / double(n);
+      e_dscale[static_cast<std::size_t>(i)] += double(dy[r * n + i]) * normal;
+      e_dbias[static_cast<std::size_t>(i)] += double(dy[r * n + i]);
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double normal = (double(x[r * n + i]) - m) * rs, g = double(dy[r * n + i]) * double(scale[i]);
+      e_dx.push_back(rs * (g - g_sum - normal * g_dot));
+    }
+  }
+  EXPECT_STATUS_OK(layer_norm(s, y, mean, rstd, x, scale, has_bias ? bias.v() : view(), epsilon));
+  expect_near(y, e_y, 2e-6);
+  expect_near(mean, e_mean, 2e-6);
+  expect_near(rstd, e_rstd, 2e-6);
+  EXPECT_STATUS_OK(layer_norm_grad(s, dx, dscale, has_bias ? dbias.v() : view(), dy, x, scale, mean, rstd));
+  expect_near(dx, e_dx, 2e-6);
+  expect_near(dscale, e_dscale, 2e-6);
+  if (has_bias)
+    expect_near(dbias, e_dbias, 2e-6);
+}
+
+TEST(LayerNorm, Dense) {
+  check_layer_norm({}, true, 1);
+  check_layer_norm({}, false, 3);
+}
+TEST(LayerNorm, Permuted) {
+  check_layer_norm({1, 0, 2}, true, 3);
+  check_layer_norm({2, 1, 0}, true, 2);
+}
+
+TEST(LayerNorm, RefusesSizesThatDisagree) {
+  test_stream s;
+  const tensor x({4, 8}), mean({4}), scale({9});
+  EXPECT_EQ(layer_norm(s, x, mean, mean, x, scale, view(), 1e-5).code(), status_code::internal);
+}
+
+void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int32_t threads) {
+  test_stream s(threads);
+  const std::int64_t rows = 6 * 35, n = 83;
+  const tensor logits({6, 35, n}, order), other({6, 35, n}), lse({6, 35}), sum({}), count({}), dsum({});
+  index_tensor labels({6, 35}, 0, n, {1, 0});
+  labels[3] = labels[100] = -100;
+  double e_sum = 0;
+  std::vector<double> e_lse, e_d;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double total = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      total += std::exp(double(logits[r * n + i]));
+    e_lse.push_back(std::log(total));
+    if (labels[r] != -100)
+      e_sum += e_lse.back() - double(logits[r * n + labels[r]]);
+    for (std::int64_t i = 0; i < n; ++i)
+      e_d.push_back(labels[r] == -100
+                        ? 0.0
+                        : double(dsum[0]) * (std::exp(double(logits[r * n + i])) / total - (i == labels[r] ? 1 : 0)));
+  }
+  EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits, labels, -100));
+  EXPECT_NEAR(double(sum[0]), e_sum, 1e-6 * e_sum);
+  EXPECT_EQ(count[0], float(rows - 2));
+  expect_near(lse, e_lse, 1e-6);
+  const tensor &d = in_place ? logits : other;
+  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d, dsum, logits, labels, lse, -100));
+  expect_near(d, e_d, 1e-6);
+}
+
+TEST(CrossEntropy, Dense) {
+  check_cross_entropy({}, false, 1);
+  check_cross_entropy({}, true, 3);
+}
+TEST(CrossEntropy, Permuted) { check_cross_entropy({2, 0, 1}, false, 2); }
+
+TEST(CrossEntropy, AllRowsIgnored) {
+  test_stream s;
+  const tensor logits({4, 5}), lse({4}), sum({}), count({});
+  index_tensor labels({4}, 0, 5);
+  labels.fill_with([](std::int64_t) { return -1; });
+  EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits, labels, -1));
+  EXPECT_EQ(sum[0], 0.0f);
+  EXPECT_EQ(count[0], 0.0f);
+}
+
+TEST(CrossEntropy, RefusesLabelsOutsideOfTheClasses) {
+  test_stream s;
+  const tensor logits({4, 5}), lse({4}), sum({}), count({});
+  index_tensor labels({4}, 0, 5);
+  labels[2] = 5;
+  const status result = softmax_cross_entropy(s, sum, count, lse, logits, labels, -100);
+  EXPECT_EQ(result.code(), status_code::bad_input);
+  EXPECT_NE(result.message().find("label 5 at position 2"), std::string::npos) << result.message();
+}
+
+} // namespace
+} // namespace windlass::rt::testing

@@ -1,0 +1,91 @@
+#include "testing.h"
+
+#include <limits>
+
+namespace windlass::rt::testing {
+namespace {
+
+void check(const sizes &kept, const sizes &reduced, const std::vector<int> &order, reduction kind, bool accumulate,
+           std::int32_t threads) {
+  test_stream s(threads);
+  sizes shape = kept;
+  shape.insert(shape.end(), reduced.begin(), reduced.end());
+  const tensor in(shape, order, 3), out(kept);
+  std::vector<double> expected = out.values();
+  const std::int64_t n = in.elements() / std::max<std::int64_t>(out.elements(), 1);
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    double r = kind == reduction::sum ? 0.0 : static_cast<double>(in[i * n]);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const auto x = static_cast<double>(in[i * n + j]);
+      r = kind == reduction::sum ? r + x : kind == reduction::max ? std::max(r, x) : std::min(r, x);
+    }
+    double &e = expected[static_cast<std::size_t>(i)];
+    e = accumulate ? e + r : r;
+  }
+  EXPECT_STATUS_OK(reduce(s, out, in, static_cast<std::int32_t>(reduced.size()), kind, accumulate));
+  expect_near(out, expected, 1e-6);
+}
+
+void check_all(const sizes &kept, const sizes &reduced, const std::vector<int> &order = {}) {
+  for (const std::int32_t threads : {1, 3}) {
+    check(kept, reduced, order, reduction::sum, false, threads);
+    check(kept, reduced, order, reduction::sum, true, threads);
+    check(kept, reduced, order, reduction::max, false, threads);
+    check(kept, reduced, order, reduction::min, false, threads);
+  }
+}
+
+TEST(Reduce, Rows) { check_all({17}, {129}); }
+TEST(Reduce, Columns) { check_all({300}, {41}, {1, 0}); }
+TEST(Reduce, ColumnsOfManyDims) { check_all({3, 70}, {5, 7}, {2, 0, 3, 1}); }
+TEST(Reduce, Everything) {
+  check_all({}, {37, 1001});
+  check_all({}, {37, 11}, {1, 0});
+}
+TEST(Reduce, MiddleDims) { check_all({5, 6}, {7}, {0, 2, 1}); }
+TEST(Reduce, NothingReduced) { check_all({5, 6}, {}); }
+TEST(Reduce, OneElement) { check_all({1}, {1}); }
+TEST(Reduce, FewColumnsManyRows) { check_all({48}, {3000}, {1, 0}); }
+
+TEST(Reduce, KeepsNaN) {
+  test_stream s;
+  tensor in({2, 40}), out({2});
+  in[45] = std::numeric_limits<float>::quiet_NaN();
+  for (const reduction kind : {reduction::sum, reduction::max, reduction::min}) {
+    EXPECT_STATUS_OK(reduce(s, out, in, 1, kind, false));
+    EXPECT_FALSE(std::isnan(out[0]));
+    EXPECT_TRUE(std::isnan(out[1]));
+  }
+}
+
+TEST(Reduce, LongSumsStayExact) {
+  test_stream s;
+  tensor in({1 << 20}), out({});
+  in.fill_with([](std::int64_t) { return 0.1f; });
+  EXPECT_STATUS_OK(reduce(s, out, in, 1, reduction::sum, false));
+  EXPECT_NEAR(out[0], 0.1f * (1 << 20), 0.02);
+}
+
+TEST(Reduce, TheBitsDoNotDependOnTheTeam) {
+  tensor in({99991}), one({}), three({});
+  test_stream s1(1);
+  EXPECT_STATUS_OK(reduce(s1, one, in, 1, reduction::sum, false));
+  test_stream s3(3);
+  EXPECT_STATUS_OK(reduce(s3, three, in, 1, reduction::sum, false));
+  EXPECT_EQ(one[0], three[0]);
+}
+
+TEST(SquareSum, AnyStrides) {
+  for (const bool accumulate : {false, true}) {
+    test_stream s;
+    const tensor in({33, 65}, {1, 0}, 2), out({});
+    double expected = accumulate ? static_cast<double>(out[0]) : 0.0;
+    for (const double x : in.values())
+      expected += x * x;
+    EXPECT_STATUS_OK(square_sum(s, out, in, accumulate));
+    EXPECT_NEAR(static_cast<double>(out[0]), expected, 1e-6 * expected);
+  }
+}
+
+} // namespace
+} // namespace windlass::rt::testing

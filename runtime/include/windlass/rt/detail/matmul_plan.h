@@ -1,0 +1,41 @@
+// How a matmul of strided views becomes GEMM calls; shared by the kernel and by the size of its scratch.
+#ifndef WINDLASS_RT_DETAIL_MATMUL_PLAN_H
+#define WINDLASS_RT_DETAIL_MATMUL_PLAN_H
+
+#include "windlass/rt/status.h"
+#include "windlass/rt/view.h"
+
+namespace windlass::rt::detail {
+
+/// A loop over GEMM calls, or a dimension of the GEMM itself: its size, and what one step moves in each operand.
+struct matmul_dim {
+  std::int64_t size = 1, out = 0, a = 0, b = 0;
+};
+
+struct matmul_plan {
+  matmul_dim m, n, k;             ///< of one GEMM
+  matmul_dim loops[3 * max_rank]; ///< independent calls: the batch, and dimensions that do not join into m or n
+  int loop_count = 0;
+  matmul_dim sums[max_rank]; ///< calls that add to the same result
+  int sum_count = 0;
+  bool packs_out = false, packs_a = false, packs_b = false; ///< operands without a unit stride go through scratch
+
+  std::int64_t calls() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < loop_count; ++i)
+      n *= loops[i].size;
+    return n;
+  }
+  /// Floats that one thread needs.
+  std::int64_t scratch_floats() const {
+    return (packs_out ? m.size * n.size : 0) + (packs_a ? m.size * k.size : 0) + (packs_b ? k.size * n.size : 0);
+  }
+};
+
+/// internal_error when the sizes of the views do not fit each other.
+status plan_matmul(const view &out, const view &a, const view &b, std::int32_t batch_rank, std::int32_t contract_rank,
+                   matmul_plan &plan);
+
+} // namespace windlass::rt::detail
+
+#endif

@@ -1,0 +1,30 @@
+// Blocking on a 32-bit word of memory, between threads or (in shared memory) between processes.
+#ifndef WINDLASS_RT_DETAIL_WAIT_H
+#define WINDLASS_RT_DETAIL_WAIT_H
+
+#include <atomic>
+#include <cstdint>
+
+namespace windlass::rt::detail {
+
+/// Returns when `word` no longer holds `old`, or after about 20 ms: callers loop, and look at what may end the wait in
+/// between. Spins for a few microseconds only, since the thread that is waited for may need this core.
+void wait_while_equal(const std::atomic<std::uint32_t> &word, std::uint32_t old, std::atomic<std::uint32_t> &sleepers);
+
+/// Wakes all threads that sleep on `word`; cheap while `sleepers` is 0.
+void wake_all(std::atomic<std::uint32_t> &word, std::atomic<std::uint32_t> &sleepers);
+
+/// A barrier of a fixed number of threads or processes that can be used again and again. Zero bytes are a valid
+/// initial state, so that it can live in fresh shared memory.
+struct barrier {
+  std::atomic<std::uint64_t> state;          ///< generation in the high half, members that arrived in the low half
+  std::atomic<std::uint32_t> word, sleepers; ///< `word` follows the generation, for sleeping on
+
+  /// Either all members return true, or some left with false because `aborted` was non-zero before all had arrived, and
+  /// then none returns true. A null `aborted` is never raised.
+  bool wait(std::uint32_t members, const std::atomic<std::uint32_t> *aborted);
+};
+
+} // namespace windlass::rt::detail
+
+#endif

@@ -1,0 +1,19 @@
+// The streams that a context is made of.
+#ifndef WINDLASS_RT_STREAMS_H
+#define WINDLASS_RT_STREAMS_H
+
+#include "windlass/rt/stream.h"
+
+#include <memory>
+
+namespace windlass::rt {
+
+/// Runs each command on the calling thread before `submit` returns. `scratch` belongs to the caller and outlives it.
+std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
+
+/// Runs commands on a thread of its own, which has finished all of them when the stream is destroyed.
+std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,28 @@
+// How the ranks of a job reach each other.
+#ifndef WINDLASS_RT_TRANSPORT_H
+#define WINDLASS_RT_TRANSPORT_H
+
+#include "windlass/rt/communicator.h"
+
+#include <memory>
+#include <vector>
+
+namespace windlass::rt {
+
+/// Transports of `ranks` ranks that are threads of this process; element r belongs to rank r's thread. After one rank's
+/// abort every collective of the others returns an error (code `stopped`) that carries the first reason.
+std::vector<std::unique_ptr<transport>> make_local_transports(std::int32_t ranks);
+
+/// Joins the processes that mpirun or srun started; MPI is initialised if it is not yet, and then finalised with the
+/// transport. Groups on one host exchange through shared memory, others by MPI. `abort` does not return.
+/// bad_input when the program was built without MPI.
+status make_mpi_transport(std::unique_ptr<transport> &out);
+
+/// Whether this process was started by an MPI launcher.
+bool is_started_by_mpi();
+/// Whether the program was built with MPI.
+bool has_mpi();
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,111 @@
+#include "windlass/rt/context.h"
+
+#include "windlass/rt/detail/backend.h"
+#include "windlass/rt/detail/team.h"
+#include "windlass/rt/streams.h"
+#include "windlass/rt/transport.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <sys/mman.h>
+
+namespace windlass::rt {
+
+arena::~arena() {
+  if (base_ != nullptr)
+    munmap(base_, static_cast<std::size_t>(size_));
+}
+
+status arena::allocate(std::int64_t bytes, const char *what) {
+  constexpr std::int64_t page = 4096;
+  if (base_ != nullptr || bytes < 0)
+    return internal_error(std::string("the ") + what + " arena was allocated twice or with a negative size");
+  // At least one page, so that even an empty arena has an address.
+  const std::int64_t size = (std::max<std::int64_t>(bytes, 1) + page - 1) / page * page;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (detail::backend_moves_data ? 0 : MAP_NORESERVE);
+  void *base = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (base == MAP_FAILED)
+    return bad_input(std::string("cannot allocate ") + std::to_string(size) + " bytes for the " + what +
+                     " arena: " + std::strerror(errno) + "; plan with a smaller --memory-limit or more ranks");
+  base_ = static_cast<std::byte *>(base);
+  size_ = size;
+#if defined(MADV_HUGEPAGE)
+  madvise(base_, static_cast<std::size_t>(size_), MADV_HUGEPAGE); // a hint: fewer page faults and TLB misses
+#endif
+  if (detail::backend_moves_data)
+    for (std::int64_t i = 0; i < size_; i += page)
+      base_[i] = std::byte(0);
+  return {};
+}
+
+status context::create(const program &p, transport &world, std::int32_t threads) {
+  rank_ = world.rank();
+  ranks_ = world.size();
+  std::int64_t planned = 1;
+  for (const axis &a : p.axes)
+    planned *= a.size;
+  if (planned != ranks_)
+    return bad_input("the program was planned for " + std::to_string(planned) + " ranks, the job has " +
+                     std::to_string(ranks_) + "; start as many as planned, or plan again");
+  if (threads < 1)
+    return bad_input("--threads is " + std::to_string(threads) + ", it must be at least 1");
+
+  // Row-major: the last axis varies fastest with the rank.
+  const auto axes = static_cast<std::size_t>(p.axes.size);
+  std::vector<std::int32_t> step(axes);
+  std::int32_t stride = 1;
+  for (std::size_t i = axes; i-- > 0;) {
+    step[i] = stride;
+    stride *= p.axes[static_cast<std::int64_t>(i)].size;
+  }
+  coordinates_.resize(axes);
+  for (std::size_t i = 0; i < axes; ++i)
+    coordinates_[i] = rank_ / step[i] % p.axes[static_cast<std::int64_t>(i)].size;
+
+  WINDLASS_TRY(device_.allocate(p.device_bytes, "device"));
+  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned"));
+  WINDLASS_TRY(scratch_.allocate(p.scratch_bytes * threads, "scratch"));
+
+  for (const communicator_entry &entry : p.communicators) {
+    // The members, the first of the entry's axes being the slowest.
+    std::vector<std::int32_t> members = {rank_};
+    for (const std::int32_t a : entry.axes)
+      members[0] -= coordinates_[static_cast<std::size_t>(a)] * step[static_cast<std::size_t>(a)];
+    for (const std::int32_t a : entry.axes) {
+      std::vector<std::int32_t> longer;
+      for (const std::int32_t member : members)
+        for (std::int32_t c = 0; c < p.axes[a].size; ++c)
+          longer.push_back(member + c * step[static_cast<std::size_t>(a)]);
+      members = std::move(longer);
+    }
+    communicators_.emplace_back();
+    WINDLASS_TRY(world.make_communicator(members, communicators_.back()));
+  }
+
+  events_ = std::vector<event>(static_cast<std::size_t>(p.events));
+  // The caller's thread computes; communication that has partners, and copies, run beside it.
+  for (std::int32_t i = 0; i < p.streams; ++i) {
+    const auto peer = static_cast<std::size_t>(i - 1);
+    const bool is_alone = i > 0 && peer < communicators_.size() && communicators_[peer]->size() == 1;
+    if (i == 0)
+      streams_.push_back(make_inline_stream(threads, scratch_.at(0), p.scratch_bytes * threads));
+    else if (is_alone)
+      streams_.push_back(make_inline_stream(threads, nullptr, 0));
+    else
+      streams_.push_back(make_worker_stream(1, nullptr, 0));
+  }
+  return {};
+}
+
+status context::synchronize() {
+  status first;
+  for (const std::unique_ptr<stream> &s : streams_) {
+    status result = s->synchronize();
+    if (first.is_ok())
+      first = std::move(result);
+  }
+  return first;
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,31 @@
+// Scratch that kernels need. The compiler evaluates these too: they read sizes and strides only, never data.
+#include "windlass/rt/kernels.h"
+
+#include "windlass/rt/detail/attention_block.h"
+#include "windlass/rt/detail/matmul_plan.h"
+
+#include <algorithm>
+
+namespace windlass::rt {
+
+std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b, std::int32_t batch_rank,
+                                  std::int32_t contract_rank) {
+  detail::matmul_plan plan;
+  if (!detail::plan_matmul(out, a, b, batch_rank, contract_rank, plan).is_ok())
+    return 0;
+  return plan.scratch_floats() * 4;
+}
+
+std::int64_t layer_norm_grad_scratch_bytes(const view &x, std::int32_t threads) {
+  return x.rank == 0 ? 0 : x.sizes[x.rank - 1] * 2 * 8 * threads;
+}
+
+std::int64_t attention_scratch_bytes(const view &q, const view &k, std::int32_t threads) {
+  return std::min(detail::attention_block, q.sizes[2]) * k.sizes[2] * 4 * threads;
+}
+
+std::int64_t attention_grad_scratch_bytes(const view &q, const view &k, std::int32_t threads) {
+  return 2 * attention_scratch_bytes(q, k, threads);
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,69 @@
+// Collectives as commands of a stream.
+#include "windlass/rt/communicator.h"
+
+#include "windlass/rt/detail/backend.h"
+
+#include <string>
+
+namespace windlass::rt {
+
+namespace {
+
+status check_dense(const view &v, const char *collective) {
+  if (v.is_contiguous())
+    return {};
+  return internal_error(std::string(collective) + " needs dense buffers, a view with gaps was given");
+}
+
+/// A back end that moves no data keeps the order between the ranks.
+template <class F> status issue(stream &s, communicator &c, F f) {
+  if constexpr (!detail::backend_moves_data)
+    return s.submit([&c] { return c.barrier(); });
+  else
+    return s.submit(f);
+}
+
+status check_sizes(const view &larger, const view &smaller, std::int32_t members, const char *collective) {
+  WINDLASS_TRY(check_dense(larger, collective));
+  WINDLASS_TRY(check_dense(smaller, collective));
+  if (larger.elements() == smaller.elements() * members && larger.type == smaller.type)
+    return {};
+  return internal_error(std::string(collective) + " of " + std::to_string(members) + " members has buffers of " +
+                        std::to_string(larger.elements()) + " and " + std::to_string(smaller.elements()) +
+                        " elements; the first must be the members' sum, of the same type");
+}
+
+} // namespace
+
+status all_reduce(stream &s, communicator &c, const view &data, reduction kind) {
+  WINDLASS_TRY(check_dense(data, "all-reduce"));
+  return issue(s, c, [&c, data = data.data, n = data.elements(), type = data.type, kind] {
+    return c.all_reduce(data, n, type, kind);
+  });
+}
+
+status all_gather(stream &s, communicator &c, const view &out, const view &in) {
+  WINDLASS_TRY(check_sizes(out, in, c.size(), "all-gather"));
+  return issue(s, c, [&c, out = out.data, in = in.data, bytes = in.elements() * size_of(in.type)] {
+    return c.all_gather(out, in, bytes);
+  });
+}
+
+status reduce_scatter(stream &s, communicator &c, const view &out, const view &in) {
+  WINDLASS_TRY(check_sizes(in, out, c.size(), "reduce-scatter"));
+  return issue(s, c, [&c, out = out.data, in = in.data, n = out.elements(), type = out.type] {
+    return c.reduce_scatter(out, in, n, type);
+  });
+}
+
+status all_to_all(stream &s, communicator &c, const view &out, const view &in) {
+  WINDLASS_TRY(check_sizes(out, in, 1, "all-to-all"));
+  const std::int64_t bytes = in.elements() * size_of(in.type);
+  if (in.elements() % c.size() != 0)
+    return internal_error("all-to-all of " + std::to_string(in.elements()) + " elements among " +
+                          std::to_string(c.size()) + " members leaves a rest");
+  return issue(s, c,
+               [&c, out = out.data, in = in.data, block = bytes / c.size()] { return c.all_to_all(out, in, block); });
+}
+
+} // namespace windlass::rt

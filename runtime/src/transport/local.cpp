@@ -1,0 +1,174 @@
+// Ranks as threads of one process: members publish the addresses of their buffers and work on each other's memory.
+#include "windlass/rt/transport.h"
+
+#include "windlass/rt/detail/combine.h"
+#include "windlass/rt/detail/wait.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace windlass::rt {
+
+namespace {
+
+/// What the members of one communicator share.
+struct local_group {
+  explicit local_group(std::size_t members) : sources(members), targets(members) {}
+  detail::barrier gate{};
+  std::vector<const std::byte *> sources; ///< each member's own place: what the others read
+  std::vector<std::byte *> targets;       ///< and write
+};
+
+/// What all ranks of the job share.
+struct local_job {
+  std::atomic<std::uint32_t> aborted{0};
+  std::mutex mutex; ///< guards what follows
+  std::string reason;
+  /// By the number of the call and the members.
+  std::map<std::pair<std::int64_t, std::vector<std::int32_t>>, std::shared_ptr<local_group>> groups;
+};
+
+class local_communicator final : public communicator {
+public:
+  local_communicator(std::shared_ptr<local_job> job, std::shared_ptr<local_group> group, std::int32_t size,
+                     std::int32_t index)
+      : job_(std::move(job)), group_(std::move(group)), size_(size), index_(index),
+        parts_(static_cast<std::size_t>(size)), outputs_(static_cast<std::size_t>(size)) {}
+
+  std::int32_t size() const override { return size_; }
+  std::int32_t index() const override { return index_; }
+
+  status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
+    if (size_ == 1)
+      return {};
+    // Each member reduces its part of all buffers and writes the result into all of them; parts do not overlap.
+    publish(data, data);
+    WINDLASS_TRY(barrier());
+    const std::int64_t begin = detail::part_begin(elements, size_, index_);
+    const std::int64_t end = detail::part_begin(elements, size_, index_ + 1);
+    for (std::size_t m = 0; m < parts_.size(); ++m) {
+      outputs_[m] = group_->targets[m] + begin * size_of(type);
+      parts_[m] = outputs_[m];
+    }
+    WINDLASS_TRY(detail::combine(outputs_.data(), size_, parts_.data(), size_, end - begin, type, kind));
+    return finish();
+  }
+
+  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    publish(in, nullptr);
+    WINDLASS_TRY(barrier());
+    for (std::int32_t m = 0; m < size_; ++m)
+      std::memcpy(out + m * bytes, source(m), static_cast<std::size_t>(bytes));
+    return finish();
+  }
+
+  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
+    publish(in, nullptr);
+    WINDLASS_TRY(barrier());
+    for (std::int32_t m = 0; m < size_; ++m)
+      parts_[static_cast<std::size_t>(m)] = source(m) + index_ * elements * size_of(type);
+    WINDLASS_TRY(detail::combine(&out, 1, parts_.data(), size_, elements, type, reduction::sum));
+    return finish();
+  }
+
+  status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    publish(in, nullptr);
+    WINDLASS_TRY(barrier());
+    for (std::int32_t m = 0; m < size_; ++m)
+      std::memcpy(out + m * bytes, source(m) + index_ * bytes, static_cast<std::size_t>(bytes));
+    return finish();
+  }
+
+  status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
+    publish(data, nullptr);
+    WINDLASS_TRY(barrier());
+    if (index_ != root)
+      std::memcpy(data, source(root), static_cast<std::size_t>(bytes));
+    return finish();
+  }
+
+  status barrier() override {
+    if (group_->gate.wait(static_cast<std::uint32_t>(size_), &job_->aborted))
+      return {};
+    const std::lock_guard<std::mutex> lock(job_->mutex);
+    return {status_code::stopped, "another rank ended the job: " + job_->reason};
+  }
+
+private:
+  /// Ends a collective. All members are in it and will come, so an abort must not cut this short: a member that left
+  /// would free memory that others still read.
+  status finish() {
+    group_->gate.wait(static_cast<std::uint32_t>(size_), nullptr);
+    return {};
+  }
+  void publish(const std::byte *source, std::byte *target) {
+    group_->sources[static_cast<std::size_t>(index_)] = source;
+    group_->targets[static_cast<std::size_t>(index_)] = target;
+  }
+  const std::byte *source(std::int32_t member) const { return group_->sources[static_cast<std::size_t>(member)]; }
+
+  std::shared_ptr<local_job> job_;
+  std::shared_ptr<local_group> group_;
+  std::int32_t size_, index_;
+  std::vector<const std::byte *> parts_;
+  std::vector<std::byte *> outputs_;
+};
+
+class local_transport final : public transport {
+public:
+  local_transport(std::shared_ptr<local_job> job, std::int32_t rank, std::int32_t size)
+      : job_(std::move(job)), rank_(rank), size_(size) {}
+
+  std::int32_t rank() const override { return rank_; }
+  std::int32_t size() const override { return size_; }
+
+  status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) override {
+    std::int32_t index = -1;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i] == rank_)
+        index = static_cast<std::int32_t>(i);
+    if (index < 0)
+      return internal_error("rank " + std::to_string(rank_) + " is not a member of its own communicator");
+    std::shared_ptr<local_group> group;
+    {
+      const std::lock_guard<std::mutex> lock(job_->mutex);
+      std::shared_ptr<local_group> &entry = job_->groups[{calls_++, members}];
+      if (!entry)
+        entry = std::make_shared<local_group>(members.size());
+      group = entry;
+    }
+    out =
+        std::make_unique<local_communicator>(job_, std::move(group), static_cast<std::int32_t>(members.size()), index);
+    return {};
+  }
+
+  void abort(const status &why) override {
+    const std::lock_guard<std::mutex> lock(job_->mutex);
+    if (job_->aborted.load() != 0)
+      return;
+    job_->reason = "rank " + std::to_string(rank_) + ": " + why.message();
+    job_->aborted.store(1);
+    for (auto &group : job_->groups)
+      detail::wake_all(group.second->gate.word, group.second->gate.sleepers);
+  }
+
+private:
+  std::shared_ptr<local_job> job_;
+  std::int32_t rank_, size_;
+  std::int64_t calls_ = 0;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<transport>> make_local_transports(std::int32_t ranks) {
+  const auto job = std::make_shared<local_job>();
+  std::vector<std::unique_ptr<transport>> result;
+  for (std::int32_t rank = 0; rank < ranks; ++rank)
+    result.push_back(std::make_unique<local_transport>(job, rank, ranks));
+  return result;
+}
+
+} // namespace windlass::rt
