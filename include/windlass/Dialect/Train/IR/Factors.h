@@ -15,7 +15,8 @@ namespace windlass::train {
 enum class FactorKind {
   /// A split gives each rank its part of the result.
   Parallel,
-  /// Summed (or max'ed) over; a split leaves the results unreduced over the axis.
+  /// Summed (or max'ed) over: a split leaves those results unreduced over the axis that do not carry the factor; those
+  /// that carry it (a norm's dx, beside its dscale) are split.
   Reduction,
   /// Reduced inside the operator and used again (softmax row, norm row): a split needs `plan-decompose-split-reductions`.
   Inner,

@@ -25,6 +25,7 @@ def SoftmaxGradOp : Train_ComputeOp<"softmax_grad", [SameOperandsAndResultType]>
   let arguments = (ins Train_FloatTensor:$output, Train_FloatTensor:$gradient);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = "$output `,` $gradient `:` type($result) attr-dict";
+  let hasVerifier = 1;
 }
 
 def LayerNormOp : Train_InferredOp<"layer_norm", [Train_Differentiable]> {

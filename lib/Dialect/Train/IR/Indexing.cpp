@@ -1,0 +1,162 @@
+// Embedding, gather and their adjoints.
+#include "OpSupport.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+namespace {
+
+FailureOr<Types> inferEmbedding(EmbeddingOp::Adaptor op, Emit emit) {
+  auto table = typeOf(op.getTable());
+  if (table.getRank() != 2)
+    return emit() << "reads rows of a table of two dims, but got " << table;
+  Shape shape(typeOf(op.getIds()).getShape());
+  shape.push_back(table.getDimSize(1));
+  return Types{makeType(shape, table.getElementType())};
+}
+
+FailureOr<Types> inferEmbeddingGrad(EmbeddingGradOp::Adaptor op, Emit emit) {
+  auto ids = typeOf(op.getIds()), gradient = typeOf(op.getGradient());
+  if (gradient.getRank() != ids.getRank() + 1 || gradient.getShape().drop_back() != ids.getShape())
+    return emit() << "gradient " << gradient << " must have the dims of ids " << ids << " and one more";
+  int64_t rows = op.getRows();
+  if (rows < 1)
+    return emit() << "makes a table of " << rows << " rows; rows must be positive";
+  return Types{makeType({rows, gradient.getShape().back()}, gradient.getElementType())};
+}
+
+FailureOr<Types> inferGather(GatherOp::Adaptor op, Emit emit) {
+  auto input = typeOf(op.getInput()), indices = typeOf(op.getIndices());
+  int64_t axis = op.getAxis();
+  if (failed(checkAxis(emit, axis, input.getRank())))
+    return failure();
+  Shape shape(input.getShape().take_front(axis));
+  llvm::append_range(shape, indices.getShape());
+  llvm::append_range(shape, input.getShape().drop_front(axis + 1));
+  return Types{makeType(shape, input.getElementType())};
+}
+
+FailureOr<Types> inferScatterAdd(ScatterAddOp::Adaptor op, Emit emit) {
+  auto input = typeOf(op.getInput()), indices = typeOf(op.getIndices());
+  int64_t axis = op.getAxis(), rank = indices.getRank();
+  if (axis < 0 || axis > input.getRank() - rank || input.getShape().slice(axis, rank) != indices.getShape())
+    return emit() << "dims from " << axis << " on of " << input << " must be those of indices " << indices;
+  int64_t size = op.getSize();
+  if (size < 1)
+    return emit() << "makes an axis of " << size << " elements; size must be positive";
+  Shape shape(input.getShape().take_front(axis));
+  shape.push_back(size);
+  llvm::append_range(shape, input.getShape().drop_front(axis + rank));
+  return Types{makeType(shape, input.getElementType())};
+}
+
+/// Dims of `whole` (the tensor with the axis), of the indices, and of the tensor whose axis the indices replace.
+struct GatherDims {
+  ValueFactors whole, indices, parts;
+};
+
+GatherDims addGatherDims(OpFactors &factors, RankedTensorType whole, RankedTensorType indices, int64_t axis,
+                         FactorKind indexKind) {
+  GatherDims dims;
+  dims.whole = addDims(factors, whole);
+  // Ranks would have to know which of the indices are theirs.
+  factors.factors[axis].kind = FactorKind::Replicated;
+  factors.factors[axis].name = "axis";
+  dims.indices = addDims(factors, indices, "i", indexKind);
+  dims.parts.assign(dims.whole.begin(), dims.whole.begin() + axis);
+  llvm::append_range(dims.parts, dims.indices);
+  dims.parts.append(dims.whole.begin() + axis + 1, dims.whole.end());
+  return dims;
+}
+
+} // namespace
+
+WINDLASS_INFERRED_OP(EmbeddingOp, inferEmbedding)
+WINDLASS_INFERRED_OP(EmbeddingGradOp, inferEmbeddingGrad)
+WINDLASS_INFERRED_OP(GatherOp, inferGather)
+WINDLASS_INFERRED_OP(ScatterAddOp, inferScatterAdd)
+
+// embedding
+
+OpFactors EmbeddingOp::getFactors() {
+  OpFactors factors;
+  GatherDims dims = addGatherDims(factors, typeOf(getTable()), typeOf(getIds()), 0, FactorKind::Parallel);
+  factors.operands = {dims.whole, dims.indices};
+  factors.results = {dims.parts};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost EmbeddingOp::getCost() {
+  // Of the table only the chosen rows are read.
+  return {0, getBytes(getIds().getType()) + 2 * getBytes(getResult().getType())};
+}
+
+PrecisionClass EmbeddingOp::getPrecisionClass() { return PrecisionClass::Any; }
+
+LogicalResult EmbeddingOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                        SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = EmbeddingGradOp::create(builder, getLoc(), getIds(), resultGradients[0],
+                                           builder.getI64IntegerAttr(typeOf(getTable()).getDimSize(0)));
+  return success();
+}
+
+OpFactors EmbeddingGradOp::getFactors() {
+  OpFactors factors;
+  GatherDims dims = addGatherDims(factors, typeOf(getResult()), typeOf(getIds()), 0, FactorKind::Reduction);
+  factors.operands = {dims.indices, dims.parts};
+  factors.results = {dims.whole};
+  factors.unreducedTogether = {{1}};
+  return factors;
+}
+
+OpCost EmbeddingGradOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = typeOf(getGradient()).getNumElements();
+  return cost;
+}
+
+// Many rows may meet in one: the sum is kept in f32.
+PrecisionClass EmbeddingGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+// gather
+
+OpFactors GatherOp::getFactors() {
+  OpFactors factors;
+  GatherDims dims = addGatherDims(factors, typeOf(getInput()), typeOf(getIndices()), getAxis(), FactorKind::Parallel);
+  factors.operands = {dims.whole, dims.indices};
+  factors.results = {dims.parts};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost GatherOp::getCost() { return {0, getBytes(getIndices().getType()) + 2 * getBytes(getResult().getType())}; }
+PrecisionClass GatherOp::getPrecisionClass() { return getClass(*this, PrecisionClass::Any); }
+
+LogicalResult GatherOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                     SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = ScatterAddOp::create(builder, getLoc(), getIndices(), resultGradients[0],
+                                        builder.getI64IntegerAttr(getAxis()),
+                                        builder.getI64IntegerAttr(typeOf(getInput()).getDimSize(getAxis())));
+  return success();
+}
+
+OpFactors ScatterAddOp::getFactors() {
+  OpFactors factors;
+  GatherDims dims =
+      addGatherDims(factors, typeOf(getResult()), typeOf(getIndices()), getAxis(), FactorKind::Reduction);
+  factors.operands = {dims.indices, dims.parts};
+  factors.results = {dims.whole};
+  factors.unreducedTogether = {{1}};
+  return factors;
+}
+
+OpCost ScatterAddOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass ScatterAddOp::getPrecisionClass() { return PrecisionClass::Full; }

@@ -1,0 +1,43 @@
+// Parameters and the operators that read and write them.
+#include "OpSupport.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+LogicalResult ParameterOp::verify() {
+  if (getLogicalName().empty())
+    return emitOpError() << "has an empty logical name; give it the name of its initializer";
+  if (getTrainable() && getRole() != Role::weight)
+    return emitOpError() << "is trainable, but its role is " << stringifyRole(getRole()) << "; only weights are trained";
+  if (getTrainable() && !isa<FloatType>(getTensorType().getElementType()))
+    return emitOpError() << "is trainable, but has integer elements: " << getTensorType();
+  if (getOf().has_value() != (getRole() == Role::state))
+    return emitOpError() << "has role " << stringifyRole(getRole()) << (getOf() ? " and" : " but not")
+                         << " the attribute 'of'; exactly states name their weight";
+  SourceAttr source = getSource();
+  if (source.getOffset() < 0 || source.getLength() < 0)
+    return emitOpError() << "has its bytes at offset " << source.getOffset() << " and length " << source.getLength()
+                         << "; both are at least 0";
+  if (source.getKind() == SourceKind::external && source.getFile().empty())
+    return emitOpError() << "has external bytes, but names no file";
+  return success();
+}
+
+/// Fails unless `name` is a parameter of that type.
+static LogicalResult checkParameter(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, Type type) {
+  auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(op, name);
+  if (!parameter)
+    return op->emitOpError() << "names " << name << ", which is no parameter of the module";
+  if (parameter.getTensorType() != type)
+    return op->emitOpError() << "takes " << name << " as " << type << ", but it is declared as "
+                             << parameter.getTensorType();
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkParameter(*this, symbols, getParameterAttr(), getResult().getType());
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkParameter(*this, symbols, getParameterAttr(), getValue().getType());
+}

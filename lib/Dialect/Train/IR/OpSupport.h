@@ -1,0 +1,78 @@
+// What the operator families share: checks, factors and costs of common shapes, small builders.
+#ifndef WINDLASS_LIB_DIALECT_TRAIN_IR_OPSUPPORT_H
+#define WINDLASS_LIB_DIALECT_TRAIN_IR_OPSUPPORT_H
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+namespace windlass::train {
+
+/// Starts a diagnostic at the operator that is checked, or at the place where it is being built.
+using Emit = llvm::function_ref<mlir::InFlightDiagnostic()>;
+using Types = llvm::SmallVector<mlir::Type, 3>;
+using Shape = llvm::SmallVector<int64_t>;
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
+inline mlir::RankedTensorType makeType(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
+  return mlir::RankedTensorType::get(shape, element);
+}
+
+/// "[2, 3]"
+std::string toText(llvm::ArrayRef<int64_t> values);
+
+/// Fails unless 0 <= axis < rank.
+mlir::LogicalResult checkAxis(Emit emit, int64_t axis, int64_t rank, llvm::StringRef name = "axis");
+/// Fails unless `dims` are distinct dims of a tensor of that rank.
+mlir::LogicalResult checkDistinctDims(Emit emit, llvm::ArrayRef<int64_t> dims, int64_t rank, llvm::StringRef name);
+/// Fails unless `value` has the given shape and element type.
+mlir::LogicalResult checkType(Emit emit, mlir::Value value, mlir::RankedTensorType expected, llvm::StringRef name);
+
+/// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: inference, and
+/// a verifier that says what is wrong with operands and attributes.
+template <class Op, class Infer>
+mlir::LogicalResult inferTypes(Infer infer, mlir::MLIRContext *context, std::optional<mlir::Location> location,
+                               mlir::ValueRange operands, mlir::DictionaryAttr attributes,
+                               mlir::OpaqueProperties properties, mlir::RegionRange regions,
+                               llvm::SmallVectorImpl<mlir::Type> &types) {
+  typename Op::Adaptor adaptor(operands, attributes, properties, regions);
+  mlir::Location place = location.value_or(mlir::UnknownLoc::get(context));
+  mlir::FailureOr<Types> result = infer(adaptor, [&] {
+    return mlir::emitError(place) << "'" << Op::getOperationName() << "' op ";
+  });
+  if (failed(result))
+    return mlir::failure();
+  types.append(result->begin(), result->end());
+  return mlir::success();
+}
+
+template <class Op, class Infer> mlir::LogicalResult verifyTypes(Op op, Infer infer) {
+  return infer(typename Op::Adaptor(op->getOperands(), op), [&] { return op.emitOpError(); });
+}
+
+#define WINDLASS_INFERRED_OP(Op, infer)                                                                                \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,      \
+                                     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,      \
+                                     SmallVectorImpl<Type> &types) {                                                   \
+    return inferTypes<Op>(infer, context, location, operands, attributes, properties, regions, types);                 \
+  }                                                                                                                    \
+  LogicalResult Op::verify() { return verifyTypes(*this, infer); }
+
+/// Factors "d0", "d1", ... of `type`'s dims, appended to `factors`; the dims' factors.
+ValueFactors addDims(OpFactors &factors, mlir::RankedTensorType type, llvm::StringRef prefix = "d",
+                     FactorKind kind = FactorKind::Parallel);
+/// All operands and results go through the same dims together; scalars have none.
+OpFactors getElementwiseFactors(mlir::Operation *op);
+/// Bytes of operands and results, and `flopsPerElement` per result element.
+OpCost getTrafficCost(mlir::Operation *op, double flopsPerElement = 0);
+double getBytes(mlir::Type type);
+/// `preferred`, or Index where no operand or result is of a float type.
+PrecisionClass getClass(mlir::Operation *op, PrecisionClass preferred);
+
+/// A constant of `type` (a tensor type) with all elements `value`.
+mlir::Value makeSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
+/// A transpose, or the value itself where the permutation does nothing.
+mlir::Value makeTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                          llvm::ArrayRef<int64_t> permutation);
+
+} // namespace windlass::train
+
+#endif

@@ -1,0 +1,72 @@
+// Operators of @update.
+#include "OpSupport.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+namespace {
+
+/// State and gradient are like the weight; the other operands are scalars of its element type.
+LogicalResult checkUpdate(Emit emit, ValueRange operands, unsigned tensors) {
+  auto weight = typeOf(operands[0]);
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    auto expected = index < tensors ? weight : makeType({}, weight.getElementType());
+    if (operand.getType() != expected)
+      return emit() << "operand " << index << " has type " << operand.getType() << ", but the weight " << weight
+                    << " needs " << expected;
+  }
+  return success();
+}
+
+FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 4)))
+    return failure();
+  return Types(3, op.getWeight().getType());
+}
+
+FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 3)))
+    return failure();
+  return Types(2, op.getWeight().getType());
+}
+
+OpFactors getUpdateFactors(Operation *op) {
+  OpFactors factors;
+  ValueFactors dims = addDims(factors, typeOf(op->getOperand(0)));
+  for (Value operand : op->getOperands())
+    factors.operands.push_back(typeOf(operand).getRank() == 0 ? ValueFactors() : dims);
+  factors.results.assign(op->getNumResults(), dims);
+  return factors;
+}
+
+} // namespace
+
+WINDLASS_INFERRED_OP(AdamWOp, inferAdamW)
+WINDLASS_INFERRED_OP(SgdOp, inferSgd)
+
+OpFactors SquareSumOp::getFactors() {
+  OpFactors factors;
+  factors.operands = {addDims(factors, typeOf(getInput()), "d", FactorKind::Reduction)};
+  factors.results = {{}};
+  return factors;
+}
+
+OpCost SquareSumOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = 2.0 * typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass SquareSumOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors ClipFactorOp::getFactors() { return getElementwiseFactors(*this); }
+OpCost ClipFactorOp::getCost() { return getTrafficCost(*this, 3); }
+PrecisionClass ClipFactorOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors AdamWOp::getFactors() { return getUpdateFactors(*this); }
+OpCost AdamWOp::getCost() { return getTrafficCost(*this, 7); }
+PrecisionClass AdamWOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors SgdOp::getFactors() { return getUpdateFactors(*this); }
+OpCost SgdOp::getCost() { return getTrafficCost(*this, 4); }
+PrecisionClass SgdOp::getPrecisionClass() { return PrecisionClass::Full; }

@@ -1,0 +1,212 @@
+// Reductions, softmax and layer norm.
+#include "OpSupport.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+namespace {
+
+FailureOr<Types> inferReduce(ReduceOp::Adaptor op, Emit emit) {
+  auto type = typeOf(op.getInput());
+  if (type.getElementType().isInteger(1))
+    return emit() << "combines elements of " << type << "; cast truth values to numbers before";
+  if (failed(checkDistinctDims(emit, op.getDims(), type.getRank(), "dims")))
+    return failure();
+  if (!llvm::is_sorted(op.getDims()))
+    return emit() << "dims " << toText(op.getDims()) << " must increase";
+  Shape shape;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!llvm::is_contained(op.getDims(), dim))
+      shape.push_back(type.getDimSize(dim));
+  return Types{makeType(shape, type.getElementType())};
+}
+
+LogicalResult checkRows(Emit emit, RankedTensorType type) {
+  if (type.getRank() == 0)
+    return emit() << "works on rows, but its operand " << type << " has no dims";
+  return success();
+}
+
+/// The type of one number per row of `type`.
+RankedTensorType getRowType(RankedTensorType type) { return makeType(type.getShape().drop_back(), type.getElementType()); }
+/// The type of one number per column.
+RankedTensorType getColumnType(RankedTensorType type) {
+  return makeType(type.getShape().take_back(), type.getElementType());
+}
+
+FailureOr<Types> inferLayerNorm(LayerNormOp::Adaptor op, Emit emit) {
+  auto type = typeOf(op.getInput());
+  if (failed(checkRows(emit, type)) || failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
+      (op.getBias() && failed(checkType(emit, op.getBias(), getColumnType(type), "bias"))))
+    return failure();
+  if (!op.getEpsilon().isFinite() || op.getEpsilon().isNegative())
+    return emit() << "epsilon " << op.getEpsilon().convertToDouble() << " must be a number of at least 0";
+  return Types{type, getRowType(type), getRowType(type)};
+}
+
+FailureOr<Types> inferLayerNormGrad(LayerNormGradOp::Adaptor op, Emit emit) {
+  auto type = typeOf(op.getInput());
+  if (failed(checkRows(emit, type)) || failed(checkType(emit, op.getGradient(), type, "gradient")) ||
+      failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
+      failed(checkType(emit, op.getMean(), getRowType(type), "mean")) ||
+      failed(checkType(emit, op.getRstd(), getRowType(type), "rstd")))
+    return failure();
+  return Types{type, getColumnType(type), getColumnType(type)};
+}
+
+/// Factors of the dims of `type`: rows "d0", "d1", ... of a kind, and the row's elements "row", reduced inside.
+ValueFactors addRowDims(OpFactors &factors, RankedTensorType type, FactorKind rows = FactorKind::Parallel) {
+  ValueFactors dims = addDims(factors, getRowType(type), "d", rows);
+  dims.push_back({factors.add("row", type.getShape().back(), FactorKind::Inner)});
+  return dims;
+}
+
+ValueFactors dropLast(const ValueFactors &dims) { return ValueFactors(dims.begin(), dims.end() - 1); }
+
+} // namespace
+
+WINDLASS_INFERRED_OP(ReduceOp, inferReduce)
+WINDLASS_INFERRED_OP(LayerNormOp, inferLayerNorm)
+WINDLASS_INFERRED_OP(LayerNormGradOp, inferLayerNormGrad)
+
+// reduce
+
+OpFactors ReduceOp::getFactors() {
+  OpFactors factors;
+  auto type = typeOf(getInput());
+  ValueFactors source = addDims(factors, type), target;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    if (!llvm::is_contained(getDims(), dim)) {
+      target.push_back(source[dim]);
+      continue;
+    }
+    Factor &factor = factors.factors[source[dim][0]];
+    factor.kind = FactorKind::Reduction;
+    factor.reduction = getKind();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    factor.padding = getKind() == ReductionKind::sum ? 0 : getKind() == ReductionKind::max ? -infinity : infinity;
+  }
+  factors.operands = {source};
+  factors.results = {target};
+  if (getKind() == ReductionKind::sum)
+    factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost ReduceOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass ReduceOp::getPrecisionClass() { return getClass(*this, PrecisionClass::Full); }
+
+LogicalResult ReduceOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                     SmallVectorImpl<Value> &gradients) {
+  if (!active[0])
+    return success();
+  if (getKind() != ReductionKind::sum)
+    return emitOpError() << "of kind " << stringifyReductionKind(getKind())
+                         << " has no gradient, but lies between a trainable parameter and the loss";
+  SmallVector<int64_t> kept;
+  for (int64_t dim = 0; dim < typeOf(getInput()).getRank(); ++dim)
+    if (!llvm::is_contained(getDims(), dim))
+      kept.push_back(dim);
+  gradients[0] = getDims().empty() ? resultGradients[0]
+                                   : BroadcastOp::create(builder, getLoc(), getInput().getType(), resultGradients[0],
+                                                         builder.getDenseI64ArrayAttr(kept))
+                                         .getResult();
+  return success();
+}
+
+// softmax
+
+LogicalResult SoftmaxOp::verify() {
+  return checkRows([&] { return emitOpError(); }, typeOf(getInput()));
+}
+
+OpFactors SoftmaxOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addRowDims(factors, typeOf(getInput()));
+  factors.factors.back().padding = -std::numeric_limits<double>::infinity();
+  factors.operands = {dims};
+  factors.results = {dims};
+  return factors;
+}
+
+OpCost SoftmaxOp::getCost() { return getTrafficCost(*this, 20); }
+PrecisionClass SoftmaxOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+LogicalResult SoftmaxOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                      SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = SoftmaxGradOp::create(builder, getLoc(), getResult(), resultGradients[0]);
+  return success();
+}
+
+LogicalResult SoftmaxGradOp::verify() {
+  return checkRows([&] { return emitOpError(); }, typeOf(getOutput()));
+}
+
+OpFactors SoftmaxGradOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addRowDims(factors, typeOf(getOutput()));
+  factors.factors.back().padding = 0;
+  factors.operands = {dims, dims};
+  factors.results = {dims};
+  factors.unreducedTogether = {{1}};
+  return factors;
+}
+
+OpCost SoftmaxGradOp::getCost() { return getTrafficCost(*this, 5); }
+PrecisionClass SoftmaxGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+// layer_norm
+
+OpFactors LayerNormOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addRowDims(factors, typeOf(getInput())), rows = dropLast(dims);
+  factors.operands = {dims, {dims.back()}};
+  if (getBias())
+    factors.operands.push_back({dims.back()});
+  factors.results = {dims, rows, rows};
+  return factors;
+}
+
+OpCost LayerNormOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = 8.0 * typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass LayerNormOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+LogicalResult LayerNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                        SmallVectorImpl<Value> &gradients) {
+  if (resultGradients[1] || resultGradients[2])
+    return emitOpError() << "has a gradient for its first result only, but mean or rstd lead to the loss too";
+  auto grad =
+      LayerNormGradOp::create(builder, getLoc(), resultGradients[0], getInput(), getScale(), getMean(), getRstd());
+  for (unsigned index = 0; index < getNumOperands(); ++index)
+    if (active[index])
+      gradients[index] = grad.getResult(index);
+  return success();
+}
+
+OpFactors LayerNormGradOp::getFactors() {
+  OpFactors factors;
+  // Rows are summed over for scale and bias, whose gradients do not carry them.
+  ValueFactors dims = addRowDims(factors, typeOf(getInput()), FactorKind::Reduction), rows = dropLast(dims);
+  factors.operands = {dims, dims, {dims.back()}, rows, rows};
+  factors.results = {dims, {dims.back()}, {dims.back()}};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost LayerNormGradOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = 14.0 * typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass LayerNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
