@@ -1,0 +1,61 @@
+#include "control.h"
+
+#include <algorithm>
+
+namespace windlass::rt {
+
+status control::create(transport &world) {
+  rank_ = world.rank();
+  size_ = world.size();
+  if (size_ == 1)
+    return ok_status();
+  std::vector<std::int32_t> members;
+  for (std::int32_t i = 0; i < size_; ++i)
+    members.push_back(i);
+  return world.make_communicator(members, group_);
+}
+
+status control::gather(const void *mine, std::int64_t bytes, std::vector<std::byte> &out) {
+  const std::byte *from = static_cast<const std::byte *>(mine);
+  if (size_ == 1) {
+    out.assign(from, from + bytes);
+    return ok_status();
+  }
+  out.resize(static_cast<std::size_t>(bytes * size_));
+  return group_->all_gather(out.data(), from, bytes);
+}
+
+status control::share(std::string &text) {
+  if (size_ == 1)
+    return ok_status();
+  std::vector<std::int64_t> lengths;
+  WINDLASS_TRY(gather(static_cast<std::int64_t>(text.size()), lengths));
+  text.resize(static_cast<std::size_t>(lengths[0]));
+  if (text.empty())
+    return ok_status();
+  return group_->broadcast(reinterpret_cast<std::byte *>(text.data()), lengths[0], 0);
+}
+
+status control::agree(const status &mine) {
+  if (size_ == 1)
+    return mine;
+  struct report {
+    std::int32_t code;
+    char message[1020];
+  } own = {}, first = {};
+  own.code = static_cast<std::int32_t>(mine.code());
+  mine.message().copy(own.message, sizeof own.message - 1);
+  std::vector<std::int32_t> codes;
+  WINDLASS_TRY(gather(own.code, codes));
+  auto failed = std::find_if(codes.begin(), codes.end(), [](std::int32_t code) { return code != 0; });
+  if (failed == codes.end())
+    return ok_status();
+  std::vector<report> all;
+  WINDLASS_TRY(gather(own, all));
+  first = all[static_cast<std::size_t>(failed - codes.begin())];
+  return {static_cast<status_code>(first.code), first.message};
+}
+
+status control::barrier() { return size_ == 1 ? ok_status() : group_->barrier(); }
+
+} // namespace windlass::rt

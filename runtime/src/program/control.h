@@ -1,0 +1,43 @@
+// What ranks tell each other outside the step: errors of the set-up, flags to stop, small values.
+#ifndef WINDLASS_RT_SRC_PROGRAM_CONTROL_H
+#define WINDLASS_RT_SRC_PROGRAM_CONTROL_H
+
+#include "windlass/rt/communicator.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+/// A communicator of all ranks for the host's own use. Every call is collective.
+class control {
+public:
+  status create(transport &world);
+  std::int32_t rank() const { return rank_; }
+  std::int32_t size() const { return size_; }
+
+  /// Every rank's `bytes` bytes, one after the other in order of rank.
+  status gather(const void *mine, std::int64_t bytes, std::vector<std::byte> &out);
+  template <class T> status gather(const T &mine, std::vector<T> &out) {
+    std::vector<std::byte> all;
+    WINDLASS_TRY(gather(&mine, sizeof(T), all));
+    out.resize(static_cast<std::size_t>(size_));
+    std::memcpy(out.data(), all.data(), all.size());
+    return ok_status();
+  }
+  /// Rank 0's text on every rank.
+  status share(std::string &text);
+  /// The error of the lowest rank that has one, on every rank; ok when none has.
+  status agree(const status &mine);
+  status barrier();
+
+private:
+  std::unique_ptr<communicator> group_;
+  std::int32_t rank_ = 0, size_ = 1;
+};
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,273 @@
+#include "data.h"
+
+#include "arrays.h"
+#include "random.h"
+
+#include "windlass/rt/safetensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace windlass::rt {
+
+namespace {
+
+std::string quote_name(const tensor_entry &tensor) { return quote(tensor.name); }
+
+/// The check that every id passes as it is read. Negative ids other than an input's padding are left to the kernels,
+/// because a label may be one on purpose (an index to ignore).
+status check_ids(const input_entry &input, const file_array &array, element_type type, const std::byte *ids,
+                 std::int64_t count, std::int64_t position) {
+  if (input.vocabulary <= 0)
+    return ok_status();
+  for (std::int64_t i = 0; i < count; ++i)
+    if (std::int64_t id = integer_at(type, ids, i); id >= input.vocabulary)
+      return bad_input(quote(array.file->path()) + (array.name.empty() ? "" : ", " + quote(array.name)) +
+                       " holds the id " + std::to_string(id) + " at position " + std::to_string(position + i) +
+                       "; input " + quote_name(input.tensor) + " takes ids below " + std::to_string(input.vocabulary));
+  return ok_status();
+}
+
+status read_array(const file_array &array, std::int64_t first, std::int64_t count, std::vector<std::byte> &buffer) {
+  std::int64_t width = size_of(array.type);
+  buffer.resize(static_cast<std::size_t>(count * width));
+  WINDLASS_TRY(array.file->read(array.offset + first * width, count * width, buffer.data()));
+  if (array.is_wide_unsigned)
+    for (std::int64_t i = 0; i < count; ++i)
+      if (integer_at(array.type, buffer.data(), i) < 0)
+        return bad_input(quote(array.file->path()) + " holds an id of 2^31 or more at position " +
+                         std::to_string(first + i));
+  return ok_status();
+}
+
+/// Windows of T tokens from one or more streams; no window crosses the end of a stream.
+class token_windows : public data_source {
+public:
+  static status open(const program &p, const data_settings &settings, std::vector<file_array> arrays,
+                     std::unique_ptr<data_source> &out) {
+    auto self = std::make_unique<token_windows>();
+    self->inputs_ = p.inputs;
+    self->shuffles_ = settings.shuffles;
+    self->seed_ = settings.seed;
+    std::int64_t ahead = 0;
+    for (const input_entry &input : p.inputs) {
+      feed kind = input.default_feed;
+      for (const auto &[name, given] : settings.inputs)
+        if (name == input.tensor.name)
+          kind = given;
+      const std::string subject = "input " + quote_name(input.tensor);
+      if (kind == feed::none)
+        return bad_input(subject + " has no feed from token files; say tokens or next with --inputs, or give explicit "
+                                   "batches in .safetensors");
+      if (input.tensor.sizes.size != 2 || !is_integer(input.tensor.type))
+        return bad_input(subject + " is " + safetensors_name(input.tensor.type) + sizes_text(sizes_of(input.tensor)) +
+                         "; token files feed integers of [batch, tokens]");
+      std::int64_t batch = input.tensor.sizes[0], tokens = input.tensor.sizes[1];
+      if (self->feeds_.empty())
+        self->batch_ = batch, self->tokens_ = tokens;
+      if (batch != self->batch_ || tokens != self->tokens_)
+        return bad_input(subject + " is " + sizes_text(sizes_of(input.tensor)) + ", but " +
+                         quote_name(p.inputs[0].tensor) + " is " + sizes_text({self->batch_, self->tokens_}) +
+                         "; token files feed inputs of one size");
+      self->feeds_.push_back(kind);
+      ahead = std::max<std::int64_t>(ahead, kind == feed::next);
+    }
+    if (self->feeds_.empty() || self->batch_ < 1 || self->tokens_ < 1)
+      return bad_input("the model has no inputs that token files can feed");
+    std::int64_t total = 0;
+    for (file_array &array : arrays) {
+      if (!is_integer(array.type))
+        return bad_input(quote(array.file->path()) + (array.name.empty() ? "" : ", " + quote(array.name)) + " is " +
+                         safetensors_name(array.type) + ", not tokens");
+      std::int64_t length = array.elements();
+      total += length;
+      std::int64_t windows = std::max<std::int64_t>(0, (length - ahead) / self->tokens_);
+      self->streams_.push_back({std::move(array), self->windows_});
+      self->windows_ += windows;
+    }
+    if (self->windows_ < self->batch_)
+      return bad_input(quote(self->streams_[0].array.file->path()) + " is too short: its " + std::to_string(total) +
+                       " tokens give " + std::to_string(self->windows_) + " windows of " +
+                       std::to_string(self->tokens_) + ", one micro-batch takes " + std::to_string(self->batch_));
+    self->per_epoch_ = self->windows_ / self->batch_;
+    out = std::move(self);
+    return ok_status();
+  }
+
+  status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) override {
+    const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
+    std::uint64_t epoch = static_cast<std::uint64_t>(k / per_epoch_);
+    permutation order(static_cast<std::uint64_t>(windows_), seed_, epoch);
+    for (std::int64_t row = 0; row < local.sizes[0]; ++row) {
+      std::uint64_t position = static_cast<std::uint64_t>(k % per_epoch_ * batch_ + local.begin[0] + row);
+      std::int64_t window = static_cast<std::int64_t>(shuffles_ ? order(position) : position);
+      const stream_of_tokens &from =
+          *std::prev(std::upper_bound(streams_.begin(), streams_.end(), window,
+                                      [](std::int64_t w, const stream_of_tokens &s) { return w < s.first_window; }));
+      std::int64_t first = (window - from.first_window) * tokens_ + local.begin[1] + (feeds_[input] == feed::next);
+      WINDLASS_TRY(read_array(from.array, first, local.sizes[1], buffer_));
+      WINDLASS_TRY(check_ids(entry, from.array, from.array.type, buffer_.data(), local.sizes[1], first));
+      if (!convert_elements(from.array.type, buffer_.data(), entry.tensor.type,
+                            out + row * local.sizes[1] * size_of(entry.tensor.type), local.sizes[1]))
+        return bad_input(quote(from.array.file->path()) + " holds ids that do not fit the " +
+                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor));
+    }
+    return ok_status();
+  }
+
+  status check(std::int64_t, std::int64_t) const override { return ok_status(); }
+  std::int64_t micro_batches() const override { return per_epoch_; }
+  std::string describe() const override {
+    return std::to_string(windows_) + " windows of " + std::to_string(tokens_) + " tokens, " +
+           std::to_string(per_epoch_) + " micro-batches an epoch";
+  }
+
+private:
+  struct stream_of_tokens {
+    file_array array;
+    std::int64_t first_window;
+  };
+  span<input_entry> inputs_;
+  std::vector<feed> feeds_;
+  std::vector<stream_of_tokens> streams_;
+  std::vector<std::byte> buffer_;
+  std::int64_t batch_ = 0, tokens_ = 0, windows_ = 0, per_epoch_ = 0;
+  std::uint64_t seed_ = 0;
+  bool shuffles_ = true;
+};
+
+/// Arrays named `<input>.<k>`.
+class explicit_batches : public data_source {
+public:
+  static status open(const program &p, std::vector<file_array> arrays, std::unique_ptr<data_source> &out) {
+    auto self = std::make_unique<explicit_batches>();
+    self->inputs_ = p.inputs;
+    self->batches_.resize(static_cast<std::size_t>(p.inputs.size));
+    for (file_array &array : arrays) {
+      std::int64_t input = -1, k = -1;
+      if (!find_input(p, array.name, input, k))
+        continue;
+      const tensor_entry &tensor = p.inputs[input].tensor;
+      const std::string path = array.file->path(), name = array.name;
+      if (array.sizes != sizes_of(tensor) || !are_convertible(array.type, tensor.type))
+        return bad_input(quote(path) + " holds " + quote(name) + " as " + safetensors_name(array.type) +
+                         sizes_text(array.sizes) + ", but input " + quote_name(tensor) + " is " +
+                         safetensors_name(tensor.type) + sizes_text(sizes_of(tensor)));
+      if (!self->batches_[static_cast<std::size_t>(input)].emplace(k, std::move(array)).second)
+        return bad_input(quote(path) + " holds " + quote(name) + ", which an earlier file holds too");
+    }
+    for (std::int64_t k = 0;; ++k) {
+      bool is_whole = true;
+      for (const auto &table : self->batches_)
+        is_whole &= table.count(k) != 0;
+      if (!is_whole) {
+        self->count_ = k;
+        break;
+      }
+    }
+    out = std::move(self);
+    return ok_status();
+  }
+
+  status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) override {
+    const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
+    auto found = batches_[input].find(k);
+    if (found == batches_[input].end())
+      return missing(input, k);
+    const file_array &array = found->second;
+    WINDLASS_TRY(read_array(array, 0, array.elements(), buffer_));
+    if (is_integer(array.type))
+      WINDLASS_TRY(check_ids(entry, array, array.type, buffer_.data(), array.elements(), 0));
+    local_.resize(static_cast<std::size_t>(local.elements() * size_of(array.type)));
+    copy_overlap(whole_box(array.sizes), buffer_.data(), local, local_.data(), size_of(array.type));
+    if (!convert_elements(array.type, local_.data(), entry.tensor.type, out, local.elements()))
+      return bad_input(quote(array.file->path()) + " holds values in " + quote(array.name) + " that do not fit the " +
+                       safetensors_name(entry.tensor.type) + " input");
+    return ok_status();
+  }
+
+  status check(std::int64_t first, std::int64_t count) const override {
+    for (std::int64_t k = first; k < first + count; ++k)
+      for (std::size_t input = 0; input < batches_.size(); ++input)
+        if (!batches_[input].count(k))
+          return missing(input, k);
+    return ok_status();
+  }
+  std::int64_t micro_batches() const override { return count_; }
+  std::string describe() const override { return std::to_string(count_) + " explicit batches"; }
+
+private:
+  status missing(std::size_t input, std::int64_t k) const {
+    const char *name = inputs_[static_cast<std::int64_t>(input)].tensor.name;
+    return bad_input("the data lack " + quote(name + ("." + std::to_string(k))) + "; they hold micro-batches 0 to " +
+                     std::to_string(count_ - 1) + ", so give more or fewer --steps");
+  }
+
+  static bool are_convertible(element_type from, element_type to) {
+    std::byte in[8] = {}, out[8];
+    return convert_elements(from, in, to, out, 1);
+  }
+
+  static bool find_input(const program &p, const std::string &name, std::int64_t &input, std::int64_t &k) {
+    std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos)
+      return false;
+    const char *first = name.data() + dot + 1, *last = name.data() + name.size();
+    auto result = std::from_chars(first, last, k);
+    if (first == last || result.ec != std::errc() || result.ptr != last || k < 0)
+      return false;
+    for (input = 0; input < p.inputs.size; ++input)
+      if (name.compare(0, dot, p.inputs[input].tensor.name) == 0)
+        return true;
+    return false;
+  }
+
+  span<input_entry> inputs_;
+  std::vector<std::map<std::int64_t, file_array>> batches_;
+  std::vector<std::byte> buffer_, local_;
+  std::int64_t count_ = 0;
+};
+
+/// `<input>.<k>` for an input of the model: the file holds explicit batches.
+bool is_explicit(const program &p, const file_array &array) {
+  for (const input_entry &input : p.inputs) {
+    std::string prefix = std::string(input.tensor.name) + ".";
+    if (array.name.compare(0, prefix.size(), prefix) == 0)
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out) {
+  for (const auto &[name, kind] : settings.inputs) {
+    bool is_known = false;
+    for (const input_entry &input : p.inputs)
+      is_known |= name == input.tensor.name;
+    if (!is_known)
+      return bad_input("--inputs names " + quote(name) + ", which is no input of the model");
+  }
+  std::vector<file_array> arrays;
+  std::size_t named = 0, explicit_count = 0;
+  for (const std::string &path : settings.files)
+    WINDLASS_TRY(open_arrays(path, settings.bytes, arrays));
+  for (const file_array &array : arrays) {
+    named += !array.name.empty();
+    explicit_count += is_explicit(p, array);
+  }
+  if (explicit_count > 0 && named == arrays.size())
+    return explicit_batches::open(p, std::move(arrays), out);
+  if (explicit_count > 0)
+    return bad_input("the data mix explicit batches and token files; give one kind");
+  bool is_safetensors = !arrays.empty() && settings.files[0].size() > 12 &&
+                        settings.files[0].compare(settings.files[0].size() - 12, 12, ".safetensors") == 0;
+  if (arrays.empty() || is_safetensors)
+    return bad_input(quote(settings.files[0]) + " holds no batches of the model's inputs, such as " +
+                     quote(p.inputs.size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"));
+  return token_windows::open(p, settings, std::move(arrays), out);
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,50 @@
+// Where the inputs of micro-batches come from: windows of token files, or explicit batches.
+#ifndef WINDLASS_RT_SRC_PROGRAM_DATA_H
+#define WINDLASS_RT_SRC_PROGRAM_DATA_H
+
+#include "windlass/rt/program.h"
+#include "windlass/rt/status.h"
+
+#include "box.h"
+#include "options.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+class data_source {
+public:
+  virtual ~data_source() = default;
+  /// Writes the part `local` of input `input` of micro-batch `k` as dense elements of the input's type.
+  virtual status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) = 0;
+  /// Fails when a micro-batch of [first, first + count) is missing.
+  virtual status check(std::int64_t first, std::int64_t count) const = 0;
+  /// Micro-batches before the data repeats or ends.
+  virtual std::int64_t micro_batches() const = 0;
+  /// One line for the log.
+  virtual std::string describe() const = 0;
+};
+
+struct data_settings {
+  std::vector<std::string> files;
+  std::vector<std::pair<std::string, feed>> inputs;
+  bool bytes = false;
+  bool shuffles = true; ///< of windows; explicit batches never are
+  std::uint64_t seed = 0;
+};
+
+status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out);
+
+/// Converts `count` elements; false where the kinds differ (integer, floating, boolean) or a value does not fit.
+bool convert_elements(element_type from, const std::byte *in, element_type to, std::byte *out, std::int64_t count);
+
+/// Whether ids of this type can be compared with a vocabulary.
+bool is_integer(element_type type);
+/// Element `i` of dense integers.
+std::int64_t integer_at(element_type type, const std::byte *data, std::int64_t i);
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,64 @@
+#include "metrics.h"
+
+#include "windlass/rt/json.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+namespace windlass::rt {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+status metrics_file::open(const std::string &run, std::int64_t last_step) {
+  std::string path = join_path(run, "metrics.jsonl"), kept;
+  if (last_step > 0 && is_file(path)) {
+    std::string text;
+    WINDLASS_TRY(read_text(path, std::int64_t(1) << 30, text));
+    for (std::size_t at = 0; at < text.size();) {
+      std::size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = std::string_view(text).substr(at, end - at);
+      json row;
+      const json *step = parse_json(line, row).is_ok() ? row.find("step") : nullptr;
+      // A line that a killed run left half-written is dropped with the steps after the checkpoint.
+      if (step && step->is_integer && step->integer <= last_step)
+        kept.append(line).append("\n");
+      at = end + 1;
+    }
+  }
+  WINDLASS_TRY(replace_file(path, kept));
+  return file_.create(path, true);
+}
+
+status metrics_file::add(const step_metrics &row) {
+  double rate = row.seconds > 0 && row.tokens > 0 ? row.tokens / row.seconds : NAN;
+  return file_.write("{\"step\": " + std::to_string(row.step) + ", \"loss\": " + json_number(row.loss) +
+                     ", \"grad_norm\": " + (row.has_grad_norm ? json_number(row.grad_norm) : "null") +
+                     ", \"lr\": " + json_number(row.lr) + ", \"seconds\": " + json_number(row.seconds) +
+                     ", \"tokens_per_s\": " + json_number(rate) + ", \"predicted_seconds\": null}\n");
+}
+
+status metrics_file::add_evaluation(std::int64_t step, double loss, std::int64_t batches) {
+  return file_.write("{\"step\": " + std::to_string(step) + ", \"eval_loss\": " + json_number(loss) +
+                     ", \"eval_batches\": " + std::to_string(batches) + "}\n");
+}
+
+status rank_log::open(const std::string &run, std::int32_t rank, bool appends) {
+  char name[32];
+  std::snprintf(name, sizeof name, "rank_%05d.log", static_cast<int>(rank));
+  start_ = now_seconds();
+  return file_.create(join_path(join_path(run, "logs"), name), appends);
+}
+
+void rank_log::line(const std::string &text) {
+  if (!file_.is_open())
+    return;
+  char time[32];
+  std::snprintf(time, sizeof time, "%10.3f ", now_seconds() - start_);
+  // A log that cannot be written is no reason to end a run.
+  static_cast<void>(file_.write(time + text + "\n").is_ok());
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,354 @@
+#include "options.h"
+
+#include "windlass/rt/file.h"
+#include "windlass/rt/json.h"
+
+#include "box.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace windlass::rt {
+
+namespace {
+
+status usage(std::string message) { return {status_code::usage, std::move(message)}; }
+
+/// One flag that the parser is reading, for messages.
+struct flag_value {
+  std::string name;
+  std::string text;
+};
+
+status not_a(const char *what, const flag_value &flag) {
+  return usage(flag.name + " needs " + what + ", not " + quote(flag.text));
+}
+
+template <class T> bool parse_whole(const std::string &text, T &out) {
+  auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+status parse_count(const flag_value &flag, std::int64_t low, std::int64_t high, std::int64_t &out) {
+  if (!parse_whole(flag.text, out))
+    return not_a("an integer", flag);
+  if (out < low || out > high)
+    return bad_input(flag.name + " is " + flag.text + "; it has to be from " + std::to_string(low) + " to " +
+                     std::to_string(high));
+  return ok_status();
+}
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+/// A number of [low, high).
+status parse_real(const flag_value &flag, double low, double high, double &out) {
+  if (!parse_whole(flag.text, out) || !std::isfinite(out))
+    return not_a("a number", flag);
+  if (out < low || out >= high)
+    return bad_input(flag.name + " is " + flag.text + "; it has to be at least " + json_number(low) +
+                     (std::isfinite(high) ? " and below " + json_number(high) : ""));
+  return ok_status();
+}
+
+std::vector<std::string> split_list(const std::string &text) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0;;) {
+    std::size_t comma = text.find(',', at);
+    out.push_back(text.substr(at, comma == std::string::npos ? comma : comma - at));
+    if (comma == std::string::npos)
+      return out;
+    at = comma + 1;
+  }
+}
+
+template <class T> struct choice {
+  const char *name;
+  T value;
+};
+template <class T, std::size_t N> status parse_choice(const flag_value &flag, const choice<T> (&choices)[N], T &out) {
+  std::string names;
+  for (const choice<T> &c : choices) {
+    if (flag.text == c.name) {
+      out = c.value;
+      return ok_status();
+    }
+    names += (names.empty() ? "" : "|") + std::string(c.name);
+  }
+  return usage(flag.name + " is " + quote(flag.text) + "; it has to be one of " + names);
+}
+
+status parse_files(const flag_value &flag, std::vector<std::string> &out) {
+  for (const std::string &path : split_list(flag.text)) {
+    if (path.empty())
+      return usage(flag.name + " has an empty file name in " + quote(flag.text));
+    out.push_back(path);
+  }
+  return ok_status();
+}
+
+status parse_feeds(const flag_value &flag, options &out) {
+  static constexpr choice<feed> feeds[] = {{"tokens", feed::tokens}, {"next", feed::next}};
+  for (const std::string &item : split_list(flag.text)) {
+    std::size_t sign = item.rfind('=');
+    if (sign == std::string::npos || sign == 0)
+      return usage(flag.name + " needs NAME=tokens|next, not " + quote(item));
+    feed value = feed::none;
+    WINDLASS_TRY(parse_choice({flag.name + " " + item.substr(0, sign), item.substr(sign + 1)}, feeds, value));
+    for (const auto &[name, other] : out.inputs)
+      if (name == item.substr(0, sign) && other != value)
+        return bad_input(flag.name + " gives input " + quote(name) + " both as tokens and as next");
+    out.inputs.emplace_back(item.substr(0, sign), value);
+  }
+  return ok_status();
+}
+
+constexpr std::int64_t many = std::int64_t(1) << 40;
+
+struct option_row {
+  const char *name;     ///< without dashes; one letter: a short flag
+  const char *argument; ///< nullptr: takes none; "[...]": optional
+  const char *help;     ///< nullptr: not listed
+  status (*set)(options &, const flag_value &);
+};
+
+constexpr choice<lr_schedule> schedules[] = {
+    {"constant", lr_schedule::constant}, {"linear", lr_schedule::linear}, {"cosine", lr_schedule::cosine}};
+constexpr choice<communicator_kind> communicators[] = {{"mpi", communicator_kind::mpi},
+                                                       {"local", communicator_kind::local}};
+constexpr choice<nan_policy> nan_policies[] = {{"stop", nan_policy::stop}, {"skip", nan_policy::skip}};
+constexpr choice<bool> inits[] = {{"file", false}, {"random", true}};
+
+const option_row rows[] = {
+    {"o", "RUN", "folder that the run writes (default run)",
+     [](options &o, const flag_value &f) {
+       o.run = f.text;
+       return f.text.empty() ? usage("-o needs a folder") : ok_status();
+     }},
+    {"data", "F", "training data; repeat it or give a list with commas",
+     [](options &o, const flag_value &f) { return parse_files(f, o.data); }},
+    {"bytes", nullptr, "data files are plain bytes, each byte a token",
+     [](options &o, const flag_value &) { return o.bytes = true, ok_status(); }},
+    {"inputs", "A=tokens,B=next", "which inputs get a window of tokens, which the tokens that follow",
+     [](options &o, const flag_value &f) { return parse_feeds(f, o); }},
+    {"steps", "N", "the run ends after step N, counted from its beginning (default 100)",
+     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.steps); }},
+    {"lr", "X", "learning rate (default 0.001)",
+     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
+    {"betas", "B1,B2", "AdamW (default 0.9,0.999)",
+     [](options &o, const flag_value &f) {
+       std::vector<std::string> parts = split_list(f.text);
+       if (parts.size() != 2)
+         return not_a("two numbers B1,B2", f);
+       WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, o.beta1));
+       return parse_real({f.name, parts[1]}, 0, 1, o.beta2);
+     }},
+    {"eps", "X", "AdamW (default 1e-8)",
+     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon); }},
+    {"momentum", "X", "SGD (default 0)",
+     [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum); }},
+    {"weight-decay", "X", "(default 0.01 with AdamW, 0 with SGD)",
+     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.weight_decay.emplace()); }},
+    {"clip-norm", "V", "gradients are scaled down to this global norm (default 1, in programs compiled to clip)",
+     [](options &o, const flag_value &f) {
+       WINDLASS_TRY(parse_real(f, 0, infinite, o.clip_norm));
+       return o.clip_norm > 0 ? ok_status() : bad_input("--clip-norm is 0; it has to be above 0");
+     }},
+    {"lr-schedule", "constant|linear|cosine", "after the warm-up (default constant)",
+     [](options &o, const flag_value &f) { return parse_choice(f, schedules, o.schedule); }},
+    {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default --steps)",
+     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.schedule_steps.emplace()); }},
+    {"warmup", "W", "steps in which the learning rate rises (default 0)",
+     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.warmup); }},
+    {"seed", "N", "of initial values and data order (default 0; after --resume the checkpoint's)",
+     [](options &o, const flag_value &f) {
+       return parse_whole(f.text, o.seed.emplace()) ? ok_status() : not_a("a natural number below 2^64", f);
+     }},
+    {"weights", "ROOT", "folder below which external initial values lie",
+     [](options &o, const flag_value &f) { return o.weights = f.text, ok_status(); }},
+    {"parameters", "F", "packed initial values (default params.safetensors beside the program or one folder up)",
+     [](options &o, const flag_value &f) { return o.parameters = f.text, ok_status(); }},
+    {"init", "file|random", "where initial values come from (default file)",
+     [](options &o, const flag_value &f) { return parse_choice(f, inits, o.random_init); }},
+    {"resume", "[DIR]", "continue from the checkpoint DIR (default the newest valid one of RUN)",
+     [](options &o, const flag_value &f) {
+       o.resumes = true;
+       o.resume_from = f.text;
+       return ok_status();
+     }},
+    {"checkpoint-every", "K", "steps between checkpoints; the last step always has one (default 0: only that)",
+     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.checkpoint_every); }},
+    {"checkpoint-initial", nullptr, "save step-000000 before the first step",
+     [](options &o, const flag_value &) { return o.checkpoint_initial = true, ok_status(); }},
+    {"keep", "K", "keep the newest K checkpoints (default 0: all)",
+     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
+    {"eval-data", "F", "data that is evaluated and not trained on",
+     [](options &o, const flag_value &f) { return parse_files(f, o.eval_data); }},
+    {"eval-every", "K", "steps between evaluations (default 0: after the last step)",
+     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.eval_every); }},
+    {"eval-batches", "K", "micro-batches of an evaluation (default 10)",
+     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.eval_batches); }},
+    {"threads", "T", "of each rank (default the processors of this host divided by its ranks)",
+     [](options &o, const flag_value &f) {
+       std::int64_t value = 0;
+       WINDLASS_TRY(parse_count(f, 1, 1024, value));
+       o.threads = static_cast<std::int32_t>(value);
+       return ok_status();
+     }},
+    {"communicator", "mpi|local", "processes or threads as ranks (default mpi under mpirun, else local)",
+     [](options &o, const flag_value &f) {
+       return f.text == "nccl" ? bad_input("--communicator nccl needs a program built for cuda; this one is for cpu")
+                               : parse_choice(f, communicators, o.communicator);
+     }},
+    {"dump-gradients", "F", "write the first step's gradients, whole tensors, to a safetensors file",
+     [](options &o, const flag_value &f) {
+       o.dump_gradients = f.text;
+       return f.text.empty() ? usage("--dump-gradients needs a file") : ok_status();
+     }},
+    {"profile", nullptr, "write RUN/profile.json: seconds by kind of action",
+     [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
+    {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
+     [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},
+    {"json", nullptr, "the summary as one JSON object",
+     [](options &o, const flag_value &) { return o.json = true, ok_status(); }},
+    {"v", nullptr, "say more", [](options &o, const flag_value &) { return o.verbosity = 2, ok_status(); }},
+    {"q", nullptr, "say only errors", [](options &o, const flag_value &) { return o.verbosity = 0, ok_status(); }},
+    {"help", nullptr, "this text", [](options &o, const flag_value &) { return o.help = true, ok_status(); }},
+    {"version", nullptr, "model and plan of this program",
+     [](options &o, const flag_value &) { return o.version = true, ok_status(); }},
+};
+
+std::string dashed(const char *name) { return (name[1] == '\0' ? "-" : "--") + std::string(name); }
+
+/// Settings that the emission fixed: the same value is accepted, any other named with the compiled-in one.
+status check_compiled_in(const program &p, const flag_value &flag, bool &known) {
+  known = true;
+  std::string have;
+  if (flag.name == "--micro-batches")
+    have = std::to_string(p.micro_batches);
+  else if (flag.name == "--optimizer")
+    have = p.kind == optimizer::adamw ? "adamw" : "sgd";
+  else if (flag.name == "-n" || flag.name == "--ranks")
+    have = std::to_string(mesh_size(p.axes));
+  else if (flag.name == "--precision")
+    have = "f32";
+  else
+    known = false;
+  if (!known || flag.text == have)
+    return ok_status();
+  return bad_input(flag.name + " is " + quote(flag.text) + ", but this program is compiled for '" + have +
+                   "'; emit it again to change that");
+}
+
+constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--ranks", "--precision"};
+/// Fixed as well, but not recorded in the program, so that no value can be compared.
+constexpr const char *planner_flags[] = {"--dim",     "--loss",         "--freeze", "--no-decay", "--plan",
+                                         "--cluster", "--memory-limit", "--pin",    "--strategy"};
+
+std::size_t edit_distance(const std::string &a, const std::string &b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      std::size_t next = std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j])});
+      diagonal = row[j + 1];
+      row[j + 1] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+status unknown_flag(const std::string &name) {
+  std::string nearest;
+  std::size_t best = std::string::npos;
+  if (name.size() <= 64) {
+    for (const option_row &row : rows)
+      if (std::size_t distance = edit_distance(name, dashed(row.name)); distance < best)
+        best = distance, nearest = dashed(row.name);
+  }
+  return usage("unknown flag " + quote(name) +
+               (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "? See --help"));
+}
+
+} // namespace
+
+status parse_options(const program &p, int argc, const char *const *argv, options &out) {
+  bool has_clip_norm = false;
+  for (int i = 1; i < argc; ++i) {
+    flag_value flag = {argv[i], ""};
+    if (flag.name.size() < 2 || flag.name[0] != '-')
+      return usage("unexpected argument " + quote(flag.name) + "; see --help");
+    std::size_t sign = flag.name.find('=');
+    bool has_value = flag.name[1] == '-' && sign != std::string::npos;
+    if (has_value) {
+      flag.text = flag.name.substr(sign + 1);
+      flag.name.resize(sign);
+    }
+    if (flag.name == "-h")
+      flag.name = "--help";
+    auto take_value = [&] {
+      if (!has_value && i + 1 < argc)
+        flag.text = argv[++i], has_value = true;
+      return has_value ? ok_status() : usage(flag.name + " needs a value");
+    };
+    if (flag.name == "--clip") {
+      if (!p.clips)
+        return bad_input("--clip is given, but this program is compiled without clipping; emit it with --clip");
+      continue;
+    }
+    bool is_compiled_in = false;
+    for (const char *name : compiled_in_flags)
+      is_compiled_in |= flag.name == name;
+    if (is_compiled_in) {
+      WINDLASS_TRY(take_value());
+      WINDLASS_TRY(check_compiled_in(p, flag, is_compiled_in));
+      continue;
+    }
+    for (const char *name : planner_flags)
+      if (flag.name == name)
+        return bad_input(flag.name + " is fixed when a program is emitted; give it to windlass plan or emit");
+    const option_row *found = std::find_if(std::begin(rows), std::end(rows),
+                                           [&](const option_row &row) { return flag.name == dashed(row.name); });
+    if (found == std::end(rows))
+      return unknown_flag(flag.name);
+    if (!found->argument) {
+      if (has_value)
+        return usage(flag.name + " takes no value, but " + quote(flag.text) + " is given");
+    } else if (found->argument[0] == '[') {
+      if (!has_value && i + 1 < argc && argv[i + 1][0] != '-')
+        flag.text = argv[++i];
+    } else {
+      WINDLASS_TRY(take_value());
+    }
+    WINDLASS_TRY(found->set(out, flag));
+    has_clip_norm |= flag.name == "--clip-norm";
+    if (out.help || out.version)
+      return ok_status();
+  }
+  if (has_clip_norm && !p.clips)
+    return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip");
+  if (out.data.empty() && out.steps > 0)
+    return usage("--data is missing; give the training data");
+  if ((out.eval_every > 0) && out.eval_data.empty())
+    return usage("--eval-every needs --eval-data");
+  return ok_status();
+}
+
+std::string help_text(const program &p) {
+  std::string out = "Trains the model '" + std::string(p.model) + "' as planned.\n\nusage: train --data F [flags]\n\n";
+  for (const option_row &row : rows) {
+    std::string left = "  " + dashed(row.name) + (row.argument ? " " + std::string(row.argument) : "");
+    out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
+  }
+  out += "\nCompiled in: " + std::to_string(mesh_size(p.axes)) + " ranks, --micro-batches " +
+         std::to_string(p.micro_batches) + ", --optimizer " + (p.kind == optimizer::adamw ? "adamw" : "sgd") +
+         (p.clips ? ", clipping" : ", no clipping") + ".\n";
+  out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
+  return out;
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,52 @@
+// The settings of one run of an emitted program, from its flags.
+#ifndef WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
+#define WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
+
+#include "windlass/rt/program.h"
+#include "windlass/rt/status.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass::rt {
+
+enum class lr_schedule { constant, linear, cosine };
+enum class communicator_kind { automatic, mpi, local };
+enum class nan_policy { stop, skip };
+
+struct options {
+  std::string run = "run";
+  std::vector<std::string> data, eval_data;
+  std::vector<std::pair<std::string, feed>> inputs;
+  std::int64_t steps = 100;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0, clip_norm = 1;
+  std::optional<double> weight_decay; ///< AdamW 0.01, SGD 0, as PyTorch
+  lr_schedule schedule = lr_schedule::constant;
+  std::optional<std::int64_t> schedule_steps; ///< default: steps
+  std::int64_t warmup = 0;
+  std::optional<std::uint64_t> seed; ///< default 0, after a resume the checkpoint's
+  std::string weights, parameters;
+  bool random_init = false;
+  bool resumes = false;
+  std::string resume_from; ///< empty: the newest of `run`
+  std::int64_t checkpoint_every = 0, keep = 0;
+  bool checkpoint_initial = false;
+  std::int64_t eval_every = 0, eval_batches = 10;
+  std::int32_t threads = 0; ///< 0: the processors this process may use, divided by its host's ranks
+  communicator_kind communicator = communicator_kind::automatic;
+  std::string dump_gradients;
+  bool profile = false, bytes = false, json = false, help = false, version = false;
+  nan_policy on_nan = nan_policy::stop;
+  int verbosity = 1; ///< 0 quiet, 2 verbose
+};
+
+/// Reads the flags and compares the ones of compiled-in settings with `p`.
+status parse_options(const program &p, int argc, const char *const *argv, options &out);
+/// The text of --help, with defaults and what is compiled in.
+std::string help_text(const program &p);
+
+} // namespace windlass::rt
+
+#endif

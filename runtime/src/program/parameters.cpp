@@ -1,0 +1,211 @@
+#include "parameters.h"
+
+#include "windlass/rt/safetensors.h"
+
+#include "box.h"
+#include "data.h"
+#include "random.h"
+#include "rank_state.h"
+
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <unistd.h>
+
+namespace windlass::rt {
+
+namespace {
+
+/// The path with every symbolic link followed; empty when it does not exist.
+std::string resolved(const std::string &path) {
+  char *text = ::realpath(path.c_str(), nullptr);
+  std::string out = text ? text : "";
+  std::free(text);
+  return out;
+}
+
+std::string program_folder() {
+  char buffer[PATH_MAX];
+  ssize_t length = ::readlink("/proc/self/exe", buffer, sizeof buffer);
+  return length <= 0 ? "." : parent_path(std::string(buffer, static_cast<std::size_t>(length)));
+}
+
+class loader {
+public:
+  loader(const program &p, context &c, const parameter_settings &settings) : p_(p), c_(c), settings_(settings) {}
+
+  status fill(const parameter_entry &row) {
+    box part;
+    std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, c_.rank());
+    WINDLASS_TRY(local_box(row.tensor, p_.axes, coordinates, part));
+    if (settings_.is_random && row.is_trainable)
+      return fill_random(row, part);
+    switch (row.bytes.kind) {
+    case source_kind::packed:
+      return fill_packed(row.tensor, part);
+    case source_kind::external:
+      return fill_external(row, part);
+    case source_kind::none:
+      break;
+    }
+    return bad_input(quote(row.tensor.name) + (row.is_trainable
+                                                   ? " has no initial values in the model; give --init random"
+                                                   : " has no values in the model, and it is not trained"));
+  }
+
+private:
+  std::byte *at(const tensor_entry &tensor) { return c_.device().at(tensor.offset); }
+
+  status fill_random(const parameter_entry &row, const box &part) {
+    const tensor_entry &tensor = row.tensor;
+    if (tensor.type != element_type::f32)
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(tensor.type) +
+                       "; --init random fills F32 parameters only");
+    std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
+    float *out = reinterpret_cast<float *>(at(tensor));
+    for_each_run(whole_box(sizes_of(tensor)), part, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        double value = row.random == initializer::ones ? 1.0 : 0.0;
+        if (row.random == initializer::normal)
+          value = 0.02 * normal(settings_.seed, name, static_cast<std::uint64_t>(from + i));
+        out[to + i] = static_cast<float>(value);
+      }
+    });
+    return ok_status();
+  }
+
+  /// Copies the rank's box out of a whole tensor that `read` gives, run by run or, for many short runs, at once.
+  template <class Read>
+  status copy_box(const tensor_entry &tensor, element_type type, const box &part, const Read &read) {
+    box whole = whole_box(sizes_of(tensor));
+    std::int64_t width = size_of(type), runs = 0;
+    for_each_run(whole, part, [&](std::int64_t, std::int64_t, std::int64_t) { ++runs; });
+    std::vector<std::byte> target;
+    std::byte *out = at(tensor);
+    if (type != tensor.type) {
+      target.resize(static_cast<std::size_t>(part.elements() * width));
+      out = target.data();
+    }
+    status result;
+    if (runs <= 64) {
+      for_each_run(whole, part, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+        if (result.is_ok())
+          result = read(from * width, count * width, out + to * width);
+      });
+      WINDLASS_TRY(result);
+    } else {
+      std::vector<std::byte> all(static_cast<std::size_t>(whole.elements() * width));
+      WINDLASS_TRY(read(std::int64_t(0), whole.elements() * width, all.data()));
+      copy_overlap(whole, all.data(), part, out, width);
+    }
+    if (type != tensor.type && !convert_elements(type, target.data(), tensor.type, at(tensor), part.elements()))
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
+                       safetensors_name(tensor.type));
+    return ok_status();
+  }
+
+  status open_packed() {
+    if (packed_)
+      return ok_status();
+    std::string path = settings_.packed, folder = program_folder();
+    if (path.empty()) {
+      path = join_path(folder, "params.safetensors");
+      if (!is_file(path))
+        path = join_path(parent_path(folder), "params.safetensors");
+      if (!is_file(path))
+        return bad_input("params.safetensors is neither in " + quote(folder) +
+                         " nor one folder up; name it with "
+                         "--parameters or give --init random");
+    }
+    packed_.emplace();
+    return packed_->open(path);
+  }
+
+  status fill_packed(const tensor_entry &tensor, const box &part) {
+    WINDLASS_TRY(open_packed());
+    const safetensors_entry *entry = packed_->find(tensor.name);
+    if (!entry)
+      return bad_input(quote(packed_->path()) + " lacks " + quote(tensor.name) + "; emit the program again");
+    if (entry->sizes != sizes_of(tensor))
+      return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
+                       ", the program takes " + sizes_text(sizes_of(tensor)));
+    return copy_box(tensor, entry->type, part, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+      return packed_->read(*entry, offset, bytes, out);
+    });
+  }
+
+  /// Opens a file below the root. The name may not leave it by itself; what symbolic links lead to has to lie below the
+  /// root too, or in the cache that the root is part of (models--X/snapshots/Y beside models--X/blobs).
+  status open_external(const std::string &name, const input_file *&out) {
+    if (auto found = external_.find(name); found != external_.end()) {
+      out = &found->second;
+      return ok_status();
+    }
+    if (settings_.weights.empty())
+      return bad_input("the model's weights lie in " + quote(name) + "; give its folder with --weights");
+    bool leaves = name.empty() || name[0] == '/';
+    for (std::size_t from = 0; from <= name.size() && !leaves;) {
+      std::size_t slash = std::min(name.find('/', from), name.size());
+      leaves = name.compare(from, slash - from, "..") == 0 && slash - from == 2;
+      from = slash + 1;
+    }
+    std::string root = resolved(settings_.weights), path = resolved(join_path(settings_.weights, name));
+    if (root.empty())
+      return bad_input("--weights " + quote(settings_.weights) + " does not exist");
+    if (!leaves && path.empty())
+      return bad_input(quote(name) + " is missing below --weights " + quote(settings_.weights));
+    auto is_below = [&](const std::string &folder) {
+      return folder == "/" || path.compare(0, folder.size() + 1, folder + "/") == 0;
+    };
+    bool is_cached =
+        base_name(parent_path(root)) == "snapshots" && is_below(join_path(parent_path(parent_path(root)), "blobs"));
+    if (leaves || !(is_below(root) || is_cached))
+      return bad_input("external file " + quote(name) + " leaves --weights " + quote(settings_.weights));
+    input_file file;
+    WINDLASS_TRY(file.open(path));
+    out = &external_.emplace(name, std::move(file)).first->second;
+    return ok_status();
+  }
+
+  status fill_external(const parameter_entry &row, const box &part) {
+    const input_file *file = nullptr;
+    WINDLASS_TRY(open_external(row.bytes.file, file));
+    std::int64_t wanted = size_of(row.tensor.type) * whole_box(sizes_of(row.tensor)).elements();
+    if (row.bytes.length != wanted)
+      return bad_input(quote(row.tensor.name) + " has " + std::to_string(row.bytes.length) +
+                       " bytes in external data, its shape takes " + std::to_string(wanted));
+    if (row.bytes.offset < 0 || row.bytes.offset > file->size() || wanted > file->size() - row.bytes.offset)
+      return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
+                       quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
+                       std::to_string(wanted));
+    return copy_box(row.tensor, row.tensor.type, part, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+      return file->read(row.bytes.offset + offset, bytes, out);
+    });
+  }
+
+  const program &p_;
+  context &c_;
+  const parameter_settings &settings_;
+  std::optional<safetensors_file> packed_;
+  std::map<std::string, input_file> external_;
+};
+
+} // namespace
+
+status load_parameters(const program &p, context &c, const parameter_settings &settings) {
+  loader l(p, c, settings);
+  for (const parameter_entry &row : p.parameters)
+    WINDLASS_TRY(l.fill(row));
+  for (const state_entry &row : p.states) {
+    box part;
+    WINDLASS_TRY(local_box(p.parameters[row.parameter].tensor, p.axes, mesh_coordinates(p.axes, c.rank()), part));
+    std::memset(c.device().at(row.offset), 0, static_cast<std::size_t>(part.elements() * 4));
+  }
+  return ok_status();
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,24 @@
+// Initial values of a rank's parameters.
+#ifndef WINDLASS_RT_SRC_PROGRAM_PARAMETERS_H
+#define WINDLASS_RT_SRC_PROGRAM_PARAMETERS_H
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/program.h"
+
+#include <string>
+
+namespace windlass::rt {
+
+struct parameter_settings {
+  bool is_random = false;
+  std::uint64_t seed = 0;
+  std::string weights; ///< --weights: root of external files
+  std::string packed;  ///< --parameters: the packed file; empty: beside the program or one folder up
+};
+
+/// Fills this rank's part of every parameter and clears the optimizer's state.
+status load_parameters(const program &p, context &c, const parameter_settings &settings);
+
+} // namespace windlass::rt
+
+#endif

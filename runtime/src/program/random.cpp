@@ -1,0 +1,56 @@
+#include "random.h"
+
+#include <cmath>
+
+namespace windlass::rt {
+
+std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::uint64_t counter_high, std::uint64_t key) {
+  std::array<std::uint32_t, 4> c = {
+      static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
+      static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
+  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t p0 = std::uint64_t(0xd2511f53) * c[0], p1 = std::uint64_t(0xcd9e8d57) * c[2];
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
+    k0 += 0x9e3779b9;
+    k1 += 0xbb67ae85;
+  }
+  return c;
+}
+
+double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index) {
+  // One counter serves two neighbouring elements.
+  std::array<std::uint32_t, 4> word = philox(index / 2, name_hash, seed);
+  auto unit = [](std::uint32_t high, std::uint32_t low) { // in (0, 1)
+    return (static_cast<double>((std::uint64_t(high) << 32 | low) >> 12) + 0.5) * 0x1p-52;
+  };
+  constexpr double two_pi = 6.283185307179586476925;
+  double radius = std::sqrt(-2 * std::log(unit(word[0], word[1])));
+  double angle = two_pi * unit(word[2], word[3]);
+  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+permutation::permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch)
+    : size_(size), seed_(seed), epoch_(epoch) {
+  while (half_bits_ < 31 && (std::uint64_t(1) << (2 * half_bits_)) < size)
+    ++half_bits_;
+}
+
+std::uint64_t permutation::operator()(std::uint64_t position) const {
+  const std::uint64_t mask = (std::uint64_t(1) << half_bits_) - 1;
+  do {
+    std::uint64_t left = position >> half_bits_, right = position & mask;
+    for (std::uint64_t round = 0; round < 6; ++round) {
+      // The constant keeps these counters apart from those of initial values.
+      std::uint64_t mixed = philox(right | round << 56, epoch_ ^ 0x5368756666 /* "Shuff" */, seed_)[0];
+      std::uint64_t next = left ^ (mixed & mask);
+      left = right;
+      right = next;
+    }
+    position = left << half_bits_ | right;
+  } while (position >= size_);
+  return position;
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,31 @@
+// Random numbers that depend on what they are for and on nothing else: Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011), and a permutation that is computed position by position.
+#ifndef WINDLASS_RT_SRC_PROGRAM_RANDOM_H
+#define WINDLASS_RT_SRC_PROGRAM_RANDOM_H
+
+#include <array>
+#include <cstdint>
+
+namespace windlass::rt {
+
+/// Four random words for a 128-bit counter (two halves) and a 64-bit key.
+std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::uint64_t counter_high, std::uint64_t key);
+
+/// The standard normal number of element `index` of the tensor with that name hash (Box-Muller).
+double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index);
+
+/// A permutation of 0 .. size-1 keyed by (seed, epoch): a Feistel network of even width, walked along its cycle until
+/// it lands inside. Needs no memory, and each position costs a few rounds.
+class permutation {
+public:
+  permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch);
+  std::uint64_t operator()(std::uint64_t position) const;
+
+private:
+  std::uint64_t size_, seed_, epoch_;
+  int half_bits_ = 1;
+};
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,107 @@
+#include "rank_state.h"
+
+#include "windlass/rt/file.h"
+
+#include <cstring>
+#include <set>
+
+namespace windlass::rt {
+
+std::vector<stored_tensor> stored_tensors(const program &p) {
+  std::vector<stored_tensor> out;
+  for (const parameter_entry &row : p.parameters)
+    out.push_back({row.tensor.name, false, row.tensor.type, sizes_of(row.tensor), &row.tensor, row.tensor.offset});
+  for (const state_entry &row : p.states) {
+    const tensor_entry &tensor = p.parameters[row.parameter].tensor;
+    out.push_back(
+        {std::string(tensor.name) + "/" + row.suffix, true, element_type::f32, sizes_of(tensor), &tensor, row.offset});
+  }
+  return out;
+}
+
+std::vector<stored_tensor> gradient_tensors(const program &p) {
+  std::vector<stored_tensor> out;
+  for (const gradient_entry &row : p.gradients) {
+    const tensor_entry &tensor = p.parameters[row.parameter].tensor;
+    out.push_back({tensor.name, false, element_type::f32, sizes_of(tensor), &tensor, row.offset});
+  }
+  return out;
+}
+
+status distinct_boxes(const program &p, const tensor_entry &layout, std::vector<held_box> &out) {
+  out.clear();
+  for (std::int32_t rank = 0; rank < mesh_size(p.axes); ++rank) {
+    box part;
+    WINDLASS_TRY(local_box(layout, p.axes, mesh_coordinates(p.axes, rank), part));
+    bool is_known = false;
+    for (const held_box &held : out)
+      is_known |= held.part == part;
+    if (!is_known)
+      out.push_back({part, rank});
+    if (layout.splits.size == 0)
+      break;
+  }
+  return ok_status();
+}
+
+status check_program(const program &p) {
+  auto wrong = [](const std::string &what) { return internal_error("the program's tables are wrong: " + what); };
+  if (p.version != 1)
+    return wrong("version " + std::to_string(p.version) + ", the runtime reads 1");
+  for (const axis &a : p.axes)
+    if (a.size < 1)
+      return wrong("an axis of size " + std::to_string(a.size));
+  if (p.data_axis >= p.axes.size || p.data_axis < -1)
+    return wrong("data axis " + std::to_string(p.data_axis));
+  std::int32_t groups = p.data_axis < 0 ? 1 : p.axes[p.data_axis].size;
+  if (p.micro_batches < 1 || p.micro_batches % groups != 0)
+    return wrong(std::to_string(p.micro_batches) + " micro-batches over " + std::to_string(groups) + " groups");
+  if (!p.forward || !p.backward_reduce || !p.update)
+    return wrong("a step function is missing");
+  auto fits = [&](std::int64_t offset, std::int64_t bytes) {
+    return offset >= 0 && bytes >= 0 && bytes <= p.device_bytes && offset <= p.device_bytes - bytes;
+  };
+  auto check = [&](const tensor_entry &tensor, element_type type, std::int64_t offset) -> status {
+    box part;
+    WINDLASS_TRY(local_box(tensor, p.axes, mesh_coordinates(p.axes, 0), part));
+    if (tensor.sizes.size > max_rank || !fits(offset, part.elements() * size_of(type)))
+      return wrong(std::string("'") + tensor.name + "' lies outside the arena");
+    return ok_status();
+  };
+  for (const parameter_entry &row : p.parameters)
+    WINDLASS_TRY(check(row.tensor, row.tensor.type, row.tensor.offset));
+  for (const input_entry &row : p.inputs)
+    WINDLASS_TRY(check(row.tensor, row.tensor.type, row.tensor.offset));
+  for (const state_entry &row : p.states) {
+    if (row.parameter < 0 || row.parameter >= p.parameters.size)
+      return wrong("state of no parameter");
+    WINDLASS_TRY(check(p.parameters[row.parameter].tensor, element_type::f32, row.offset));
+  }
+  for (const gradient_entry &row : p.gradients) {
+    if (row.parameter < 0 || row.parameter >= p.parameters.size)
+      return wrong("a gradient of no parameter");
+    WINDLASS_TRY(check(p.parameters[row.parameter].tensor, element_type::f32, row.offset));
+  }
+  // Names are the keys of checkpoints.
+  std::set<std::string> names;
+  for (const stored_tensor &tensor : stored_tensors(p))
+    if (!names.insert(tensor.name).second)
+      return wrong("two tensors are named " + quote(tensor.name));
+  bool scalars_fit =
+      fits(p.loss_offset, 4) && fits(p.grad_norm_offset, 4) && (!p.evaluate || fits(p.evaluate_offset, 4));
+  for (const scalar_entry &row : p.scalars)
+    scalars_fit &= fits(row.offset, 4);
+  return scalars_fit ? ok_status() : wrong("a scalar lies outside the arena");
+}
+
+float read_scalar(context &c, std::int64_t offset) {
+  float value;
+  std::memcpy(&value, c.device().at(offset), sizeof value);
+  return value;
+}
+
+void write_scalar(context &c, std::int64_t offset, float value) {
+  std::memcpy(c.device().at(offset), &value, sizeof value);
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,44 @@
+// Where a rank's parameters, state and gradients lie: boxes of whole tensors, and host access to the device arena.
+#ifndef WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
+#define WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/program.h"
+
+#include "box.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+/// A tensor that is saved or dumped: a parameter, one of its state tensors, or its gradient.
+struct stored_tensor {
+  std::string name;
+  bool is_state = false;
+  element_type type = element_type::f32;
+  std::vector<std::int64_t> sizes;
+  const tensor_entry *layout = nullptr; ///< gives the splits
+  std::int64_t offset = 0;              ///< into the device arena
+};
+
+/// Parameters and state in the order of the program's tables; f32 state has the layout of its parameter.
+std::vector<stored_tensor> stored_tensors(const program &p);
+std::vector<stored_tensor> gradient_tensors(const program &p);
+
+/// The distinct boxes of a tensor over all ranks, with the lowest rank that holds each.
+struct held_box {
+  box part;
+  std::int32_t rank;
+};
+status distinct_boxes(const program &p, const tensor_entry &layout, std::vector<held_box> &out);
+
+/// Checks the tables against the arena's size before anything is written through them.
+status check_program(const program &p);
+
+float read_scalar(context &c, std::int64_t offset);
+void write_scalar(context &c, std::int64_t offset, float value);
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,221 @@
+// The emitted program's main: flags, ranks as processes or threads, summary, exit code.
+#include "windlass/rt/json.h"
+#include "windlass/rt/program.h"
+#include "windlass/rt/transport.h"
+
+#include "options.h"
+#include "rank_state.h"
+#include "signals.h"
+#include "trainer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include <sched.h>
+
+namespace windlass::rt {
+
+namespace {
+
+/// A number that the MPI launcher put into the environment, or `otherwise`.
+std::int32_t launcher_number(std::initializer_list<const char *> names, std::int32_t otherwise) {
+  for (const char *name : names)
+    if (const char *text = std::getenv(name))
+      return static_cast<std::int32_t>(std::strtol(text, nullptr, 10));
+  return otherwise;
+}
+
+std::int32_t launcher_rank() {
+  return launcher_number({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+}
+
+std::int32_t launcher_size() { return launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1); }
+
+std::int32_t available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// What comes out of the ranks of this process.
+struct outcome {
+  status result;
+  run_summary summary;
+};
+
+/// Runs one rank; whatever happens, the other ranks do not wait for it afterwards. `first_error` gets the error of the
+/// rank that ended the job, before the others see it.
+void run_rank(const program &p, const options &o, transport &world, std::int32_t threads, std::mutex &lock,
+              status &first_error, outcome &out) {
+  bool is_agreed = false;
+  try {
+    trainer rank(p, o, world, threads);
+    out.result = rank.run();
+    out.summary = rank.summary();
+    is_agreed = rank.is_agreed();
+    // Before the rank's communicators go away: the other ranks may be inside a collective.
+    if (!out.result.is_ok() && !is_agreed) {
+      {
+        std::lock_guard<std::mutex> guard(lock);
+        if (first_error.is_ok())
+          first_error = out.result;
+      }
+      world.abort(out.result);
+    }
+    return;
+  } catch (const std::bad_alloc &) {
+    out.result = internal_error("out of host memory");
+  } catch (const std::exception &error) {
+    out.result = internal_error(error.what());
+  }
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    if (first_error.is_ok())
+      first_error = out.result;
+  }
+  world.abort(out.result);
+}
+
+void print_error(const options &o, const status &result) {
+  std::fprintf(stderr, "%s%s\n", result.code() == status_code::interrupted ? "" : "error: ", result.message().c_str());
+  if (o.json)
+    std::printf("{\"exit_code\": %d, \"message\": %s}\n", static_cast<int>(result.code()),
+                json_string(result.message()).c_str());
+}
+
+void print_summary(const program &p, const options &o, const run_summary &s) {
+  double rate = s.seconds > 0 && s.tokens > 0 ? s.tokens / s.seconds : 0;
+  if (o.json) {
+    std::string text =
+        "{\"exit_code\": 0, \"model\": " + json_string(p.model) + ", \"ranks\": " + std::to_string(mesh_size(p.axes)) +
+        ", \"first_step\": " + std::to_string(s.first_step) + ", \"last_step\": " + std::to_string(s.last_step) +
+        ", \"first_loss\": " + (s.has_loss ? json_number(s.first_loss) : "null") +
+        ", \"last_loss\": " + (s.has_loss ? json_number(s.last_loss) : "null") +
+        ", \"eval_loss\": " + (s.has_eval ? json_number(s.eval_loss) : "null") +
+        ", \"seconds\": " + json_number(s.seconds) + ", \"tokens_per_s\": " + (rate > 0 ? json_number(rate) : "null") +
+        ", \"skipped_updates\": " + std::to_string(s.skipped_updates) +
+        ", \"peak_memory_bytes\": " + std::to_string(s.peak_bytes) +
+        ", \"arena_bytes\": " + std::to_string(p.device_bytes) + ", \"checkpoint\": " + json_string(s.checkpoint) +
+        "}\n";
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  std::string text = "trained " + std::string(p.model) + " on " + std::to_string(mesh_size(p.axes)) +
+                     (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " + std::to_string(s.first_step + 1) +
+                     " to " + std::to_string(s.last_step) + "\n";
+  if (!s.has_loss)
+    text = "nothing to do: step " + std::to_string(s.last_step) + " is reached\n";
+  if (s.has_loss)
+    text += "loss        " + short_loss(s.first_loss) + " -> " + short_loss(s.last_loss) + "\n";
+  if (s.has_eval)
+    text += "eval loss   " + short_loss(s.eval_loss) + "\n";
+  if (rate > 0)
+    text += "tokens/s    " + short_number(rate) + "\n";
+  text += "memory      " + short_bytes(static_cast<double>(s.peak_bytes)) + " resident at most per process, " +
+          short_bytes(static_cast<double>(p.device_bytes)) + " planned arena per rank\n";
+  if (!s.checkpoint.empty())
+    text += "checkpoint  " + s.checkpoint + "\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+/// Prints what the job's talking process has to say and gives the exit code.
+int conclude(const program &p, const options &o, const outcome &out, bool talks) {
+  if (talks && !out.result.is_ok())
+    print_error(o, out.result);
+  else if (talks && (o.verbosity > 0 || o.json))
+    print_summary(p, o, out.summary);
+  std::fflush(stdout);
+  return static_cast<int>(out.result.code());
+}
+
+status wrong_rank_count(std::int32_t plan, std::int32_t started) {
+  return bad_input("the plan is for " + std::to_string(plan) + " ranks, but " + std::to_string(started) +
+                   " were started; use mpirun -n " + std::to_string(plan) + " or plan again");
+}
+
+int run_mpi(const program &p, const options &o) {
+  outcome out;
+  std::unique_ptr<transport> world;
+  bool talks = launcher_rank() == 0;
+  out.result = make_mpi_transport(world);
+  if (out.result.is_ok()) {
+    talks = world->rank() == 0;
+    if (world->size() != mesh_size(p.axes))
+      out.result = wrong_rank_count(mesh_size(p.axes), world->size());
+  }
+  if (!out.result.is_ok())
+    return conclude(p, o, out, talks);
+  std::int32_t neighbours = std::max(1, launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE"}, world->size()));
+  std::int32_t threads = o.threads > 0 ? o.threads : std::max(1, available_processors() / neighbours);
+  std::mutex lock;
+  status first_error;
+  run_rank(p, o, *world, threads, lock, first_error, out);
+  return conclude(p, o, out, talks);
+}
+
+int run_local(const program &p, const options &o) {
+  std::int32_t ranks = mesh_size(p.axes);
+  std::int32_t threads = o.threads > 0 ? o.threads : std::max(1, available_processors() / ranks);
+  std::vector<outcome> outcomes(static_cast<std::size_t>(ranks));
+  status first_error;
+  if (ranks > 1024) {
+    outcomes[0].result = bad_input("the plan is for " + std::to_string(ranks) +
+                                   " ranks, more than 1024 threads can be; "
+                                   "use mpirun");
+    return conclude(p, o, outcomes[0], true);
+  }
+  std::vector<std::unique_ptr<transport>> worlds = make_local_transports(ranks);
+  std::mutex lock;
+  std::vector<std::thread> team;
+  for (std::int32_t rank = 1; rank < ranks; ++rank) {
+    std::size_t i = static_cast<std::size_t>(rank);
+    try {
+      team.emplace_back([&, i] { run_rank(p, o, *worlds[i], threads, lock, first_error, outcomes[i]); });
+    } catch (const std::exception &error) {
+      std::lock_guard<std::mutex> guard(lock);
+      first_error = internal_error("cannot start rank " + std::to_string(rank) + ": " + error.what());
+      worlds[i]->abort(first_error);
+      break;
+    }
+  }
+  run_rank(p, o, *worlds[0], threads, lock, first_error, outcomes[0]);
+  for (std::thread &thread : team)
+    thread.join();
+  if (!first_error.is_ok())
+    outcomes[0].result = first_error;
+  return conclude(p, o, outcomes[0], true);
+}
+
+} // namespace
+
+int run_program(const program &p, int argc, char **argv) {
+  options o;
+  outcome out;
+  bool talks = !is_started_by_mpi() || launcher_rank() == 0;
+  out.result = parse_options(p, argc, argv, o);
+  if (out.result.is_ok() && (o.help || o.version)) {
+    if (talks && o.help)
+      std::fputs(help_text(p).c_str(), stdout);
+    else if (talks)
+      std::printf("windlass program of %s, plan %s\n", p.model, p.plan_hash);
+    return 0;
+  }
+  if (out.result.is_ok())
+    out.result = check_program(p);
+  bool uses_mpi = o.communicator == communicator_kind::mpi ||
+                  (o.communicator == communicator_kind::automatic && is_started_by_mpi());
+  if (out.result.is_ok() && !uses_mpi && is_started_by_mpi() && launcher_size() > 1)
+    out.result = bad_input("--communicator local runs all ranks in one process, but " +
+                           std::to_string(launcher_size()) + " processes were started; leave mpirun out");
+  if (!out.result.is_ok())
+    return conclude(p, o, out, talks);
+  watch_signals();
+  return uses_mpi ? run_mpi(p, o) : run_local(p, o);
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,255 @@
+#include "saving.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace windlass::rt {
+
+namespace {
+
+std::string file_name(bool is_state, std::int32_t rank) {
+  char name[48];
+  std::snprintf(name, sizeof name, "%s-%05d.safetensors", is_state ? "state" : "parameters", static_cast<int>(rank));
+  return name;
+}
+
+/// Whole tensors keep their name; a part adds where it begins, which makes it unique within the tensor.
+std::string piece_key(const stored_tensor &tensor, const box &part) {
+  return part == whole_box(tensor.sizes) ? tensor.name : tensor.name + "@" + sizes_text(part.begin);
+}
+
+/// The manifest's tensors, the same on every rank because only tables go into them.
+status plan_pieces(const program &p, const std::vector<stored_tensor> &tensors, std::vector<checkpoint_tensor> &out) {
+  for (const stored_tensor &tensor : tensors) {
+    checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}};
+    std::vector<held_box> boxes;
+    WINDLASS_TRY(distinct_boxes(p, *tensor.layout, boxes));
+    for (const held_box &held : boxes)
+      row.pieces.push_back(
+          {file_name(tensor.is_state, held.rank), piece_key(tensor, held.part), held.part.begin, held.part.sizes});
+    out.push_back(std::move(row));
+  }
+  return ok_status();
+}
+
+struct written_file {
+  std::int64_t bytes = 0; ///< 0: the rank has no such file
+  std::array<char, 64> digest = {};
+};
+
+/// Writes this rank's file of parameters or state.
+status write_pieces(context &c, const std::string &folder, const std::vector<stored_tensor> &tensors,
+                    const std::vector<checkpoint_tensor> &plan, bool is_state, written_file &out) {
+  std::string name = file_name(is_state, c.rank());
+  std::vector<safetensors_entry> entries;
+  std::vector<std::pair<std::string, std::int64_t>> offsets;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (const checkpoint_piece &piece : plan[i].pieces)
+      if (piece.file == name) {
+        entries.push_back({piece.key, tensors[i].type, piece.sizes, 0, 0});
+        offsets.emplace_back(piece.key, tensors[i].offset);
+      }
+  if (entries.empty())
+    return ok_status();
+  std::sort(offsets.begin(), offsets.end());
+  safetensors_writer writer;
+  WINDLASS_TRY(writer.create(join_path(folder, name), entries));
+  for (const safetensors_entry &entry : entries) {
+    auto found = std::lower_bound(offsets.begin(), offsets.end(), std::make_pair(entry.name, std::int64_t(-1)));
+    WINDLASS_TRY(writer.append(c.device().at(found->second), entry.bytes));
+  }
+  std::string digest;
+  WINDLASS_TRY(writer.finish(digest, out.bytes));
+  std::copy(digest.begin(), digest.end(), out.digest.begin());
+  return ok_status();
+}
+
+status rename_path(const std::string &from, const std::string &to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    return bad_input("cannot rename " + quote(from) + " to " + quote(to));
+  return ok_status();
+}
+
+/// Moves the filled folder to its name. One that is there already is of the same step and gives way.
+status publish(const std::string &folder, const std::string &temporary, const std::string &name) {
+  std::string target = join_path(folder, name), old = join_path(folder, "." + name + ".old");
+  WINDLASS_TRY(sync_folder(temporary));
+  WINDLASS_TRY(remove_flat_folder(old));
+  if (is_folder(target))
+    WINDLASS_TRY(rename_path(target, old));
+  WINDLASS_TRY(rename_path(temporary, target));
+  WINDLASS_TRY(sync_folder(folder));
+  return remove_flat_folder(old);
+}
+
+} // namespace
+
+status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
+  std::string folder = join_path(run, "checkpoints"), name = checkpoint_name(at.step);
+  std::string temporary = join_path(folder, "." + name + ".partial");
+  status prepared;
+  if (c.rank() == 0) {
+    prepared = remove_flat_folder(temporary);
+    if (prepared.is_ok())
+      prepared = make_folders(temporary);
+  }
+  WINDLASS_TRY(ranks.agree(prepared));
+
+  std::vector<stored_tensor> tensors = stored_tensors(p);
+  checkpoint_manifest manifest;
+  manifest.step = at.step;
+  manifest.next_micro_batch = at.next_micro_batch;
+  manifest.seed = at.seed;
+  manifest.model = p.model;
+  manifest.plan_hash = p.plan_hash;
+  status written = plan_pieces(p, tensors, manifest.tensors);
+  std::vector<written_file> files[2];
+  for (bool is_state : {false, true}) {
+    written_file own;
+    if (written.is_ok())
+      written = write_pieces(c, temporary, tensors, manifest.tensors, is_state, own);
+    WINDLASS_TRY(ranks.gather(own, files[is_state]));
+  }
+  WINDLASS_TRY(ranks.agree(written));
+
+  status published;
+  if (c.rank() == 0) {
+    for (bool is_state : {false, true})
+      for (std::size_t rank = 0; rank < files[is_state].size(); ++rank)
+        if (const written_file &file = files[is_state][rank]; file.bytes > 0)
+          manifest.files.push_back({file_name(is_state, static_cast<std::int32_t>(rank)), file.bytes,
+                                    std::string(file.digest.data(), file.digest.size())});
+    std::sort(manifest.tensors.begin(), manifest.tensors.end(),
+              [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
+    output_file out;
+    published = out.create(join_path(temporary, "manifest.json"));
+    if (published.is_ok())
+      published = out.write(manifest_text(manifest));
+    if (published.is_ok())
+      published = out.finish();
+    if (published.is_ok())
+      published = publish(folder, temporary, name);
+  }
+  return ranks.agree(published);
+}
+
+status prune_checkpoints(const std::string &run, std::int64_t keep) {
+  std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(list_checkpoints(run, found));
+  std::int64_t kept = 0;
+  for (const checkpoint_listing &listing : found) {
+    if (listing.step == 0 || kept++ < keep)
+      continue;
+    // Renamed first: a run that is killed while it deletes leaves no checkpoint that looks whole.
+    std::string old = join_path(parent_path(listing.folder), "." + base_name(listing.folder) + ".old");
+    WINDLASS_TRY(remove_flat_folder(old));
+    WINDLASS_TRY(rename_path(listing.folder, old));
+    WINDLASS_TRY(remove_flat_folder(old));
+  }
+  return ok_status();
+}
+
+status find_resume(const std::string &run, const std::string &from, std::string &folder, checkpoint_manifest &manifest,
+                   const std::function<void(const std::string &)> &say) {
+  if (!from.empty() && (is_file(join_path(from, "manifest.json")) || !is_folder(join_path(from, "checkpoints")))) {
+    folder = from;
+    WINDLASS_TRY(read_manifest(folder, manifest));
+    return verify_checkpoint(folder, manifest);
+  }
+  const std::string &where = from.empty() ? run : from;
+  std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(list_checkpoints(where, found));
+  for (const checkpoint_listing &listing : found) {
+    folder = listing.folder;
+    status valid = read_manifest(folder, manifest);
+    if (valid.is_ok())
+      valid = verify_checkpoint(folder, manifest);
+    if (valid.is_ok() && manifest.step != listing.step)
+      valid = bad_input("its manifest says step " + std::to_string(manifest.step));
+    if (valid.is_ok())
+      return valid;
+    say("skipping checkpoint " + quote(folder) + ": " + valid.message());
+  }
+  return bad_input(quote(where) + " holds no valid checkpoint; leave --resume out to start anew");
+}
+
+status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say) {
+  std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(list_checkpoints(run, found));
+  for (const checkpoint_listing &listing : found) {
+    if (listing.step <= step)
+      continue;
+    std::string aside = join_path(parent_path(listing.folder), "." + base_name(listing.folder) + ".aside");
+    WINDLASS_TRY(remove_flat_folder(aside));
+    WINDLASS_TRY(rename_path(listing.folder, aside));
+    say("checkpoint " + quote(listing.folder) + " is later than the resumed one; it is now " + quote(aside));
+  }
+  return ok_status();
+}
+
+status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest) {
+  checkpoint_reader reader;
+  WINDLASS_TRY(reader.open(folder, manifest));
+  std::vector<std::int32_t> coordinates = mesh_coordinates(p.axes, c.rank());
+  for (const stored_tensor &tensor : stored_tensors(p)) {
+    const checkpoint_tensor *saved = manifest.find(tensor.name);
+    if (!saved || saved->is_state != tensor.is_state)
+      return bad_input("checkpoint " + quote(folder) + " lacks " + quote(tensor.name) +
+                       ", which this program needs; it is of model " + quote(manifest.model));
+    if (saved->type != tensor.type || saved->sizes != tensor.sizes)
+      return bad_input("checkpoint " + quote(folder) + " holds " + quote(tensor.name) + " as " +
+                       safetensors_name(saved->type) + sizes_text(saved->sizes) + ", this program has " +
+                       safetensors_name(tensor.type) + sizes_text(tensor.sizes));
+    box part;
+    WINDLASS_TRY(local_box(*tensor.layout, p.axes, coordinates, part));
+    WINDLASS_TRY(reader.read(*saved, part.begin, part.sizes, c.device().at(tensor.offset)));
+  }
+  return ok_status();
+}
+
+status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
+                    const std::string &path) {
+  std::string temporary = join_path(parent_path(path), "." + base_name(path) + ".partial");
+  safetensors_writer writer;
+  std::vector<safetensors_entry> entries;
+  for (const stored_tensor &tensor : tensors)
+    entries.push_back({tensor.name, tensor.type, tensor.sizes, 0, 0});
+  std::string header;
+  WINDLASS_TRY(safetensors_writer::lay_out(entries, header)); // the order, on every rank
+  status mine;
+  if (c.rank() == 0)
+    mine = writer.create(temporary, entries);
+  WINDLASS_TRY(ranks.agree(mine));
+  std::vector<std::byte> whole, parts;
+  for (const safetensors_entry &entry : entries) {
+    const stored_tensor &tensor =
+        *std::find_if(tensors.begin(), tensors.end(), [&](const stored_tensor &t) { return t.name == entry.name; });
+    const std::byte *bytes = c.device().at(tensor.offset);
+    if (tensor.layout->splits.size > 0) {
+      box part;
+      WINDLASS_TRY(local_box(*tensor.layout, p.axes, mesh_coordinates(p.axes, c.rank()), part));
+      std::int64_t width = size_of(tensor.type), part_bytes = part.elements() * width;
+      WINDLASS_TRY(ranks.gather(bytes, part_bytes, parts));
+      whole.resize(static_cast<std::size_t>(entry.bytes));
+      for (std::int32_t rank = 0; rank < ranks.size() && c.rank() == 0; ++rank) {
+        WINDLASS_TRY(local_box(*tensor.layout, p.axes, mesh_coordinates(p.axes, rank), part));
+        copy_overlap(part, parts.data() + rank * part_bytes, whole_box(tensor.sizes), whole.data(), width);
+      }
+      bytes = whole.data();
+    }
+    if (c.rank() == 0 && mine.is_ok())
+      mine = writer.append(bytes, entry.bytes);
+  }
+  if (c.rank() == 0 && mine.is_ok()) {
+    std::string digest;
+    std::int64_t written = 0;
+    mine = writer.finish(digest, written);
+    if (mine.is_ok())
+      mine = rename_path(temporary, path);
+  }
+  return ranks.agree(mine);
+}
+
+} // namespace windlass::rt

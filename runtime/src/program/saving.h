@@ -1,0 +1,46 @@
+// A running program's checkpoints: each rank writes the boxes that it is the first to hold, rank 0 the manifest.
+#ifndef WINDLASS_RT_SRC_PROGRAM_SAVING_H
+#define WINDLASS_RT_SRC_PROGRAM_SAVING_H
+
+#include "windlass/rt/checkpoint.h"
+#include "windlass/rt/context.h"
+#include "windlass/rt/program.h"
+
+#include "control.h"
+#include "rank_state.h"
+
+#include <functional>
+#include <string>
+
+namespace windlass::rt {
+
+struct save_point {
+  std::int64_t step = 0, next_micro_batch = 0;
+  std::uint64_t seed = 0;
+};
+
+/// Saves RUN/checkpoints/step-... as one step: a dotted folder is filled, synced and renamed. Collective; every rank
+/// gets the same status.
+status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at);
+
+/// Removes all but the newest `keep` checkpoints; the one of step 0, saved on request, stays.
+status prune_checkpoints(const std::string &run, std::int64_t keep);
+
+/// Finds what to resume from: `from`, or without it the newest valid checkpoint of `run`. `say` gets a line for each
+/// one that was skipped. Rank 0 only.
+status find_resume(const std::string &run, const std::string &from, std::string &folder, checkpoint_manifest &manifest,
+                   const std::function<void(const std::string &)> &say);
+
+/// Sets checkpoints of later steps than `step` aside: they belong to a history that ends here.
+status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say);
+
+/// Reads this rank's part of every parameter and state tensor.
+status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest);
+
+/// Writes whole tensors to one safetensors file through rank 0. Collective; every rank gets the same status.
+status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
+                    const std::string &path);
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,50 @@
+#include "schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace windlass::rt {
+
+double learning_rate(const options &o, std::int64_t s) {
+  constexpr double pi = 3.141592653589793238463;
+  if (s < o.warmup)
+    return o.lr * static_cast<double>(s + 1) / static_cast<double>(o.warmup);
+  double rest = static_cast<double>(std::max<std::int64_t>(1, o.schedule_steps.value_or(o.steps) - o.warmup));
+  double x = std::min(1.0, static_cast<double>(s - o.warmup) / rest);
+  switch (o.schedule) {
+  case lr_schedule::linear:
+    return o.lr * (1 - x);
+  case lr_schedule::cosine:
+    return o.lr * (1 + std::cos(pi * x)) / 2;
+  case lr_schedule::constant:
+    break;
+  }
+  return o.lr;
+}
+
+double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s) {
+  double t = static_cast<double>(s + 1);
+  switch (kind) {
+  case scalar::learning_rate:
+    return learning_rate(o, s);
+  case scalar::beta1:
+    return o.beta1;
+  case scalar::beta2:
+    return o.beta2;
+  case scalar::epsilon:
+    return o.epsilon;
+  case scalar::weight_decay:
+    return o.weight_decay.value_or(p.kind == optimizer::adamw ? 0.01 : 0.0);
+  case scalar::momentum:
+    return o.momentum;
+  case scalar::clip_norm:
+    return o.clip_norm;
+  case scalar::bias_correction1:
+    return -std::expm1(t * std::log(o.beta1)); // 1 - beta^t without cancellation; 1 for beta = 0
+  case scalar::bias_correction2:
+    return -std::expm1(t * std::log(o.beta2));
+  }
+  return 0;
+}
+
+} // namespace windlass::rt

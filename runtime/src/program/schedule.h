@@ -1,0 +1,18 @@
+// The values of the runtime scalars at a step.
+#ifndef WINDLASS_RT_SRC_PROGRAM_SCHEDULE_H
+#define WINDLASS_RT_SRC_PROGRAM_SCHEDULE_H
+
+#include "options.h"
+
+namespace windlass::rt {
+
+/// The learning rate of step `s`, counted from 0, with S = `total` and W = `o.warmup`: lr (s+1)/W before W, then with
+/// x = min(1, (s-W) / max(1, S-W)) lr, lr (1-x) or lr (1 + cos(pi x)) / 2.
+double learning_rate(const options &o, std::int64_t s);
+
+/// The value of a runtime scalar for the update of step `s`, computed in double.
+double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s);
+
+} // namespace windlass::rt
+
+#endif

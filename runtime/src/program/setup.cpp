@@ -1,0 +1,144 @@
+// The part of a run before its first step.
+#include "trainer.h"
+
+#include "parameters.h"
+#include "signals.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+namespace windlass::rt {
+
+trainer::trainer(const program &p, const options &o, transport &world, std::int32_t threads)
+    : p_(p), o_(o), world_(world), threads_(threads) {}
+
+void trainer::say(const std::string &text) {
+  log_.line(text);
+  if (world_.rank() != 0 || o_.verbosity == 0)
+    return;
+  progress_.clear();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+status trainer::together(const status &mine) {
+  status first = ranks_.agree(mine);
+  is_agreed_ |= !first.is_ok() && first.code() != status_code::stopped;
+  return first;
+}
+
+/// Decides where the run starts: at its beginning, or at a checkpoint that rank 0 has verified.
+status trainer::find_start() {
+  status found;
+  std::string text;
+  if (world_.rank() == 0) {
+    std::vector<checkpoint_listing> held;
+    found = list_checkpoints(o_.run, held);
+    if (found.is_ok() && o_.resumes) {
+      checkpoint_manifest manifest;
+      found = find_resume(o_.run, o_.resume_from, text, manifest, [&](const std::string &line) { say(line); });
+      std::error_code error;
+      bool is_own = std::filesystem::equivalent(parent_path(text), join_path(o_.run, "checkpoints"), error);
+      if (found.is_ok() && !is_own && !held.empty())
+        found = bad_input("-o " + quote(o_.run) + " already holds checkpoints of another run than --resume " +
+                          quote(text) + "; choose another folder");
+    } else if (found.is_ok() && !held.empty()) {
+      found = bad_input("-o " + quote(o_.run) + " already holds a checkpoint, " + quote(checkpoint_name(held[0].step)) +
+                        "; continue it with --resume or choose another folder");
+    }
+  }
+  WINDLASS_TRY(together(found));
+  WINDLASS_TRY(ranks_.share(text));
+  resume_folder_ = text;
+  seed_ = o_.seed.value_or(0);
+  if (resume_folder_.empty())
+    return ok_status();
+  status read = read_manifest(resume_folder_, resumed_);
+  if (read.is_ok() && o_.seed.value_or(resumed_.seed) != resumed_.seed)
+    read = bad_input("--seed is " + std::to_string(*o_.seed) + ", but checkpoint " + quote(resume_folder_) +
+                     " was made with " + std::to_string(resumed_.seed));
+  if (read.is_ok() && resumed_.step > o_.steps)
+    read = bad_input("checkpoint " + quote(resume_folder_) + " is of step " + std::to_string(resumed_.step) +
+                     ", but --steps is " + std::to_string(o_.steps) + "; it counts from the run's beginning");
+  seed_ = resumed_.seed;
+  start_step_ = resumed_.step;
+  next_micro_batch_ = resumed_.next_micro_batch;
+  return together(read);
+}
+
+status trainer::open_sources() {
+  std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, world_.rank());
+  if (p_.data_axis >= 0) {
+    groups_ = p_.axes[p_.data_axis].size;
+    group_ = coordinates[static_cast<std::size_t>(p_.data_axis)];
+  }
+  for (const input_entry &input : p_.inputs) {
+    input_boxes_.emplace_back();
+    WINDLASS_TRY(local_box(input.tensor, p_.axes, coordinates, input_boxes_.back()));
+  }
+  data_settings settings = {o_.data, o_.inputs, o_.bytes, true, seed_};
+  std::int64_t steps = o_.steps - start_step_, count = 0;
+  if (steps > 0) {
+    WINDLASS_TRY(open_data(p_, settings, data_));
+    if (__builtin_mul_overflow(steps, static_cast<std::int64_t>(p_.micro_batches), &count) ||
+        __builtin_add_overflow(count, next_micro_batch_, &count))
+      return bad_input("--steps " + std::to_string(o_.steps) + " is too large");
+    WINDLASS_TRY(data_->check(next_micro_batch_, count - next_micro_batch_));
+  }
+  if (!o_.eval_data.empty()) {
+    if (!p_.evaluate)
+      return bad_input("--eval-data is given, but this program is compiled without evaluation");
+    settings.files = o_.eval_data;
+    settings.shuffles = false;
+    WINDLASS_TRY(open_data(p_, settings, eval_data_));
+    if (eval_data_->micro_batches() < 1)
+      return eval_data_->check(0, 1);
+  }
+  return ok_status();
+}
+
+/// Rank 0 makes the folders and cuts what lies after the start; then every rank opens its log.
+status trainer::open_outputs() {
+  status made;
+  if (world_.rank() == 0) {
+    made = make_folders(join_path(o_.run, "checkpoints"));
+    if (made.is_ok())
+      made = make_folders(join_path(o_.run, "logs"));
+    if (made.is_ok())
+      made = set_aside_later(o_.run, start_step_, [&](const std::string &line) { say(line); });
+    if (made.is_ok())
+      made = metrics_.open(o_.run, start_step_);
+    if (made.is_ok())
+      made = events_.open(o_.run, start_step_ + 1);
+  }
+  WINDLASS_TRY(together(made));
+  WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0)));
+  log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
+            std::to_string(threads_) + " threads, seed " + std::to_string(seed_) + ", model " + p_.model);
+  return ok_status();
+}
+
+status trainer::set_up() {
+  WINDLASS_TRY(ranks_.create(world_));
+  WINDLASS_TRY(together(check_program(p_)));
+  WINDLASS_TRY(find_start());
+  WINDLASS_TRY(together(open_sources()));
+  // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
+  WINDLASS_TRY(context_.create(p_, world_, threads_));
+  parameter_settings settings = {o_.random_init, seed_, o_.weights, o_.parameters};
+  WINDLASS_TRY(together(resume_folder_.empty() ? load_parameters(p_, context_, settings)
+                                               : load_checkpoint(p_, context_, resume_folder_, resumed_)));
+  WINDLASS_TRY(open_outputs());
+  if (!resume_folder_.empty())
+    say("resuming from " + quote(resume_folder_) + " after step " + std::to_string(start_step_));
+  if (data_) {
+    log_.line("data: " + data_->describe());
+    if (o_.verbosity > 1)
+      say("data: " + data_->describe());
+  }
+  if (p_.init)
+    WINDLASS_TRY(p_.init(context_));
+  return context_.synchronize();
+}
+
+} // namespace windlass::rt

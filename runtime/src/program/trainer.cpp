@@ -1,0 +1,322 @@
+#include "trainer.h"
+
+#include "schedule.h"
+#include "signals.h"
+
+#include "windlass/rt/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <sys/resource.h>
+
+namespace windlass::rt {
+
+namespace {
+
+/// Names of action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
+constexpr const char *activity_names[] = {"repeat", "forward", "backward", "backward_reduce",
+                                          "update", "inputs",  "wait",     "save"};
+constexpr std::size_t inputs_activity = 5, wait_activity = 6, save_activity = 7;
+
+/// Adds the seconds of its life to a counter.
+class stopwatch {
+public:
+  explicit stopwatch(double &sum) : sum_(sum), start_(now_seconds()) {}
+  ~stopwatch() { sum_ += now_seconds() - start_; }
+
+private:
+  double &sum_;
+  double start_;
+};
+
+/// Tokens of one micro-batch: the elements of the first input that is integers of [batch, tokens].
+double tokens_per_micro_batch(const program &p) {
+  for (const input_entry &input : p.inputs)
+    if (input.tensor.sizes.size == 2 && is_integer(input.tensor.type))
+      return static_cast<double>(input.tensor.sizes[0]) * static_cast<double>(input.tensor.sizes[1]);
+  return 0;
+}
+
+std::int64_t peak_resident_bytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+} // namespace
+
+status trainer::write_inputs(data_source &from, std::int64_t k) {
+  stopwatch watch(action_seconds_[inputs_activity]);
+  // What the previous micro-batch still reads must not be overwritten; an inline stream has read it already.
+  if (!context_.get_stream(0).is_inline())
+    WINDLASS_TRY(context_.get_stream(0).synchronize());
+  for (std::size_t i = 0; i < input_boxes_.size(); ++i)
+    WINDLASS_TRY(
+        from.read(i, k, input_boxes_[i], context_.device().at(p_.inputs[static_cast<std::int64_t>(i)].tensor.offset)));
+  return ok_status();
+}
+
+status trainer::find_bad_gradient(bool &is_bad) {
+  is_bad = !std::isfinite(read_scalar(context_, p_.loss_offset));
+  std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, context_.rank());
+  double sum = 0; // infinite or NaN as soon as one gradient is
+  for (const gradient_entry &row : p_.gradients) {
+    box part;
+    WINDLASS_TRY(local_box(p_.parameters[row.parameter].tensor, p_.axes, coordinates, part));
+    const float *values = reinterpret_cast<const float *>(context_.device().at(row.offset));
+    for (std::int64_t i = 0, n = part.elements(); i < n && !is_bad; ++i)
+      sum += static_cast<double>(values[i]) * values[i];
+  }
+  std::vector<double> sums;
+  WINDLASS_TRY(ranks_.gather(is_bad ? std::numeric_limits<double>::infinity() : sum, sums));
+  double total = 0;
+  for (double s : sums)
+    total += s;
+  // The program computes the norm in f32, where it overflows first.
+  is_bad = !(total <= static_cast<double>(std::numeric_limits<float>::max()));
+  return ok_status();
+}
+
+status trainer::before_update() {
+  if (!dumps_ && o_.on_nan != nan_policy::skip)
+    return ok_status();
+  WINDLASS_TRY(context_.synchronize());
+  if (dumps_) {
+    dumps_ = false;
+    status dumped = dump_tensors(p_, context_, ranks_, gradient_tensors(p_), o_.dump_gradients);
+    is_agreed_ |= !dumped.is_ok() && dumped.code() != status_code::stopped;
+    WINDLASS_TRY(dumped);
+  }
+  return o_.on_nan == nan_policy::skip ? find_bad_gradient(skips_update_) : ok_status();
+}
+
+status trainer::run_action(const action &what, std::int64_t s) {
+  const std::int64_t per_rank = p_.micro_batches / groups_;
+  status result;
+  if (what.kind == action_kind::forward) {
+    if (forwards_ >= per_rank)
+      return internal_error("the action table has more forwards than micro-batches");
+    WINDLASS_TRY(write_inputs(*data_, next_micro_batch_ + forwards_ * groups_ + group_));
+  }
+  if (what.kind == action_kind::update) {
+    WINDLASS_TRY(before_update());
+    if (skips_update_)
+      return ok_status();
+  }
+  stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
+  switch (what.kind) {
+  case action_kind::forward:
+    result = p_.forward(context_, forwards_++);
+    break;
+  case action_kind::backward:
+    if (!p_.backward)
+      return internal_error("the action table has a backward, the program has none");
+    result = p_.backward(context_, backwards_++);
+    break;
+  case action_kind::backward_reduce:
+    result = p_.backward_reduce(context_, backwards_++);
+    break;
+  case action_kind::update:
+    for (const scalar_entry &row : p_.scalars)
+      write_scalar(context_, row.offset, static_cast<float>(scalar_value(p_, o_, row.kind, s)));
+    result = p_.update(context_);
+    break;
+  case action_kind::repeat:
+    return internal_error("the action table repeats past its end");
+  }
+  // A profile charges each action with what it started.
+  if (o_.profile && result.is_ok())
+    result = context_.synchronize();
+  return result;
+}
+
+status trainer::run_actions(std::int64_t first, std::int64_t count, std::int64_t s) {
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const action &what = p_.actions[i];
+    if (what.kind != action_kind::repeat) {
+      WINDLASS_TRY(run_action(what, s));
+      continue;
+    }
+    if (what.length < 0 || i + 1 + what.length > first + count)
+      return internal_error("the action table repeats past its end");
+    for (std::int32_t turn = 0; turn < what.count; ++turn)
+      WINDLASS_TRY(run_actions(i + 1, what.length, s));
+    i += what.length;
+  }
+  return ok_status();
+}
+
+status trainer::step(std::int64_t s, step_metrics &row) {
+  double start = now_seconds();
+  forwards_ = backwards_ = 0;
+  skips_update_ = false;
+  WINDLASS_TRY(run_actions(0, p_.actions.size, s));
+  {
+    stopwatch watch(action_seconds_[wait_activity]);
+    WINDLASS_TRY(context_.synchronize());
+  }
+  next_micro_batch_ += p_.micro_batches;
+  row.step = s + 1;
+  row.loss = read_scalar(context_, p_.loss_offset);
+  row.has_grad_norm = !skips_update_;
+  row.grad_norm = skips_update_ ? 0 : read_scalar(context_, p_.grad_norm_offset);
+  row.lr = learning_rate(o_, s);
+  row.seconds = now_seconds() - start;
+  row.tokens = tokens_per_micro_batch(p_) * p_.micro_batches;
+  return ok_status();
+}
+
+status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops) {
+  bool is_bad = !std::isfinite(row.loss) || (row.has_grad_norm && !std::isfinite(row.grad_norm));
+  std::vector<std::int32_t> flags;
+  WINDLASS_TRY(ranks_.gather(static_cast<std::int32_t>((requested_stop() != 0 ? 1 : 0) | (is_bad ? 2 : 0)), flags));
+  std::int32_t all = 0;
+  for (std::int32_t flag : flags)
+    all |= flag;
+  stops = (all & 1) != 0;
+  if ((all & 2) != 0 && !skips_update_) {
+    is_agreed_ = true;
+    return {status_code::stopped, "step " + std::to_string(s + 1) + " gave loss " + std::to_string(row.loss) +
+                                      " and gradient norm " + std::to_string(row.grad_norm) +
+                                      "; lower --lr, or leave such steps out with --on-nan skip"};
+  }
+  if (skips_update_) {
+    ++summary_.skipped_updates;
+    say("step " + std::to_string(s + 1) + " left its update out: its loss is " + std::to_string(row.loss) +
+        (std::isfinite(row.loss) ? ", its gradient is not finite" : ""));
+  }
+  return ok_status();
+}
+
+status trainer::evaluate(std::int64_t step) {
+  if (!eval_data_ || evaluated_step_ == step)
+    return ok_status();
+  evaluated_step_ = step;
+  std::int64_t count = std::min(o_.eval_batches, eval_data_->micro_batches());
+  struct partial {
+    double loss = 0, weight = 0;
+  } mine;
+  for (std::int64_t first = 0; first < count; first += groups_) {
+    // Every group takes part in every evaluation, because evaluation may communicate; what is too many has no weight.
+    std::int64_t k = first + group_;
+    WINDLASS_TRY(write_inputs(*eval_data_, k < count ? k : 0));
+    WINDLASS_TRY(p_.evaluate(context_));
+    WINDLASS_TRY(context_.synchronize());
+    if (k < count) {
+      mine.loss += read_scalar(context_, p_.evaluate_offset);
+      mine.weight += 1;
+    }
+  }
+  std::vector<partial> all;
+  WINDLASS_TRY(ranks_.gather(mine, all));
+  partial sum;
+  for (const partial &one : all)
+    sum.loss += one.loss, sum.weight += one.weight;
+  summary_.eval_loss = sum.loss / sum.weight;
+  summary_.has_eval = true;
+  status written;
+  if (context_.rank() == 0) {
+    written = metrics_.add_evaluation(step, summary_.eval_loss, count);
+    if (written.is_ok())
+      written = events_.add(step, {{"eval_loss", static_cast<float>(summary_.eval_loss)}});
+    if (o_.verbosity > 1)
+      say("step " + std::to_string(step) + " eval_loss " + short_loss(summary_.eval_loss));
+  }
+  return together(written);
+}
+
+status trainer::save(std::int64_t step) {
+  if (saved_step_ == step)
+    return ok_status();
+  stopwatch watch(action_seconds_[save_activity]);
+  status saved = save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_});
+  is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
+  WINDLASS_TRY(saved);
+  saved_step_ = step;
+  summary_.checkpoint = join_path(join_path(o_.run, "checkpoints"), checkpoint_name(step));
+  log_.line("saved " + summary_.checkpoint);
+  return together(context_.rank() == 0 && o_.keep > 0 ? prune_checkpoints(o_.run, o_.keep) : ok_status());
+}
+
+status trainer::run() {
+  WINDLASS_TRY(set_up());
+  summary_.first_step = summary_.last_step = start_step_;
+  dumps_ = !o_.dump_gradients.empty();
+  saved_step_ = resume_folder_.empty() ? -1 : start_step_;
+  summary_.checkpoint = resume_folder_;
+  progress_.open(context_.rank() == 0 && o_.verbosity > 0, o_.steps);
+  if (resume_folder_.empty() && (o_.checkpoint_initial || o_.steps == 0))
+    WINDLASS_TRY(save(0));
+  bool stops = false;
+  for (std::int64_t s = start_step_; s < o_.steps && !stops; ++s) {
+    step_metrics row;
+    WINDLASS_TRY(step(s, row));
+    status written;
+    if (context_.rank() == 0) {
+      written = metrics_.add(row);
+      std::vector<std::pair<const char *, float>> values = {{"loss", row.loss}, {"lr", static_cast<float>(row.lr)}};
+      if (row.has_grad_norm)
+        values.emplace_back("grad_norm", row.grad_norm);
+      if (written.is_ok())
+        written = events_.add(row.step, values);
+      progress_.show(row);
+    }
+    log_.line("step " + std::to_string(row.step) + " loss " + json_number(row.loss) + " grad_norm " +
+              json_number(row.grad_norm) + " seconds " + json_number(row.seconds));
+    // Only rank 0 writes rows; a full disk there ends the run on all ranks by the abort of its error.
+    WINDLASS_TRY(written);
+    if (!summary_.has_loss)
+      summary_.first_loss = row.loss;
+    summary_.has_loss = true;
+    summary_.last_loss = row.loss;
+    summary_.last_step = s + 1;
+    summary_.seconds += row.seconds;
+    summary_.tokens += row.tokens;
+    WINDLASS_TRY(after_step(s, row, stops));
+    bool is_last = s + 1 == o_.steps;
+    if (is_last || (o_.eval_every > 0 && (s + 1) % o_.eval_every == 0))
+      if (!stops || is_last)
+        WINDLASS_TRY(evaluate(s + 1));
+    if (is_last || stops || (o_.checkpoint_every > 0 && (s + 1) % o_.checkpoint_every == 0))
+      WINDLASS_TRY(save(s + 1));
+  }
+  WINDLASS_TRY(finish());
+  if (stops && summary_.last_step < o_.steps) {
+    is_agreed_ = true;
+    return {status_code::interrupted, "interrupted after step " + std::to_string(summary_.last_step) + "; saved " +
+                                          quote(summary_.checkpoint) + ", continue with --resume"};
+  }
+  return ok_status();
+}
+
+status trainer::finish() {
+  progress_.clear();
+  std::vector<std::int64_t> peaks;
+  WINDLASS_TRY(ranks_.gather(peak_resident_bytes(), peaks));
+  summary_.peak_bytes = *std::max_element(peaks.begin(), peaks.end());
+  log_.line("done after step " + std::to_string(summary_.last_step));
+  if (!o_.profile)
+    return ok_status();
+  struct seconds {
+    double of[8];
+  } mine;
+  std::copy(std::begin(action_seconds_), std::end(action_seconds_), mine.of);
+  std::vector<seconds> all;
+  WINDLASS_TRY(ranks_.gather(mine, all));
+  if (context_.rank() != 0)
+    return together(ok_status());
+  std::string text = "{\n \"steps\": " + std::to_string(summary_.last_step - summary_.first_step) +
+                     ",\n \"step_seconds\": " + json_number(summary_.seconds) + ",\n \"ranks\": [";
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    text += rank ? ",\n  {" : "\n  {";
+    for (std::size_t i = 1; i < 8; ++i)
+      text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
+    text += "}";
+  }
+  return together(replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n"));
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,90 @@
+// One rank's part of a training run, from the set-up to the last checkpoint.
+#ifndef WINDLASS_RT_SRC_PROGRAM_TRAINER_H
+#define WINDLASS_RT_SRC_PROGRAM_TRAINER_H
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/program.h"
+
+#include "control.h"
+#include "data.h"
+#include "metrics.h"
+#include "options.h"
+#include "progress.h"
+#include "saving.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+/// What rank 0 reports when a run ends.
+struct run_summary {
+  std::int64_t first_step = 0, last_step = 0; ///< steps done before and after this execution
+  float first_loss = 0, last_loss = 0;
+  double eval_loss = 0;
+  bool has_loss = false, has_eval = false;
+  double seconds = 0, tokens = 0; ///< of the steps
+  std::int64_t peak_bytes = 0;    ///< resident memory of the largest process
+  std::int64_t skipped_updates = 0;
+  std::string checkpoint;
+};
+
+class trainer {
+public:
+  trainer(const program &p, const options &o, transport &world, std::int32_t threads);
+  /// Runs to the end. An error that `is_agreed` is known to every rank; any other one has to abort the job.
+  status run();
+  bool is_agreed() const { return is_agreed_; }
+  const run_summary &summary() const { return summary_; }
+
+private:
+  status set_up();
+  status find_start();
+  status open_sources();
+  status open_outputs();
+  /// Agrees on the ranks' statuses: all get the first error.
+  status together(const status &mine);
+
+  status step(std::int64_t s, step_metrics &row);
+  status run_actions(std::int64_t first, std::int64_t count, std::int64_t s);
+  status run_action(const action &what, std::int64_t s);
+  status write_inputs(data_source &from, std::int64_t k);
+  /// What has to be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
+  status before_update();
+  status find_bad_gradient(bool &is_bad);
+  /// After a step: agrees on requests to stop and on NaN.
+  status after_step(std::int64_t s, const step_metrics &row, bool &stops);
+
+  status evaluate(std::int64_t step);
+  status save(std::int64_t step);
+  status finish();
+  void say(const std::string &text);
+
+  const program &p_;
+  const options &o_;
+  transport &world_;
+  std::int32_t threads_;
+  control ranks_;
+  context context_;
+  std::unique_ptr<data_source> data_, eval_data_;
+  std::vector<box> input_boxes_;
+  metrics_file metrics_;
+  event_file events_;
+  rank_log log_;
+  progress progress_;
+  run_summary summary_;
+
+  std::int32_t groups_ = 1, group_ = 0; ///< P and j
+  std::uint64_t seed_ = 0;
+  std::int64_t start_step_ = 0, next_micro_batch_ = 0, saved_step_ = -1, evaluated_step_ = -1;
+  std::string resume_folder_;
+  checkpoint_manifest resumed_;
+  std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
+  bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
+  double action_seconds_[8] = {};
+};
+
+} // namespace windlass::rt
+
+#endif
