@@ -1,0 +1,169 @@
+#include "test_programs.h"
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace windlass::rt::test {
+
+namespace {
+
+constexpr std::int64_t V = bigram_vocabulary, B = bigram_batch, T = bigram_tokens, G = 2;
+
+// The arena, laid out by hand in bytes.
+constexpr std::int64_t table_at = 0, table_bytes = V * V * 4, bias_bytes = V * 4;
+constexpr std::int64_t table_m_at = table_at + table_bytes, table_v_at = table_m_at + table_bytes;
+constexpr std::int64_t bias_at = table_v_at + table_bytes, bias_m_at = bias_at + bias_bytes;
+constexpr std::int64_t bias_v_at = bias_m_at + bias_bytes;
+constexpr std::int64_t gradient_at = bias_v_at + bias_bytes, bias_gradient_at = gradient_at + table_bytes;
+constexpr std::int64_t loss_at = bias_gradient_at + bias_bytes; // reduced together with the gradients
+constexpr std::int64_t reduced_elements = V * V + V + 1;
+constexpr std::int64_t ids_at = (loss_at + 4 + 63) / 64 * 64, labels_at = ids_at + B * T * 8;
+constexpr std::int64_t logits_at = labels_at + B * T * 8, lse_at = logits_at + B * T * V * 4;
+constexpr std::int64_t sum_at = lse_at + B * T * 4, count_at = sum_at + 4, dsum_at = count_at + 4;
+constexpr std::int64_t norm_at = dsum_at + 4, evaluate_at = norm_at + 4, scale_at = evaluate_at + 4;
+constexpr std::int64_t scalars_at = scale_at + 4, arena_bytes = scalars_at + 4 * 8;
+
+view at(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes) {
+  return dense_view(c.device().at(offset), type, sizes);
+}
+view floats(context &c, std::int64_t offset, std::initializer_list<std::int64_t> sizes) {
+  return at(c, offset, element_type::f32, sizes);
+}
+float &value(context &c, std::int64_t offset) { return *reinterpret_cast<float *>(c.device().at(offset)); }
+
+status cross_entropy(context &c) {
+  stream &s = c.get_stream(0);
+  WINDLASS_TRY(embedding(s, floats(c, logits_at, {B, T, V}), floats(c, table_at, {V, V}),
+                         at(c, ids_at, element_type::i64, {B, T})));
+  float *logits = &value(c, logits_at), *bias = &value(c, bias_at);
+  for (std::int64_t i = 0; i < B * T * V; ++i)
+    logits[i] += bias[i % V];
+  return softmax_cross_entropy(s, floats(c, sum_at, {}), floats(c, count_at, {}), floats(c, lse_at, {B, T}),
+                               floats(c, logits_at, {B, T, V}), at(c, labels_at, element_type::i64, {B, T}), -100);
+}
+
+status forward(context &c, std::int64_t index) {
+  WINDLASS_TRY(cross_entropy(c));
+  float loss = value(c, sum_at) / (static_cast<float>(G) * value(c, count_at));
+  value(c, loss_at) = index == 0 ? loss : value(c, loss_at) + loss;
+  return ok_status();
+}
+
+status backward(context &c, std::int64_t index) {
+  stream &s = c.get_stream(0);
+  value(c, dsum_at) = 1 / (static_cast<float>(G) * value(c, count_at));
+  view logits = floats(c, logits_at, {B, T, V});
+  WINDLASS_TRY(softmax_cross_entropy_grad(s, logits, floats(c, dsum_at, {}), logits,
+                                          at(c, labels_at, element_type::i64, {B, T}), floats(c, lse_at, {B, T}),
+                                          -100));
+  float *dlogits = &value(c, logits_at), *dbias = &value(c, bias_gradient_at);
+  if (index == 0)
+    std::fill(dbias, dbias + V, 0.0f);
+  for (std::int64_t i = 0; i < B * T * V; ++i)
+    dbias[i % V] += dlogits[i];
+  return embedding_grad(s, floats(c, gradient_at, {V, V}), at(c, ids_at, element_type::i64, {B, T}), logits, index > 0);
+}
+
+status backward_reduce(context &c, std::int64_t index) {
+  WINDLASS_TRY(backward(c, index));
+  WINDLASS_TRY(c.get_stream(0).record(c.get_event(0)));
+  WINDLASS_TRY(c.get_stream(1).wait(c.get_event(0)));
+  WINDLASS_TRY(
+      all_reduce(c.get_stream(1), c.get_communicator(0), floats(c, gradient_at, {reduced_elements}), reduction::sum));
+  WINDLASS_TRY(c.get_stream(1).record(c.get_event(1)));
+  return c.get_stream(0).wait(c.get_event(1));
+}
+
+status update(context &c) {
+  WINDLASS_TRY(c.get_stream(1).synchronize());
+  stream &s = c.get_stream(0);
+  WINDLASS_TRY(square_sum(s, floats(c, norm_at, {}), floats(c, gradient_at, {V * V + V}), false));
+  value(c, norm_at) = std::sqrt(value(c, norm_at));
+  auto scalar_view = [&](int i) { return floats(c, scalars_at + 4 * i, {}); };
+  value(c, scale_at) = std::min(1.0f, value(c, scalars_at + 4 * 7) / (value(c, norm_at) + 1e-6f));
+  auto apply = [&](std::int64_t w, std::int64_t m, std::int64_t v, std::int64_t g, std::int64_t size, bool decays) {
+    return adamw(s, floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), floats(c, g, {size}),
+                 scalar_view(0), scalar_view(1), scalar_view(2), scalar_view(3), scalar_view(4), scalar_view(5),
+                 scalar_view(6), floats(c, scale_at, {}), decays);
+  };
+  WINDLASS_TRY(apply(table_at, table_m_at, table_v_at, gradient_at, V * V, true));
+  return apply(bias_at, bias_m_at, bias_v_at, bias_gradient_at, V, false);
+}
+
+status evaluate(context &c) {
+  WINDLASS_TRY(cross_entropy(c));
+  value(c, evaluate_at) = value(c, sum_at) / value(c, count_at);
+  return ok_status();
+}
+
+const std::int64_t table_sizes[] = {V, V}, bias_sizes[] = {V}, token_sizes[] = {B, T};
+constexpr element_type f32 = element_type::f32, i64 = element_type::i64;
+const source packed = {source_kind::packed, nullptr, 0, 0};
+const parameter_entry parameters[] = {
+    {{"table", f32, {table_sizes, 2}, {}, table_at}, packed, initializer::normal, true, true},
+    {{"bias", f32, {bias_sizes, 1}, {}, bias_at}, packed, initializer::zeros, true, false}};
+const state_entry states[] = {
+    {"exp_avg", 0, table_m_at}, {"exp_avg_sq", 0, table_v_at}, {"exp_avg", 1, bias_m_at}, {"exp_avg_sq", 1, bias_v_at}};
+const gradient_entry gradients[] = {{0, gradient_at}, {1, bias_gradient_at}};
+const input_entry inputs[] = {{{"ids", i64, {token_sizes, 2}, {}, ids_at}, feed::tokens, V},
+                              {{"labels", i64, {token_sizes, 2}, {}, labels_at}, feed::next, V}};
+const scalar_entry scalars[] = {{scalar::learning_rate, scalars_at},
+                                {scalar::beta1, scalars_at + 4},
+                                {scalar::beta2, scalars_at + 8},
+                                {scalar::epsilon, scalars_at + 12},
+                                {scalar::weight_decay, scalars_at + 16},
+                                {scalar::bias_correction1, scalars_at + 20},
+                                {scalar::bias_correction2, scalars_at + 24},
+                                {scalar::clip_norm, scalars_at + 28}};
+const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
+const std::int32_t data_axes[] = {0};
+const communicator_entry communicators[] = {{{data_axes, 1}}};
+const action one_actions[] = {{action_kind::repeat, 0, 1, 2},          {action_kind::forward, 0, 0, 0},
+                              {action_kind::backward, 0, 0, 0},        {action_kind::forward, 0, 0, 0},
+                              {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
+const action two_actions[] = {
+    {action_kind::forward, 0, 0, 0}, {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
+
+program make(span<axis> axes, span<action> actions) {
+  program p = {};
+  p.version = 1;
+  p.model = "bigram";
+  p.plan_hash = "0123";
+  p.axes = axes;
+  p.data_axis = 0;
+  p.micro_batches = G;
+  p.kind = optimizer::adamw;
+  p.clips = true;
+  p.device_bytes = arena_bytes;
+  p.scratch_bytes = 1 << 20;
+  p.streams = 2;
+  p.events = 2;
+  p.communicators = {communicators, 1};
+  p.parameters = {parameters, 2};
+  p.states = {states, 4};
+  p.gradients = {gradients, 2};
+  p.inputs = {inputs, 2};
+  p.scalars = {scalars, 8};
+  p.loss_offset = loss_at;
+  p.grad_norm_offset = norm_at;
+  p.evaluate_offset = evaluate_at;
+  p.actions = actions;
+  p.forward = forward;
+  p.backward = backward;
+  p.backward_reduce = backward_reduce;
+  p.update = update;
+  p.evaluate = evaluate;
+  return p;
+}
+
+} // namespace
+
+const program &bigram_program(int groups) {
+  static const program one = make({one_axis, 1}, {one_actions, 6}), two = make({two_axes, 1}, {two_actions, 3});
+  return groups == 1 ? one : two;
+}
+
+} // namespace windlass::rt::test

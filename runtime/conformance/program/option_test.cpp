@@ -1,0 +1,131 @@
+#include "options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace windlass::rt;
+using testing::HasSubstr;
+
+namespace {
+
+const axis axes[] = {{"data", 2}};
+
+program two_ranks(bool clips = false) {
+  program p = {};
+  p.model = "m";
+  p.axes = {axes, 1};
+  p.micro_batches = 4;
+  p.kind = optimizer::adamw;
+  p.clips = clips;
+  return p;
+}
+
+status parse(std::vector<const char *> flags, options &o, bool clips = false) {
+  flags.insert(flags.begin(), "train");
+  return parse_options(two_ranks(clips), static_cast<int>(flags.size()), flags.data(), o);
+}
+
+} // namespace
+
+TEST(Options, ReadsEveryKindOfValue) {
+  options o;
+  status s = parse({"--data",
+                    "a,b",
+                    "--data=c",
+                    "-o",
+                    "out",
+                    "--steps",
+                    "7",
+                    "--lr",
+                    "1e-2",
+                    "--betas",
+                    "0.8,0.95",
+                    "--inputs",
+                    "ids=tokens,labels=next",
+                    "--lr-schedule",
+                    "cosine",
+                    "--resume",
+                    "--seed",
+                    "18446744073709551615",
+                    "--on-nan",
+                    "skip",
+                    "--threads",
+                    "3",
+                    "-v"},
+                   o);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  EXPECT_THAT(o.data, testing::ElementsAre("a", "b", "c"));
+  EXPECT_EQ(o.run, "out");
+  EXPECT_EQ(o.steps, 7);
+  EXPECT_EQ(o.lr, 1e-2);
+  EXPECT_EQ(o.beta2, 0.95);
+  EXPECT_EQ(o.inputs[1].second, feed::next);
+  EXPECT_EQ(o.schedule, lr_schedule::cosine);
+  EXPECT_TRUE(o.resumes && o.resume_from.empty());
+  EXPECT_EQ(*o.seed, ~0ull);
+  EXPECT_EQ(o.on_nan, nan_policy::skip);
+  EXPECT_EQ(o.threads, 3);
+  EXPECT_EQ(o.verbosity, 2);
+}
+
+TEST(Options, ResumeTakesAFolderThatFollows) {
+  options o;
+  ASSERT_TRUE(parse({"--resume", "dir", "--data", "a"}, o).is_ok());
+  EXPECT_EQ(o.resume_from, "dir");
+}
+
+TEST(Options, CompiledInSettingsMustAgree) {
+  options o;
+  EXPECT_TRUE(parse({"--data", "a", "--micro-batches", "4", "--optimizer=adamw", "-n", "2"}, o).is_ok());
+  status s = parse({"--data", "a", "--micro-batches", "8"}, o);
+  EXPECT_EQ(s.code(), status_code::bad_input);
+  EXPECT_THAT(s.message(), HasSubstr("--micro-batches is '8', but this program is compiled for '4'"));
+  EXPECT_EQ(parse({"--data", "a", "--optimizer", "sgd"}, o).code(), status_code::bad_input);
+  EXPECT_EQ(parse({"--data", "a", "--loss", "x"}, o).code(), status_code::bad_input);
+  s = parse({"--data", "a", "--clip-norm", "1"}, o);
+  EXPECT_EQ(s.code(), status_code::bad_input);
+  EXPECT_THAT(s.message(), HasSubstr("compiled without clipping"));
+  EXPECT_TRUE(parse({"--data", "a", "--clip-norm", "0.5"}, o, true).is_ok());
+  EXPECT_EQ(o.clip_norm, 0.5);
+}
+
+TEST(Options, WrongFlagsNameTheCause) {
+  struct {
+    std::vector<const char *> flags;
+    status_code code;
+    const char *message;
+  } cases[] = {
+      {{"--stpes", "3"}, status_code::usage, "did you mean --steps?"},
+      {{"data.bin"}, status_code::usage, "unexpected argument 'data.bin'"},
+      {{"--steps"}, status_code::usage, "--steps needs a value"},
+      {{"--steps", "many"}, status_code::usage, "--steps needs an integer, not 'many'"},
+      {{"--steps", "-1"}, status_code::bad_input, "it has to be from 0"},
+      {{"--lr", "1e-3x"}, status_code::usage, "--lr needs a number"},
+      {{"--lr", "nan"}, status_code::usage, "--lr needs a number"},
+      {{"--lr", "-1"}, status_code::bad_input, "it has to be at least 0"},
+      {{"--betas", "0.9"}, status_code::usage, "two numbers"},
+      {{"--betas", "0.9,1"}, status_code::bad_input, "below 1"},
+      {{"--lr-schedule", "step"}, status_code::usage, "constant|linear|cosine"},
+      {{"--inputs", "a=words"}, status_code::usage, "tokens|next"},
+      {{"--inputs", "a=next,a=tokens"}, status_code::bad_input, "both"},
+      {{"--bytes=1"}, status_code::usage, "takes no value"},
+      {{"--threads", "0"}, status_code::bad_input, "from 1 to 1024"},
+      {{"--communicator", "nccl"}, status_code::bad_input, "cuda"},
+      {{"--seed", "-4"}, status_code::usage, "natural number"},
+      {{"--data", "a,,b"}, status_code::usage, "empty file name"},
+      {{"--steps", "3"}, status_code::usage, "--data is missing"},
+      {{"--data", "a", "--eval-every", "3"}, status_code::usage, "--eval-data"},
+  };
+  for (const auto &c : cases) {
+    options o;
+    status s = parse(c.flags, o);
+    EXPECT_EQ(s.code(), c.code) << c.message << ": " << s.message();
+    EXPECT_THAT(s.message(), HasSubstr(c.message));
+  }
+}
+
+TEST(Options, HelpListsEveryFlagWithDefaults) {
+  std::string help = help_text(two_ranks());
+  for (const char *text : {"--data", "--resume [DIR]", "(default 0.9,0.999)", "2 ranks", "--micro-batches 4"})
+    EXPECT_THAT(help, HasSubstr(text));
+}

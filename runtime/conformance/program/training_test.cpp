@@ -1,0 +1,411 @@
+// Whole runs through run_program: training, resuming, evaluating, stopping, and everything that can be wrong.
+#include "windlass/rt/checkpoint.h"
+#include "windlass/rt/json.h"
+
+#include "temporary_folder.h"
+#include "test_programs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <sstream>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace windlass::rt;
+using namespace windlass::rt::test;
+using testing::HasSubstr;
+
+namespace {
+
+class Training : public testing::Test {
+protected:
+  Training() {
+    std::string text;
+    for (int i = 0; i < 400; ++i)
+      text += "a stitch in time saves nine; ";
+    data = folder.write("text.txt", text);
+    flags = {"--data", data, "--bytes", "--init", "random", "--lr", "0.01"};
+  }
+
+  run_result train(int groups, const std::string &name, std::vector<std::string> more) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"-o", folder / name});
+    all.insert(all.end(), more.begin(), more.end());
+    return run(bigram_program(groups), all);
+  }
+
+  std::vector<json> rows(const std::string &name) {
+    std::vector<json> out;
+    std::istringstream text(read_all(folder / (name + "/metrics.jsonl")));
+    for (std::string line; std::getline(text, line);) {
+      out.emplace_back();
+      EXPECT_TRUE(parse_json(line, out.back()).is_ok()) << line;
+    }
+    return out;
+  }
+
+  std::vector<double> losses(const std::string &name, const char *key = "loss") {
+    std::vector<double> out;
+    for (const json &row : rows(name))
+      if (const json *value = row.find(key))
+        out.push_back(value->kind == json::type::number ? value->number : NAN);
+    return out;
+  }
+
+  std::string parameters(const std::string &name, const std::string &step) {
+    return read_all(folder / (name + "/checkpoints/" + step + "/parameters-00000.safetensors"));
+  }
+
+  std::vector<std::string> checkpoints(const std::string &name) {
+    std::vector<std::string> out;
+    for (const auto &entry : std::filesystem::directory_iterator(folder / (name + "/checkpoints")))
+      out.push_back(entry.path().filename().string());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  temporary_folder folder;
+  std::string data;
+  std::vector<std::string> flags;
+};
+
+} // namespace
+
+TEST_F(Training, LearnsAndLeavesWhatItShould) {
+  run_result result = train(1, "r", {"--steps", "60", "--lr", "0.1", "--warmup", "5"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, testing::AllOf(HasSubstr("trained bigram on 1 rank, steps 1 to 60"), HasSubstr("tokens/s"),
+                                         HasSubstr("step-000060")));
+  std::vector<double> loss = losses("r");
+  ASSERT_EQ(loss.size(), 60u);
+  EXPECT_NEAR(loss[0], std::log(256.0), 0.05);
+  EXPECT_LT(loss[59], 2.6);
+  const json first = rows("r")[0];
+  EXPECT_EQ(first.find("step")->integer, 1);
+  EXPECT_NEAR(first.find("lr")->number, 0.02, 1e-12);
+  EXPECT_GT(first.find("grad_norm")->number, 0);
+  EXPECT_GT(first.find("tokens_per_s")->number, 0);
+  EXPECT_EQ(first.find("predicted_seconds")->kind, json::type::null);
+  EXPECT_THAT(checkpoints("r"), testing::ElementsAre("step-000060"));
+  EXPECT_THAT(read_all(folder / "r/logs/rank_00000.log"), HasSubstr("step 60 loss"));
+}
+
+TEST_F(Training, TwoRanksTrainAsOneDoes) {
+  ASSERT_EQ(train(1, "one", {"--steps", "12"}).code, 0);
+  run_result two = train(2, "two", {"--steps", "12"});
+  ASSERT_EQ(two.code, 0) << two.err;
+  std::vector<double> a = losses("one"), b = losses("two");
+  ASSERT_EQ(b.size(), 12u);
+  for (std::size_t i = 0; i < 12; ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-5 * a[i]);
+  auto p = read_floats(folder / "one/checkpoints/step-000012/parameters-00000.safetensors"),
+       q = read_floats(folder / "two/checkpoints/step-000012/parameters-00000.safetensors");
+  ASSERT_EQ(p["table"].size(), 65536u);
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < p["table"].size(); ++i) {
+    difference += std::pow(p["table"][i] - q["table"][i], 2.0);
+    size += std::pow(p["table"][i], 2.0);
+  }
+  EXPECT_LT(difference, 1e-8 * size);
+  EXPECT_TRUE(std::filesystem::exists(folder / "two/logs/rank_00001.log"));
+}
+
+TEST_F(Training, ResumingGivesTheSameBytes) {
+  for (int groups : {1, 2}) {
+    std::string whole = "whole" + std::to_string(groups), parts = "parts" + std::to_string(groups);
+    std::vector<std::string> schedule = {"--lr-schedule", "cosine", "--schedule-steps", "20"};
+    auto with = [&](std::vector<std::string> more) {
+      more.insert(more.end(), schedule.begin(), schedule.end());
+      return more;
+    };
+    ASSERT_EQ(train(groups, whole, with({"--steps", "20"})).code, 0);
+    ASSERT_EQ(train(groups, parts, with({"--steps", "10"})).code, 0);
+    run_result resumed = train(groups, parts, with({"--steps", "20", "--resume"}));
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_THAT(resumed.err, HasSubstr("after step 10"));
+    EXPECT_EQ(parameters(whole, "step-000020"), parameters(parts, "step-000020"));
+    EXPECT_EQ(read_all(folder / (whole + "/checkpoints/step-000020/state-00000.safetensors")),
+              read_all(folder / (parts + "/checkpoints/step-000020/state-00000.safetensors")));
+    EXPECT_EQ(losses(whole), losses(parts));
+  }
+}
+
+TEST_F(Training, ResumingAnEarlierStepCutsWhatFollowed) {
+  ASSERT_EQ(train(1, "r", {"--steps", "6", "--checkpoint-every", "2", "--checkpoint-initial"}).code, 0);
+  EXPECT_THAT(checkpoints("r"), testing::ElementsAre("step-000000", "step-000002", "step-000004", "step-000006"));
+  std::string last = parameters("r", "step-000006");
+  run_result again = train(1, "r", {"--steps", "6", "--resume", folder / "r/checkpoints/step-000002"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("later than the resumed one"));
+  EXPECT_EQ(parameters("r", "step-000006"), last);
+  EXPECT_EQ(losses("r").size(), 6u);
+}
+
+TEST_F(Training, DamagedCheckpointsAreSkippedAloud) {
+  ASSERT_EQ(train(1, "r", {"--steps", "4", "--checkpoint-every", "2"}).code, 0);
+  folder.write("r/checkpoints/step-000004/state-00000.safetensors", "cut");
+  run_result result = train(1, "r", {"--steps", "5", "--resume"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::AllOf(HasSubstr("skipping checkpoint"), HasSubstr("step-000004"), HasSubstr("bytes"),
+                                         HasSubstr("after step 2")));
+  EXPECT_EQ(losses("r").size(), 5u);
+}
+
+TEST_F(Training, ARunFolderIsNotOverwritten) {
+  ASSERT_EQ(train(1, "r", {"--steps", "2"}).code, 0);
+  run_result result = train(1, "r", {"--steps", "3"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              testing::AllOf(HasSubstr("already holds a checkpoint, 'step-000002'"), HasSubstr("--resume")));
+  EXPECT_EQ(train(1, "empty", {"--steps", "3", "--resume"}).code, 1);
+  result = train(1, "r", {"--steps", "1", "--resume"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("is of step 2, but --steps is 1"));
+  result = train(1, "r", {"--steps", "3", "--resume", "--seed", "4"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("was made with 0"));
+  result = train(1, "r", {"--steps", "2", "--resume"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("nothing to do: step 2 is reached"));
+}
+
+TEST_F(Training, KeepsTheNewestCheckpoints) {
+  ASSERT_EQ(train(2, "r", {"--steps", "7", "--checkpoint-every", "1", "--keep", "2"}).code, 0);
+  EXPECT_THAT(checkpoints("r"), testing::ElementsAre("step-000006", "step-000007"));
+}
+
+TEST_F(Training, EvaluatesOnOtherData) {
+  std::string eval = folder.write("eval.txt", std::string(read_all(data), 0, 4 * 8 * 3 + 1));
+  std::vector<double> values[2];
+  for (int groups : {1, 2}) {
+    std::string name = "r" + std::to_string(groups);
+    run_result result = train(groups, name, {"--steps", "4", "--eval-data", eval, "--eval-every", "2", "--json"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    json summary;
+    ASSERT_TRUE(parse_json(result.out, summary).is_ok()) << result.out;
+    values[groups - 1] = losses(name, "eval_loss");
+    ASSERT_EQ(values[groups - 1].size(), 2u);
+    EXPECT_EQ(summary.find("eval_loss")->number, values[groups - 1][1]);
+    EXPECT_EQ(losses(name, "eval_batches")[0], 3);
+    EXPECT_LT(values[groups - 1][1], values[groups - 1][0]);
+  }
+  EXPECT_NEAR(values[0][1], values[1][1], 1e-5);
+}
+
+TEST_F(Training, DumpsTheFirstStepsGradients) {
+  for (int groups : {1, 2}) {
+    std::string name = "r" + std::to_string(groups), file = folder / (name + ".safetensors");
+    ASSERT_EQ(train(groups, name, {"--steps", "2", "--dump-gradients", file, "--clip-norm", "1e-3"}).code, 0);
+    auto gradients = read_floats(file);
+    ASSERT_EQ(gradients.size(), 2u);
+    double squares = 0;
+    for (const auto &[key, values] : gradients)
+      for (float g : values)
+        squares += static_cast<double>(g) * g;
+    EXPECT_NEAR(std::sqrt(squares), losses(name, "grad_norm")[0], 1e-6); // before clipping
+  }
+}
+
+TEST_F(Training, StopsAtNanWithoutSavingIt) {
+  run_result result = train(1, "r", {"--steps", "9", "--lr", "1e38", "--checkpoint-every", "1"});
+  EXPECT_EQ(result.code, 6);
+  EXPECT_THAT(result.err, testing::AllOf(HasSubstr("error: step "), HasSubstr("--on-nan skip")));
+  std::vector<double> loss = losses("r");
+  ASSERT_LT(loss.size(), 9u);
+  EXPECT_FALSE(std::isfinite(loss.back()) && std::isfinite(losses("r", "grad_norm").back()));
+  EXPECT_EQ(checkpoints("r").size(), loss.size() - 1);
+}
+
+TEST_F(Training, SkipsUpdatesAtNan) {
+  for (int groups : {1, 2}) {
+    std::string name = "r" + std::to_string(groups);
+    run_result result = train(groups, name, {"--steps", "6", "--lr", "1e38", "--on-nan", "skip", "--json"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    json summary;
+    ASSERT_TRUE(parse_json(result.out, summary).is_ok());
+    EXPECT_GT(summary.find("skipped_updates")->integer, 0);
+    EXPECT_THAT(result.err, HasSubstr("left its update out"));
+  }
+}
+
+TEST_F(Training, ASignalSavesAndLeaves) {
+  // The evaluation of step 1 is over when the file of its row exists; from then on the signal may come at any time.
+  std::signal(SIGUSR1, SIG_IGN);
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"-o", folder / "r", "--steps", "100000000", "--threads", "1", "-q"});
+    all.insert(all.begin(), "train");
+    std::vector<char *> argv;
+    for (std::string &flag : all)
+      argv.push_back(flag.data());
+    _exit(run_program(bigram_program(2), static_cast<int>(argv.size()), argv.data()));
+  }
+  for (int i = 0; i < 2000 && read_all(folder / "r/metrics.jsonl").empty(); ++i)
+    usleep(10000);
+  kill(child, SIGUSR1);
+  int code = 0;
+  ASSERT_EQ(waitpid(child, &code, 0), child);
+  ASSERT_TRUE(WIFEXITED(code));
+  EXPECT_EQ(WEXITSTATUS(code), 7);
+  std::size_t steps = losses("r").size();
+  ASSERT_GT(steps, 0u);
+  EXPECT_THAT(checkpoints("r"), testing::ElementsAre(checkpoint_name(static_cast<std::int64_t>(steps))));
+  run_result resumed = train(2, "r", {"--steps", std::to_string(steps + 1), "--resume"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(losses("r").size(), steps + 1);
+}
+
+TEST_F(Training, ErrorsOfOneRankEndAllWithOneMessage) {
+  // Windows of micro-batch 1 go to rank 1; in order, without shuffling by a seed, some rank meets the bad id.
+  std::vector<std::uint16_t> tokens(4 * 8 * 4 + 1, 7);
+  tokens[70] = 999;
+  flags = {"--data", folder.write("bad.bin", bytes_of(tokens)), "--init", "random"};
+  run_result result = train(2, "r", {"--steps", "50"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("holds the id 999 at position 70"));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST_F(Training, WrongUseGivesOneLineAndItsCode) {
+  struct {
+    std::vector<std::string> more;
+    int code;
+    const char *message;
+  } cases[] = {
+      {{"--stepz", "3"}, 2, "did you mean --steps?"},
+      {{"--lr", "x"}, 2, "--lr needs a number"},
+      {{"--micro-batches", "3"}, 1, "compiled for '2'"},
+      {{"--data", "/nonexistent"}, 1, "No such file"},
+      {{"--init", "file"}, 1, "params.safetensors"},
+      {{"--init", "file", "--parameters", data}, 1, "is not a safetensors file"},
+      {{"--eval-data", "/nonexistent"}, 1, "No such file"},
+      {{"-o", "/proc/nowhere"}, 1, "cannot create the folder"},
+      {{"--resume", "/nonexistent"}, 1, "manifest.json"},
+  };
+  for (int groups : {1, 2})
+    for (const auto &c : cases) {
+      run_result result = train(groups, "wrong", c.more);
+      EXPECT_EQ(result.code, c.code) << c.message;
+      EXPECT_THAT(result.err, HasSubstr(c.message));
+      EXPECT_EQ(result.out, "");
+      EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    }
+}
+
+TEST_F(Training, HelpAndVersionNeedNoData) {
+  EXPECT_THAT(run(bigram_program(2), {"--help"}).out, HasSubstr("Compiled in: 2 ranks"));
+  EXPECT_THAT(run(bigram_program(2), {"--version"}).out, HasSubstr("bigram, plan 0123"));
+}
+
+TEST_F(Training, ProfilesByKindOfAction) {
+  ASSERT_EQ(train(2, "r", {"--steps", "3", "--profile"}).code, 0);
+  json profile;
+  ASSERT_TRUE(parse_json(read_all(folder / "r/profile.json"), profile).is_ok());
+  ASSERT_EQ(profile.find("ranks")->items.size(), 2u);
+  EXPECT_GT(profile.find("ranks")->items[1].find("backward_reduce")->number, 0);
+}
+
+namespace {
+
+/// Files for the sharded program: 20 batches, external values 0..23 after 4 bytes, packed ones.
+class Sharded : public testing::Test {
+protected:
+  Sharded() {
+    std::string header, values;
+    for (int k = 0; k < 20; ++k) {
+      header += (k ? "," : "{") + ("\"x." + std::to_string(k)) +
+                "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" + std::to_string(4 * k) + "," +
+                std::to_string(4 * k + 4) + "]}";
+      values += bytes_of<float>({static_cast<float>(k)});
+    }
+    data = folder.write("x.safetensors", safetensors_bytes(header + "}", values));
+    std::vector<float> split(24);
+    for (std::size_t i = 0; i < 24; ++i)
+      split[i] = static_cast<float>(i);
+    folder.write("values.bin", "head" + bytes_of(split));
+    packed = folder.write("p.safetensors",
+                          safetensors_bytes(R"({"whole":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})",
+                                            bytes_of<float>({5, 6, 7, 8})));
+  }
+
+  run_result train(int ranks, const std::string &name, std::vector<std::string> more) {
+    std::vector<std::string> all = {"--data",      data,           "--lr", "0.5", "--weights",
+                                    folder.path(), "--parameters", packed, "-o",  folder / name};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(sharded_program(ranks), all);
+  }
+
+  temporary_folder folder;
+  std::string data, packed;
+};
+
+} // namespace
+
+TEST_F(Sharded, PiecesComeFromFilesAndMergeAgain) {
+  run_result result = train(2, "r", {"--steps", "2", "--dump-gradients", folder / "g.safetensors"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "r/checkpoints/step-000002/parameters-00001.safetensors"));
+  status s = export_checkpoint(folder / "r", folder / "all.safetensors", true);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  auto all = read_floats(folder / "all.safetensors"), gradients = read_floats(folder / "g.safetensors");
+  ASSERT_EQ(all["split"].size(), 24u);
+  for (std::size_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(all["split"][i], static_cast<float>(i) + 1);
+    EXPECT_EQ(gradients["split"][i], static_cast<float>(i) * 10);
+    EXPECT_EQ(all["split/momentum_buffer"][i], 2);
+  }
+  EXPECT_THAT(all["whole"], testing::ElementsAre(6, 7, 8, 9));
+}
+
+TEST_F(Sharded, AnyLayoutResumesAnyOther) {
+  ASSERT_EQ(train(2, "two", {"--steps", "2"}).code, 0);
+  ASSERT_EQ(train(1, "one", {"--steps", "2"}).code, 0);
+  std::filesystem::create_directories(folder / "x");
+  run_result result = train(1, "two-one", {"--steps", "4", "--resume", folder / "two"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  result = train(2, "one-two", {"--steps", "4", "--resume", folder / "one/checkpoints/step-000002"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  ASSERT_TRUE(export_checkpoint(folder / "two-one", folder / "a", true).is_ok());
+  ASSERT_TRUE(export_checkpoint(folder / "one-two", folder / "b", true).is_ok());
+  EXPECT_EQ(read_all(folder / "a"), read_all(folder / "b"));
+}
+
+TEST_F(Sharded, RandomValuesDoNotDependOnThePlan) {
+  for (int ranks : {1, 2}) {
+    std::string name = "r" + std::to_string(ranks);
+    ASSERT_EQ(train(ranks, name, {"--steps", "0", "--init", "random", "--seed", "3"}).code, 0);
+    ASSERT_TRUE(export_checkpoint(folder / name, folder / (name + ".out"), false).is_ok());
+  }
+  EXPECT_EQ(read_all(folder / "r1.out"), read_all(folder / "r2.out"));
+  auto values = read_floats(folder / "r1.out");
+  EXPECT_THAT(values["whole"], testing::ElementsAre(1, 1, 1, 1));
+  double squares = 0;
+  for (float v : values["split"])
+    squares += static_cast<double>(v) * v;
+  EXPECT_NEAR(std::sqrt(squares / 24), 0.02, 0.01);
+}
+
+TEST_F(Sharded, WrongSourcesSaySo) {
+  run_result result = train(2, "r", {"--steps", "21"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("lack 'x.20'"));
+  result = train(1, "r", {"--steps", "1", "--weights", folder / "none"});
+  EXPECT_THAT(result.err, HasSubstr("does not exist"));
+  folder.write("values.bin", "short");
+  result = train(2, "r", {"--steps", "1"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("'split' lies at 4 with 96"));
+  std::filesystem::remove(folder / "values.bin");
+  std::filesystem::create_symlink("/etc/passwd", folder / "values.bin");
+  result = train(1, "r", {"--steps", "1"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("leaves --weights"));
+}
