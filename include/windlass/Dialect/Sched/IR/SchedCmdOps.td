@@ -33,9 +33,12 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "one kernel: the `train` op `kernel` on buffers";
   let description = [{
     `ins` and `outs` stand for the op's operands and results in order; an unused result has an `outs` buffer too.
-    `settings` are the op's own attributes. Matmul takes its operands as views with the dims [batch.., rows.., contracted..] and
-    [batch.., contracted.., columns..], its attributes say how many of them there are. `accumulate` adds to the outs,
-    `accumulate_after_first` does from the second micro-batch of a step on and overwrites in the first.
+    `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch..,
+    rows.., contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
+    `reduce` takes a view with the reduced dims last and the settings `kind` and `reduced_rank`. Kernels that are no op:
+    `fill` (setting `value`, f64) and `copy`. `adamw` and `sgd` work in place: their `outs` are the first of their
+    `ins`. `accumulate` adds to the outs, `accumulate_after_first` does from the second micro-batch of a step on and
+    overwrites in the first.
   }];
   let arguments = (ins StrAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
                        DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);

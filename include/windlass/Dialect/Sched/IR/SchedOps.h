@@ -32,6 +32,12 @@ constexpr int64_t kComputeStream = 0;
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
 
+/// Buffer: IntegerAttr (i64) that tells which values share memory on purpose: all buffers of one number belong to one
+/// value at a time, written in place or in parts. A byte read under another number than it was written is overwritten.
+constexpr char kStorageAttr[] = "sched.storage";
+/// Arena: IntegerAttr (i64), bytes of the largest set of things in it that live at one time.
+constexpr char kLargestLiveSetAttr[] = "sched.largest_live_set";
+
 } // namespace windlass::sched
 
 #endif

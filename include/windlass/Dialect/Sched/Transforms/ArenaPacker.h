@@ -1,0 +1,32 @@
+// Places live intervals of known size in one arena. Plain C++: the problem and its solution, no IR.
+#ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_ARENAPACKER_H
+#define WINDLASS_DIALECT_SCHED_TRANSFORMS_ARENAPACKER_H
+
+#include <cstdint>
+#include <vector>
+
+namespace windlass::sched {
+
+/// Something that occupies `bytes` from time `first` to time `last`, both included.
+struct LiveInterval {
+  int64_t bytes = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct Packing {
+  /// Bytes from the arena's start, one per interval, multiples of the alignment.
+  std::vector<int64_t> offsets;
+  /// End of the highest interval.
+  int64_t bytes = 0;
+  /// Bytes of the largest set of intervals that live at one time: no packing is smaller.
+  int64_t largestLiveSet = 0;
+};
+
+/// Packs so that intervals that share a time share no byte. Sizes are rounded up to `alignment`. Deterministic: several
+/// orders are placed first-fit (largest first, longest-living first, by time), and the smallest result wins.
+Packing packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment);
+
+} // namespace windlass::sched
+
+#endif

@@ -1,0 +1,38 @@
+// Passes of the `sched` dialect.
+#ifndef WINDLASS_SCHED_PASSES_TD
+#define WINDLASS_SCHED_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwise : Pass<"sched-fuse-elementwise", "::mlir::ModuleOp"> {
+  let summary = "Turns chains of element-wise operators into scalar functions applied over an iteration space";
+  let description = [{
+    Afterwards no element-wise `train` op works on tensors: each chain is one `sched.map` of a scalar function, and so is
+    a lone operator. `train.loss` and `train.clip_factor` become element-wise first. A producer joins its consumer when
+    both have one iteration space and one `plan.repeat`, and an order without cycles is left; what is needed elsewhere
+    becomes a further result. A cheap producer whose inputs cost less to read again than its result is computed in each
+    consumer. Broadcasts become operand dims, splat constants become literals. Equal scalar functions exist once, named
+    in order of first use.
+  }];
+  let options = [
+    Option<"fuse", "fuse", "bool", "true", "Join operators; without it each becomes a map of its own">,
+    Option<"maxOps", "max-ops", "int64_t", "64", "Operators per scalar function at most">,
+    Option<"maxOperands", "max-operands", "int64_t", "16", "Operands plus results per map at most">,
+  ];
+  let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
+  let summary = "Lowers functions on tensors to commands on buffers of one planned arena";
+  let description = [{
+    L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
+    offset; resources have offsets, those of one gradient bucket stand together; views cost no command where the strides
+    allow; commands run on the compute stream or on the stream of their communicator and are ordered by events.
+    `@backward_reduce` is `@backward` with the collectives of `@reduce` issued as soon as their bucket is complete, at
+    the earliest border of a repeated block. The arena's size and the largest live set are in the remark `arena`.
+  }];
+  let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif

@@ -1,0 +1,87 @@
+#include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace windlass::sched;
+
+namespace {
+
+/// Lowest gap that holds an interval among those placed so far, for every interval of `order` in turn.
+int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vector<size_t> &order,
+                     std::vector<int64_t> &offsets) {
+  // Placed intervals by offset, so that gaps are met from the bottom up.
+  std::multimap<int64_t, size_t> placed;
+  int64_t top = 0;
+  for (size_t index : order) {
+    const LiveInterval &interval = intervals[index];
+    int64_t candidate = 0;
+    for (auto [offset, other] : placed) {
+      const LiveInterval &neighbour = intervals[other];
+      if (neighbour.last < interval.first || interval.last < neighbour.first)
+        continue;
+      if (offset >= candidate + interval.bytes)
+        break;
+      candidate = std::max(candidate, offset + neighbour.bytes);
+    }
+    offsets[index] = candidate;
+    placed.emplace(candidate, index);
+    top = std::max(top, candidate + interval.bytes);
+  }
+  return top;
+}
+
+int64_t largestLiveSet(const std::vector<LiveInterval> &intervals) {
+  std::map<int64_t, int64_t> changes;
+  for (const LiveInterval &interval : intervals) {
+    changes[interval.first] += interval.bytes;
+    changes[interval.last + 1] -= interval.bytes;
+  }
+  int64_t live = 0, largest = 0;
+  for (auto [time, change] : changes)
+    largest = std::max(largest, live += change);
+  return largest;
+}
+
+} // namespace
+
+Packing windlass::sched::packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment) {
+  std::vector<LiveInterval> rounded = intervals;
+  for (LiveInterval &interval : rounded)
+    interval.bytes = (interval.bytes + alignment - 1) / alignment * alignment;
+
+  Packing best;
+  best.offsets.assign(intervals.size(), 0);
+  best.largestLiveSet = largestLiveSet(rounded);
+  if (intervals.empty())
+    return best;
+
+  auto length = [&](size_t i) { return rounded[i].last - rounded[i].first; };
+  auto tryOrder = [&](auto before) {
+    std::vector<size_t> order(rounded.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return before(a, b) || (!before(b, a) && a < b);
+    });
+    std::vector<int64_t> offsets(rounded.size());
+    int64_t bytes = placeInOrder(rounded, order, offsets);
+    if (best.bytes == 0 || bytes < best.bytes) {
+      best.bytes = bytes;
+      best.offsets = std::move(offsets);
+    }
+  };
+  tryOrder([&](size_t a, size_t b) { return rounded[a].bytes > rounded[b].bytes; });
+  if (best.bytes > best.largestLiveSet)
+    tryOrder([&](size_t a, size_t b) {
+      return static_cast<double>(rounded[a].bytes) * (length(a) + 1) >
+             static_cast<double>(rounded[b].bytes) * (length(b) + 1);
+    });
+  if (best.bytes > best.largestLiveSet)
+    tryOrder([&](size_t a, size_t b) {
+      return length(a) != length(b) ? length(a) > length(b) : rounded[a].bytes > rounded[b].bytes;
+    });
+  if (best.bytes > best.largestLiveSet)
+    tryOrder([&](size_t a, size_t b) { return rounded[a].first < rounded[b].first; });
+  return best;
+}

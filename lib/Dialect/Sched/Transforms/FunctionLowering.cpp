@@ -1,0 +1,634 @@
+#include "FunctionLowering.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+static bool isViewOp(Operation *op) {
+  return isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::SplitOp>(op);
+}
+
+/// Kernels that go through rows: an operand whose rows are not dense is copied first.
+static bool wantsDenseRows(StringRef kernel) {
+  static const llvm::StringSet<> names = {"attention",
+                                          "attention_grad",
+                                          "embedding",
+                                          "embedding_grad",
+                                          "layer_norm",
+                                          "layer_norm_grad",
+                                          "softmax",
+                                          "softmax_grad",
+                                          "softmax_cross_entropy",
+                                          "softmax_cross_entropy_grad"};
+  return names.contains(kernel);
+}
+
+static bool isKernel(Operation *op) {
+  return isa<train::SoftmaxOp, train::SoftmaxGradOp, train::LayerNormOp, train::LayerNormGradOp, train::AttentionOp,
+             train::AttentionGradOp, train::SoftmaxCrossEntropyOp, train::SoftmaxCrossEntropyGradOp, train::EmbeddingOp,
+             train::EmbeddingGradOp, train::GatherOp, train::ScatterAddOp, train::SquareSumOp, train::AdamWOp,
+             train::SgdOp, train::IotaOp>(op);
+}
+
+/// Results that the kernel can only write over the operand of the same number.
+static int64_t getUpdatedOperands(Operation *op) { return isa<train::AdamWOp>(op) ? 3 : isa<train::SgdOp>(op) ? 2 : 0; }
+
+static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> inverse(permutation.size());
+  for (auto [i, dim] : llvm::enumerate(permutation))
+    inverse[dim] = i;
+  return inverse;
+}
+
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+FlatSymbolRefAttr windlass::sched::getIdentityFunction(ModuleOp module, Type element) {
+  std::string name;
+  llvm::raw_string_ostream(name) << "identity_" << element;
+  if (!module.lookupSymbol<func::FuncOp>(name)) {
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    auto function = func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType(element, element));
+    function.setPrivate();
+    function->setAttr(kScalarFunctionAttr, builder.getUnitAttr());
+    Block *body = function.addEntryBlock();
+    builder.setInsertionPointToEnd(body);
+    func::ReturnOp::create(builder, module.getLoc(), body->getArguments());
+  }
+  return FlatSymbolRefAttr::get(module.getContext(), name);
+}
+
+LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<View> &results,
+                                    const DenseSet<Operation *> &skipped) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("must have one block");
+  Block &body = function.getBody().front();
+  if (arguments.size() != body.getNumArguments())
+    return function.emitOpError("takes ") << body.getNumArguments() << " values but the forward pass returns "
+                                          << arguments.size();
+  for (auto [argument, view] : llvm::zip_equal(body.getArguments(), arguments)) {
+    auto type = tensorType(argument);
+    if (type.getShape() != ArrayRef<int64_t>(view.sizes) || type.getElementType() != view.element)
+      return function.emitOpError("takes ") << type << " where the forward pass returns a value of another type";
+    views[argument] = view;
+  }
+  for (Operation &op : body)
+    if (auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource"); name && isa<LoadOp, StoreOp, AddToOp>(op))
+      resourceUsers[name].push_back(&op);
+
+  for (Operation &op : body.without_terminator()) {
+    if (skipped.contains(&op))
+      continue;
+    for (Value value : llvm::concat<Value>(op.getOperands(), op.getResults()))
+      if (auto type = dyn_cast<RankedTensorType>(value.getType()); !type || type.getRank() > kMaxViewRank)
+        return op.emitOpError("has a value of type ") << value.getType() << " but the runtime's views have at most "
+                                                      << kMaxViewRank << " dims";
+    if (failed(lower(&op)))
+      return failure();
+  }
+  Operation *terminator = body.getTerminator();
+  for (Value value : terminator->getOperands()) {
+    View view = views.lookup(value);
+    // What a later command may overwrite is kept as a copy.
+    if (program.storages[view.storage].isMutableInStep) {
+      View copy = allocate(tensorType(value));
+      pushCopy(terminator, copy, view);
+      view = copy;
+    }
+    results.push_back(view);
+  }
+  waitForAll();
+  return success();
+}
+
+LogicalResult FunctionLowering::lower(Operation *op) {
+  // What computes something that nobody reads is left out.
+  if (isMemoryEffectFree(op) && op->use_empty())
+    return success();
+  if (isViewOp(op))
+    return lowerView(op);
+  if (auto load = dyn_cast<LoadOp>(op))
+    return lowerLoad(load);
+  if (auto store = dyn_cast<StoreOp>(op))
+    return lowerStore(store);
+  if (auto addTo = dyn_cast<AddToOp>(op))
+    return lowerAddTo(addTo);
+  if (auto constant = dyn_cast<train::ConstantOp>(op))
+    return lowerConstant(constant);
+  if (auto concat = dyn_cast<train::ConcatOp>(op))
+    return lowerConcat(concat);
+  if (auto pad = dyn_cast<train::PadOp>(op))
+    return lowerPad(pad);
+  if (auto map = dyn_cast<MapOp>(op))
+    return lowerMap(map);
+  if (auto matmul = dyn_cast<train::MatmulOp>(op))
+    return lowerMatmul(matmul);
+  if (auto reduce = dyn_cast<train::ReduceOp>(op))
+    return lowerReduce(reduce);
+  if (auto allReduce = dyn_cast<AllReduceOp>(op))
+    return lowerAllReduce(allReduce);
+  if (isKernel(op))
+    return lowerKernel(op);
+  if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))
+    return op->emitOpError("is element-wise and in no sched.map: run sched-fuse-elementwise first");
+  return op->emitOpError("has no command: it must be lowered before sched-lower-to-commands");
+}
+
+//===----------------------------------------------------------------------===//
+// Values without commands
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionLowering::lowerView(Operation *op) {
+  const View input = views.lookup(op->getOperand(0));
+  if (auto reshape = dyn_cast<train::ReshapeOp>(op)) {
+    std::optional<View> view = input.reshaped(tensorType(reshape.getResult()).getShape());
+    if (!view)
+      view = makeDense(op, input).reshaped(tensorType(reshape.getResult()).getShape());
+    views[reshape.getResult()] = *view;
+  } else if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
+    views[transpose.getResult()] = input.permuted(transpose.getPermutation());
+  } else if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
+    views[broadcast.getResult()] =
+        input.broadcasted(broadcast.getDims(), tensorType(broadcast.getResult()).getShape());
+  } else if (auto slice = dyn_cast<train::SliceOp>(op)) {
+    views[slice.getResult()] = input.sliced(slice.getStarts(), slice.getSizes());
+  } else if (auto split = dyn_cast<train::SplitOp>(op)) {
+    SmallVector<int64_t> starts(input.sizes.size(), 0), sizes(input.sizes.begin(), input.sizes.end());
+    for (auto [result, size] : llvm::zip_equal(split.getResults(), split.getSizes())) {
+      sizes[split.getAxis()] = size;
+      views[result] = input.sliced(starts, sizes);
+      starts[split.getAxis()] += size;
+    }
+  }
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerLoad(LoadOp op) {
+  View view = program.getView(program.getResource(op.getResourceAttr()));
+  if (isWrittenWhileRead(op)) {
+    View copy = allocate(tensorType(op.getResult()));
+    pushCopy(op, copy, view);
+    view = copy;
+  }
+  views[op.getResult()] = view;
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerStore(StoreOp op) {
+  View resource = program.getView(program.getResource(op.getResourceAttr()));
+  View value = views.lookup(op.getValue());
+  if (!(value == resource))
+    pushCopy(op, resource, value);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerAddTo(AddToOp op) {
+  for (Operation *user : resourceUsers.lookup(op.getResourceAttr()))
+    if (user != op && isa<AddToOp>(user))
+      return op.emitOpError("adds to ") << op.getResourceAttr()
+                                        << " twice in one function: only the first micro-batch may overwrite it";
+  if (!delivered.contains(op))
+    pushAdd(op, program.getView(program.getResource(op.getResourceAttr())), views.lookup(op.getValue()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Where results go
+//===----------------------------------------------------------------------===//
+
+View FunctionLowering::allocate(RankedTensorType type) {
+  return View::dense(program.addTransient(getTensorBytes(type)), type);
+}
+
+static bool hasAliasReadAfter(Value value, Operation *from) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isViewOp(user))
+      return llvm::any_of(user->getResults(), [&](Value result) { return hasAliasReadAfter(result, from); });
+    return from->isBeforeInBlock(user);
+  });
+}
+
+bool FunctionLowering::isTouchedBetween(FlatSymbolRefAttr resource, Operation *from, Operation *to) {
+  return llvm::any_of(resourceUsers.lookup(resource), [&](Operation *user) {
+    if (user == to)
+      return false;
+    bool isAfter = from->isBeforeInBlock(user);
+    if (isAfter)
+      return user->isBeforeInBlock(to);
+    return isa<LoadOp>(user) && hasAliasReadAfter(user->getResult(0), from);
+  });
+}
+
+bool FunctionLowering::isWrittenWhileRead(LoadOp load) {
+  return llvm::any_of(resourceUsers.lookup(load.getResourceAttr()), [&](Operation *user) {
+    return !isa<LoadOp>(user) && load->isBeforeInBlock(user) && hasAliasReadAfter(load.getResult(), user);
+  });
+}
+
+View FunctionLowering::getAssembled(Operation *op, Operation *producer) {
+  auto it = assembled.find(op);
+  if (it != assembled.end())
+    return it->second;
+  View view;
+  if (auto allReduce = dyn_cast<AllReduceOp>(op)) {
+    // Parts start where a vector load is aligned; what is between them is reduced and ignored.
+    int64_t elementBytes = getElementBytes(tensorType(allReduce.getInputs().front()).getElementType());
+    int64_t bytes = 0;
+    for (Value input : allReduce.getInputs())
+      bytes = llvm::alignTo(bytes, kAlignment) + getTensorBytes(tensorType(input));
+    view = allocate(RankedTensorType::get({bytes / elementBytes},
+                                          tensorType(allReduce.getInputs().front()).getElementType()));
+  } else if (auto destination = findDestination(op->getResult(0), producer); destination && !destination->accumulates) {
+    view = destination->view;
+  } else {
+    view = allocate(tensorType(op->getResult(0)));
+  }
+  assembled[op] = view;
+  return view;
+}
+
+View FunctionLowering::getPart(Operation *op, unsigned index, Operation *producer) {
+  View whole = getAssembled(op, producer);
+  if (auto concat = dyn_cast<train::ConcatOp>(op)) {
+    SmallVector<int64_t> starts(whole.sizes.size(), 0);
+    for (Value input : concat.getInputs().take_front(index))
+      starts[concat.getAxis()] += tensorType(input).getDimSize(concat.getAxis());
+    return whole.sliced(starts, tensorType(concat.getInputs()[index]).getShape());
+  }
+  if (auto pad = dyn_cast<train::PadOp>(op))
+    return whole.sliced(pad.getLow(), tensorType(pad.getInput()).getShape());
+  auto allReduce = cast<AllReduceOp>(op);
+  int64_t offset = 0;
+  for (Value input : allReduce.getInputs().take_front(index))
+    offset = llvm::alignTo(offset + getTensorBytes(tensorType(input)), kAlignment);
+  View part = View::dense(whole.storage, tensorType(allReduce.getInputs()[index]));
+  part.offset = whole.offset + offset;
+  return part;
+}
+
+std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(Value value, Operation *producer) {
+  if (!value.hasOneUse())
+    return std::nullopt;
+  OpOperand &use = *value.use_begin();
+  Operation *user = use.getOwner();
+  Destination destination;
+  destination.consumer = user;
+
+  if (isa<StoreOp, AddToOp>(user)) {
+    auto name = user->getAttrOfType<FlatSymbolRefAttr>("resource");
+    if (isTouchedBetween(name, producer, user))
+      return std::nullopt;
+    destination.view = program.getView(program.getResource(name));
+    destination.accumulates = isa<AddToOp>(user);
+    return destination;
+  }
+  if (auto transpose = dyn_cast<train::TransposeOp>(user)) {
+    auto beyond = findDestination(transpose.getResult(), producer);
+    if (beyond)
+      beyond->view = beyond->view.permuted(invert(transpose.getPermutation()));
+    return beyond;
+  }
+  if (auto reshape = dyn_cast<train::ReshapeOp>(user)) {
+    auto beyond = findDestination(reshape.getResult(), producer);
+    if (!beyond)
+      return std::nullopt;
+    std::optional<View> view = beyond->view.reshaped(tensorType(value).getShape());
+    // The way back must lead to the same place, or lowering the reshape would copy.
+    std::optional<View> back = view ? view->reshaped(beyond->view.sizes) : std::nullopt;
+    if (!back || !(*back == beyond->view))
+      return std::nullopt;
+    beyond->view = *view;
+    return beyond;
+  }
+  if (isa<train::ConcatOp, train::PadOp>(user) && !user->use_empty()) {
+    destination.view = getPart(user, use.getOperandNumber(), producer);
+    return destination;
+  }
+  if (auto allReduce = dyn_cast<AllReduceOp>(user)) {
+    if (!llvm::all_equal(llvm::map_range(allReduce.getInputs(), [](Value v) { return getElementTypeOrSelf(v); })))
+      return std::nullopt;
+    destination.view = getPart(user, use.getOperandNumber(), producer);
+    return destination;
+  }
+  return std::nullopt;
+}
+
+/// Whether the kernel of `op` may read operand `index` where it writes the same view.
+static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
+  if (isa<MapOp>(op))
+    return true;
+  return index == result && static_cast<int64_t>(index) < getUpdatedOperands(op);
+}
+
+SmallVector<View, 3> FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, bool &accumulates) {
+  SmallVector<View, 3> outputs;
+  accumulates = false;
+  for (OpResult result : op->getResults()) {
+    auto destination = findDestination(result, op);
+    if (destination) {
+      for (OpOperand &operand : op->getOpOperands()) {
+        View input = views.lookup(operand.get());
+        if (input.storage != destination->view.storage)
+          continue;
+        if (destination->accumulates || !(input == destination->view) ||
+            !mayRunInPlace(op, operand.getOperandNumber(), result.getResultNumber())) {
+          destination.reset();
+          break;
+        }
+      }
+    }
+    if (destination && destination->accumulates && !canAccumulate) {
+      additions.push_back({result, *destination});
+      destination.reset();
+    }
+    if (destination) {
+      accumulates |= destination->accumulates;
+      if (destination->accumulates)
+        delivered.insert(destination->consumer);
+      outputs.push_back(destination->view);
+    } else {
+      outputs.push_back(allocate(tensorType(result)));
+    }
+    views[result] = outputs.back();
+  }
+  return outputs;
+}
+
+void FunctionLowering::finish(Operation *op) {
+  for (auto &[result, destination] : additions) {
+    pushAdd(op, destination.view, views.lookup(result));
+    delivered.insert(destination.consumer);
+  }
+  additions.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+void FunctionLowering::push(Command command, Operation *op) {
+  command.repeat = op->getAttr(plan::kRepeatAttr);
+  command.id = op->getAttr(train::kIdAttr);
+  if (command.stream == kComputeStream)
+    waitFor(command);
+  commands.push_back(std::move(command));
+}
+
+void FunctionLowering::pushCopy(Operation *op, const View &out, const View &in) {
+  Command command(Command::Kind::Launch, op->getLoc());
+  command.kernel = "copy";
+  command.ins.push_back(in);
+  command.outs.push_back(out);
+  push(std::move(command), op);
+}
+
+void FunctionLowering::pushFill(Operation *op, const View &out, double value) {
+  Builder builder(op->getContext());
+  Command command(Command::Kind::Launch, op->getLoc());
+  command.kernel = "fill";
+  command.outs.push_back(out);
+  command.settings.push_back(builder.getNamedAttr("value", builder.getF64FloatAttr(value)));
+  push(std::move(command), op);
+}
+
+void FunctionLowering::pushAdd(Operation *op, const View &out, const View &in) {
+  Command command(Command::Kind::Map, op->getLoc());
+  command.function = getIdentityFunction(program.module, in.element);
+  command.ins.push_back(in);
+  command.outs.push_back(out);
+  command.accumulatesAfterFirst = true;
+  push(std::move(command), op);
+}
+
+void FunctionLowering::waitFor(const Command &command) {
+  for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
+    auto it = pending.find(view.storage);
+    if (it == pending.end())
+      continue;
+    Command wait(Command::Kind::Wait, command.loc);
+    wait.event = it->second;
+    wait.repeat = command.repeat;
+    wait.keepsAlive.push_back(view.storage);
+    pending.erase(it);
+    commands.push_back(std::move(wait));
+  }
+}
+
+void FunctionLowering::waitForAll() {
+  for (auto [storage, event] : pending) {
+    Command wait(Command::Kind::Wait, function.getLoc());
+    wait.event = event;
+    wait.keepsAlive.push_back(storage);
+    commands.push_back(std::move(wait));
+  }
+  pending.clear();
+}
+
+View FunctionLowering::makeDense(Operation *op, const View &view) {
+  if (view.isDense())
+    return view;
+  View copy = allocate(RankedTensorType::get(view.sizes, view.element));
+  pushCopy(op, copy, view);
+  return copy;
+}
+
+LogicalResult FunctionLowering::lowerConstant(train::ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements)
+    return op.emitOpError("holds a value that is not dense");
+  auto toDouble = [](Attribute attribute) -> double {
+    if (auto number = dyn_cast<FloatAttr>(attribute))
+      return number.getValueAsDouble();
+    auto integer = cast<IntegerAttr>(attribute);
+    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getValue().getSExtValue();
+  };
+  bool accumulates = false;
+  View out = makeOutputs(op, /*canAccumulate=*/false, accumulates).front();
+  if (elements.isSplat()) {
+    pushFill(op, out, toDouble(elements.getSplatValue<Attribute>()));
+    finish(op);
+    return success();
+  }
+  // A fill per run of equal elements.
+  View flat = out;
+  if (!out.isDense()) {
+    flat = allocate(tensorType(op.getResult()));
+  }
+  flat = *flat.reshaped({flat.getElements()});
+  SmallVector<std::pair<int64_t, double>> runs;
+  for (auto [i, attribute] : llvm::enumerate(elements.getValues<Attribute>())) {
+    double value = toDouble(attribute);
+    if (runs.empty() || runs.back().second != value)
+      runs.push_back({i, value});
+  }
+  if (runs.size() > 1024)
+    return op.emitOpError("has ") << runs.size() << " runs of equal elements; constants of at most 1024 are supported";
+  for (auto [i, run] : llvm::enumerate(runs)) {
+    int64_t end = i + 1 < runs.size() ? runs[i + 1].first : flat.getElements();
+    pushFill(op, flat.sliced({run.first}, {end - run.first}), run.second);
+  }
+  if (!out.isDense())
+    pushCopy(op, out, *flat.reshaped(out.sizes));
+  finish(op);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerConcat(train::ConcatOp op) {
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    View part = getPart(op, i, op);
+    View value = views.lookup(input);
+    if (!(value == part))
+      pushCopy(op, part, value);
+  }
+  views[op.getResult()] = getAssembled(op, op);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerPad(train::PadOp op) {
+  View part = getPart(op, 0, op), whole = getAssembled(op, op);
+  View value = views.lookup(op.getInput());
+  if (!(value == part))
+    pushCopy(op, part, value);
+  // The border as slabs: dims before `dim` within the operand, those after it whole.
+  SmallVector<int64_t> starts(whole.sizes.size(), 0), sizes(whole.sizes.begin(), whole.sizes.end());
+  for (size_t dim = 0; dim < whole.sizes.size(); ++dim) {
+    int64_t low = op.getLow()[dim], high = op.getHigh()[dim], inner = part.sizes[dim];
+    sizes[dim] = low;
+    if (low)
+      pushFill(op, whole.sliced(starts, sizes), op.getValue().convertToDouble());
+    starts[dim] = low + inner;
+    sizes[dim] = high;
+    if (high)
+      pushFill(op, whole.sliced(starts, sizes), op.getValue().convertToDouble());
+    starts[dim] = low;
+    sizes[dim] = inner;
+  }
+  views[op.getResult()] = whole;
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerMap(MapOp op) {
+  Command command(Command::Kind::Map, op.getLoc());
+  command.function = op.getFunctionAttr();
+  auto space = tensorType(op.getResults().front()).getShape();
+  for (auto [input, dims] : llvm::zip_equal(op.getInputs(), op.getOperandDims()))
+    command.ins.push_back(views.lookup(input).broadcasted(cast<DenseI64ArrayAttr>(dims), space));
+  command.outs = makeOutputs(op, /*canAccumulate=*/op.getNumResults() == 1, command.accumulatesAfterFirst);
+  push(std::move(command), op);
+  finish(op);
+  return success();
+}
+
+/// Dims in the order of the groups.
+static SmallVector<int64_t> concatenate(ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c) {
+  SmallVector<int64_t> all(a.begin(), a.end());
+  all.append(b.begin(), b.end());
+  all.append(c.begin(), c.end());
+  return all;
+}
+
+/// Dims of the operand that are in neither list, in order.
+static SmallVector<int64_t> otherDims(Value operand, ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  SmallVector<int64_t> others;
+  for (int64_t dim = 0; dim < tensorType(operand).getRank(); ++dim)
+    if (!llvm::is_contained(a, dim) && !llvm::is_contained(b, dim))
+      others.push_back(dim);
+  return others;
+}
+
+LogicalResult FunctionLowering::lowerMatmul(train::MatmulOp op) {
+  Builder builder(op.getContext());
+  Command command(Command::Kind::Launch, op.getLoc());
+  command.kernel = "matmul";
+  auto lhsFree = otherDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract());
+  auto rhsFree = otherDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract());
+  command.ins.push_back(
+      views.lookup(op.getLhs()).permuted(concatenate(op.getLhsBatch(), lhsFree, op.getLhsContract())));
+  command.ins.push_back(
+      views.lookup(op.getRhs()).permuted(concatenate(op.getRhsBatch(), op.getRhsContract(), rhsFree)));
+  command.outs = makeOutputs(op, /*canAccumulate=*/true, command.accumulatesAfterFirst);
+  command.settings.push_back(builder.getNamedAttr("batch_rank", builder.getI64IntegerAttr(op.getLhsBatch().size())));
+  command.settings.push_back(
+      builder.getNamedAttr("contract_rank", builder.getI64IntegerAttr(op.getLhsContract().size())));
+  push(std::move(command), op);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerReduce(train::ReduceOp op) {
+  Builder builder(op.getContext());
+  Command command(Command::Kind::Launch, op.getLoc());
+  command.kernel = "reduce";
+  auto kept = otherDims(op.getInput(), op.getDims(), {});
+  command.ins.push_back(views.lookup(op.getInput()).permuted(concatenate(kept, op.getDims(), {})));
+  command.outs = makeOutputs(op, op.getKind() == train::ReductionKind::sum, command.accumulatesAfterFirst);
+  command.settings.push_back(builder.getNamedAttr("kind", op.getKindAttr()));
+  command.settings.push_back(builder.getNamedAttr("reduced_rank", builder.getI64IntegerAttr(op.getDims().size())));
+  push(std::move(command), op);
+  finish(op);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerKernel(Operation *op) {
+  Command command(Command::Kind::Launch, op->getLoc());
+  command.kernel = op->getName().stripDialect().str();
+  for (Value operand : op->getOperands()) {
+    View view = views.lookup(operand);
+    if (wantsDenseRows(command.kernel) && !view.hasUnitInnerStride())
+      view = makeDense(op, view);
+    command.ins.push_back(std::move(view));
+  }
+  bool canAccumulate = isa<train::EmbeddingGradOp, train::ScatterAddOp, train::SquareSumOp>(op);
+  command.outs = makeOutputs(op, canAccumulate, command.accumulatesAfterFirst);
+  // Optimizer steps change their operands: where a result goes elsewhere, the operand is copied there first.
+  for (int64_t i = 0; i < getUpdatedOperands(op); ++i) {
+    if (!(command.ins[i] == command.outs[i]))
+      pushCopy(op, command.outs[i], command.ins[i]);
+    command.ins[i] = command.outs[i];
+  }
+  if (auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
+    for (NamedAttribute attribute : properties)
+      if (!attribute.getName().strref().contains("egmentSizes"))
+        command.settings.push_back(attribute);
+  push(std::move(command), op);
+  finish(op);
+  return success();
+}
+
+LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
+  if (op.getInputs().empty())
+    return success();
+  Type element = getElementTypeOrSelf(op.getInputs().front());
+  for (Value input : op.getInputs())
+    if (getElementTypeOrSelf(input) != element)
+      return op.emitOpError("has operands of ") << element << " and " << getElementTypeOrSelf(input)
+                                                << ": one bucket has one element type";
+  for (auto [i, input, result] : llvm::enumerate(op.getInputs(), op.getResults())) {
+    View part = getPart(op, i, op);
+    View value = views.lookup(input);
+    if (!(value == part))
+      pushCopy(op, part, value);
+    views[result] = part;
+  }
+  View whole = getAssembled(op, op);
+  unsigned communicator = program.getCommunicator(op.getAxes());
+  int64_t ready = program.events++, done = program.events++;
+  auto pushEvent = [&](Command::Kind kind, int64_t stream, int64_t event) {
+    Command command(kind, op.getLoc());
+    command.stream = stream;
+    command.event = event;
+    push(std::move(command), op);
+  };
+  pushEvent(Command::Kind::Record, kComputeStream, ready);
+  pushEvent(Command::Kind::Wait, Program::getStream(communicator), ready);
+  Command command(Command::Kind::Collective, op.getLoc());
+  command.stream = Program::getStream(communicator);
+  command.reduction = op.getKind();
+  command.communicator = communicator;
+  command.ins.push_back(whole);
+  command.outs.push_back(whole);
+  push(std::move(command), op);
+  pushEvent(Command::Kind::Record, Program::getStream(communicator), done);
+  pending[whole.storage] = done;
+  return success();
+}

@@ -1,0 +1,88 @@
+// One function of L4 turned into commands.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
+
+#include "Program.h"
+
+namespace windlass::sched {
+
+class FunctionLowering {
+public:
+  FunctionLowering(Program &program, mlir::func::FuncOp function) : program(program), function(function) {}
+
+  /// Lowers the body. `arguments` are the views of the function's arguments; `results` receives those of its results.
+  /// Operations in `skipped` have been lowered elsewhere.
+  mlir::LogicalResult run(llvm::ArrayRef<View> arguments, llvm::SmallVectorImpl<View> &results,
+                          const llvm::DenseSet<mlir::Operation *> &skipped = {});
+
+  std::vector<Command> commands;
+
+private:
+  /// Where a result is written, and whether it is added to what is there.
+  struct Destination {
+    View view;
+    bool accumulates = false;
+    /// The store, add_to or assembling op that wants it there.
+    mlir::Operation *consumer = nullptr;
+  };
+
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerView(mlir::Operation *op);
+  mlir::LogicalResult lowerLoad(LoadOp op);
+  mlir::LogicalResult lowerStore(StoreOp op);
+  mlir::LogicalResult lowerAddTo(AddToOp op);
+  mlir::LogicalResult lowerConstant(train::ConstantOp op);
+  mlir::LogicalResult lowerConcat(train::ConcatOp op);
+  mlir::LogicalResult lowerPad(train::PadOp op);
+  mlir::LogicalResult lowerMap(MapOp op);
+  mlir::LogicalResult lowerMatmul(train::MatmulOp op);
+  mlir::LogicalResult lowerReduce(train::ReduceOp op);
+  mlir::LogicalResult lowerKernel(mlir::Operation *op);
+  mlir::LogicalResult lowerAllReduce(AllReduceOp op);
+
+  /// Where the single use of `value` wants it; none where it has no wish or cannot have it.
+  std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
+  /// Views to write the results to. A destination that adds is used only where `canAccumulate`; else the value gets
+  /// memory of its own and `finish` adds it.
+  llvm::SmallVector<View, 3> makeOutputs(mlir::Operation *op, bool canAccumulate, bool &accumulates);
+  View allocate(mlir::RankedTensorType type);
+  /// The storage that `op` (a concat, pad or all_reduce) assembles from parts, made when the first part is: that of
+  /// `producer`.
+  View getAssembled(mlir::Operation *op, mlir::Operation *producer);
+  View getPart(mlir::Operation *op, unsigned index, mlir::Operation *producer);
+  /// Emits the additions that the kernel of `op` could not make itself.
+  void finish(mlir::Operation *op);
+
+  void push(Command command, mlir::Operation *op);
+  void pushCopy(mlir::Operation *op, const View &out, const View &in);
+  void pushFill(mlir::Operation *op, const View &out, double value);
+  void pushAdd(mlir::Operation *op, const View &out, const View &in);
+  /// Holds the compute stream until collectives that work on the storages of `command` are done.
+  void waitFor(const Command &command);
+  void waitForAll();
+
+  View makeDense(mlir::Operation *op, const View &view);
+
+  /// Whether something reads or writes the resource after `from` (excluded) and before `to` (excluded), or reads what
+  /// a load gave before, after `from`.
+  bool isTouchedBetween(mlir::FlatSymbolRefAttr resource, mlir::Operation *from, mlir::Operation *to);
+  bool isWrittenWhileRead(LoadOp load);
+
+  Program &program;
+  mlir::func::FuncOp function;
+  llvm::DenseMap<mlir::Value, View> views;
+  /// add_to ops whose addition the producer makes.
+  llvm::DenseSet<mlir::Operation *> delivered;
+  llvm::SmallVector<std::pair<mlir::Value, Destination>, 2> additions;
+  llvm::DenseMap<mlir::Operation *, View> assembled;
+  /// Event of the collective that last worked on a storage and that the compute stream has not waited for.
+  llvm::MapVector<unsigned, int64_t> pending;
+  llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;
+};
+
+/// The scalar function that returns its argument, created at its first use.
+mlir::FlatSymbolRefAttr getIdentityFunction(mlir::ModuleOp module, mlir::Type element);
+
+} // namespace windlass::sched
+
+#endif

@@ -1,0 +1,290 @@
+#include "Program.h"
+
+#include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+Program::Program(ModuleOp module, func::FuncOp reduce) : module(module), symbols(module) {
+  if (reduce)
+    collectBuckets(reduce);
+  for (ResourceOp resource : module.getOps<ResourceOp>()) {
+    if (resourceViews.contains(resource.getSymNameAttr()))
+      continue;
+    Storage storage;
+    storage.bytes = getTensorBytes(resource.getTensorType());
+    storage.isTransient = false;
+    storage.isMutableInStep = !llvm::is_contained(
+        {ResourceKind::input, ResourceKind::parameter, ResourceKind::value, ResourceKind::scalar}, resource.getKind());
+    resourceViews[resource.getSymNameAttr()] = View::dense(storages.size(), resource.getTensorType());
+    storages.push_back(storage);
+  }
+}
+
+void Program::collectBuckets(func::FuncOp reduce) {
+  // How often @reduce names a resource: one load and one store are the bucket's own.
+  DenseMap<StringAttr, unsigned> mentions;
+  for (Operation &op : reduce.getBody().front())
+    if (isa<LoadOp, StoreOp, AddToOp>(op))
+      ++mentions[op.getAttrOfType<FlatSymbolRefAttr>("resource").getAttr()];
+
+  for (AllReduceOp op : reduce.getOps<AllReduceOp>()) {
+    Bucket bucket;
+    bucket.op = op;
+    for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults())) {
+      auto load = input.getDefiningOp<LoadOp>();
+      auto store = result.hasOneUse() ? dyn_cast<StoreOp>(*result.user_begin()) : StoreOp();
+      if (!load || !store || !input.hasOneUse() || load.getResourceAttr() != store.getResourceAttr() ||
+          mentions.lookup(load.getResourceAttr().getAttr()) != 2 ||
+          getElementTypeOrSelf(input) != getElementTypeOrSelf(op.getInputs().front()))
+        break;
+      bucket.resources.push_back(getResource(load.getResourceAttr()));
+    }
+    if (bucket.resources.empty() || bucket.resources.size() != op.getInputs().size())
+      continue;
+    Storage storage;
+    storage.isTransient = false;
+    storage.isMutableInStep = true;
+    bucket.storage = storages.size();
+    for (ResourceOp resource : bucket.resources) {
+      View view = View::dense(bucket.storage, resource.getTensorType());
+      view.offset = llvm::alignTo(storage.bytes, kAlignment);
+      storage.bytes = view.offset + getTensorBytes(resource.getTensorType());
+      resourceViews[resource.getSymNameAttr()] = view;
+    }
+    storages.push_back(storage);
+    bucket.communicator = getCommunicator(op.getAxes());
+    buckets.push_back(bucket);
+  }
+}
+
+unsigned Program::addTransient(int64_t bytes) {
+  Storage storage;
+  storage.bytes = bytes;
+  storages.push_back(storage);
+  return storages.size() - 1;
+}
+
+unsigned Program::getCommunicator(ArrayAttr axes) {
+  auto it = llvm::find(communicators, axes);
+  if (it == communicators.end())
+    it = communicators.insert(it, axes);
+  return it - communicators.begin();
+}
+
+std::vector<Command *> Program::getTimeline() {
+  std::vector<Command *> timeline;
+  for (StringRef name :
+       {kInitFunction, kForwardFunction, kBackwardReduceFunction, kUpdateFunction, kEvaluateFunction}) {
+    auto it = functions.find(StringAttr::get(module.getContext(), name));
+    if (it != functions.end())
+      for (Command &command : it->second)
+        timeline.push_back(&command);
+  }
+  return timeline;
+}
+
+namespace {
+
+/// First and last time at which a storage is used; -1 where it never is.
+struct Lifetime {
+  int64_t first = -1, last = -1;
+};
+
+std::vector<Lifetime> getLifetimes(ArrayRef<Command *> timeline, size_t storages) {
+  std::vector<Lifetime> lifetimes(storages);
+  for (auto [time, command] : llvm::enumerate(timeline)) {
+    auto touch = [&, time = time](unsigned storage) {
+      if (lifetimes[storage].first < 0)
+        lifetimes[storage].first = time;
+      lifetimes[storage].last = time;
+    };
+    for (const View &view : llvm::concat<const View>(command->ins, command->outs))
+      touch(view.storage);
+    llvm::for_each(command->keepsAlive, touch);
+  }
+  return lifetimes;
+}
+
+/// Whether the command may write its output over operand `index` when both are one view.
+bool mayShare(const Command &command, unsigned index) {
+  if (command.kind == Command::Kind::Map)
+    return true;
+  if (command.kind != Command::Kind::Launch)
+    return false;
+  if (command.kernel == "copy" || command.kernel == "softmax")
+    return index == 0;
+  return (command.kernel == "softmax_grad" || command.kernel == "softmax_cross_entropy_grad") && index == 1;
+}
+
+} // namespace
+
+void Program::shareStorages() {
+  std::vector<Command *> timeline = getTimeline();
+  std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
+  std::vector<unsigned> replacement(storages.size());
+  for (unsigned i = 0; i < storages.size(); ++i)
+    replacement[i] = i;
+
+  for (auto [time, command] : llvm::enumerate(timeline)) {
+    for (View &view : llvm::concat<View>(command->ins, command->outs))
+      view.storage = replacement[view.storage];
+    llvm::SmallDenseSet<unsigned> taken;
+    for (View &out : command->outs) {
+      unsigned from = out.storage;
+      if (!storages[from].isTransient || lifetimes[from].first != static_cast<int64_t>(time))
+        continue;
+      for (auto [index, in] : llvm::enumerate(command->ins)) {
+        unsigned to = in.storage;
+        if (to == from || !storages[to].isTransient || storages[to].bytes != storages[from].bytes ||
+            lifetimes[to].last != static_cast<int64_t>(time) || !mayShare(*command, index) || taken.contains(to))
+          continue;
+        View moved = out;
+        moved.storage = to;
+        if (!(moved == in) ||
+            !llvm::all_of(command->ins, [&](const View &view) { return view.storage != to || view == in; }))
+          continue;
+        taken.insert(to);
+        replacement[from] = to;
+        lifetimes[to].last = std::max(lifetimes[to].last, lifetimes[from].last);
+        out.storage = to;
+        break;
+      }
+    }
+  }
+
+  for (auto &[name, commands] : functions) {
+    for (Command &command : commands) {
+      for (View &view : llvm::concat<View>(command.ins, command.outs))
+        view.storage = replacement[view.storage];
+      for (unsigned &storage : command.keepsAlive)
+        storage = replacement[storage];
+    }
+    // Copies onto themselves.
+    llvm::erase_if(commands, [](const Command &command) {
+      return command.kind == Command::Kind::Launch && command.kernel == "copy" && command.ins[0] == command.outs[0];
+    });
+  }
+}
+
+void Program::placeStorages() {
+  // Resources by kind, so that what the runtime walks (parameters, then state, then gradients) is adjacent.
+  SmallVector<ResourceOp> resources(module.getOps<ResourceOp>());
+  llvm::stable_sort(resources, [](ResourceOp a, ResourceOp b) { return a.getKind() < b.getKind(); });
+  int64_t end = 0;
+  auto place = [&](unsigned storage) {
+    storages[storage].offset = end;
+    end = llvm::alignTo(end + storages[storage].bytes, kAlignment);
+  };
+  for (const Bucket &bucket : buckets)
+    place(bucket.storage);
+  for (ResourceOp resource : resources)
+    if (unsigned storage = getView(resource).storage;
+        llvm::none_of(buckets, [&](const Bucket &bucket) { return bucket.storage == storage; }))
+      place(storage);
+
+  std::vector<Command *> timeline = getTimeline();
+  std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
+  std::vector<LiveInterval> intervals;
+  std::vector<unsigned> transients;
+  for (auto [index, storage] : llvm::enumerate(storages))
+    if (storage.isTransient && lifetimes[index].first >= 0) {
+      intervals.push_back({storage.bytes, lifetimes[index].first, lifetimes[index].last});
+      transients.push_back(index);
+    }
+  Packing packing = packIntervals(intervals, kAlignment);
+  for (auto [index, offset] : llvm::zip_equal(transients, packing.offsets))
+    storages[index].offset = end + offset;
+  arenaBytes = end + packing.bytes;
+  liveBytes = end + packing.largestLiveSet;
+
+  remark::analysis(module.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
+      << remark::metric("bytes", arenaBytes) << remark::metric("resource_bytes", end)
+      << remark::metric("largest_live_set", liveBytes);
+}
+
+void Program::emit() {
+  MLIRContext *context = module.getContext();
+  auto arena = FlatSymbolRefAttr::get(context, kDeviceArena);
+  Builder attributes(context);
+  for (ResourceOp resource : module.getOps<ResourceOp>()) {
+    View view = getView(resource);
+    resource.setArenaAttr(arena);
+    resource.setOffset(storages[view.storage].offset + view.offset);
+  }
+
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  auto arenaOp = ArenaOp::create(builder, module.getLoc(), kDeviceArena, arenaBytes);
+  arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
+  for (auto [index, axes] : llvm::enumerate(communicators))
+    CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(), axes, getStream(index));
+  for (auto &[name, commands] : functions)
+    emitFunction(name, commands);
+}
+
+void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
+  MLIRContext *context = module.getContext();
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  OpBuilder builder(context);
+  Region body;
+  Block &block = body.emplaceBlock();
+  builder.setInsertionPointToEnd(&block);
+
+  auto arena = FlatSymbolRefAttr::get(context, kDeviceArena);
+  llvm::DenseMap<std::tuple<unsigned, int64_t, Type>, Value> buffers;
+  auto toBuffer = [&](const View &view, Location loc) -> Value {
+    Value &buffer = buffers[{view.storage, view.offset, view.getType()}];
+    if (!buffer) {
+      auto op = BufferOp::create(builder, loc, view.getType(), arena,
+                                 builder.getI64IntegerAttr(storages[view.storage].offset + view.offset));
+      op->setAttr(kStorageAttr, builder.getI64IntegerAttr(view.storage));
+      buffer = op;
+    }
+    return buffer;
+  };
+  for (const Command &command : commands) {
+    SmallVector<Value> ins, outs;
+    for (const View &view : command.ins)
+      ins.push_back(toBuffer(view, command.loc));
+    for (const View &view : command.outs)
+      outs.push_back(toBuffer(view, command.loc));
+    Operation *op = nullptr;
+    switch (command.kind) {
+    case Command::Kind::Launch:
+      op = LaunchOp::create(builder, command.loc, command.kernel, command.stream, ins, outs,
+                            builder.getDictionaryAttr(command.settings), command.accumulates,
+                            command.accumulatesAfterFirst);
+      break;
+    case Command::Kind::Map:
+      op = LaunchMapOp::create(builder, command.loc, command.function, builder.getI64IntegerAttr(command.stream), ins,
+                               outs, command.accumulatesAfterFirst ? builder.getUnitAttr() : UnitAttr());
+      break;
+    case Command::Kind::Collective:
+      op = LaunchCollectiveOp::create(
+          builder, command.loc, command.collective, command.reduction,
+          FlatSymbolRefAttr::get(context, ("communicator_" + Twine(command.communicator)).str()), ins.front(),
+          outs.front());
+      break;
+    case Command::Kind::Record:
+      op = RecordOp::create(builder, command.loc, command.event, command.stream);
+      break;
+    case Command::Kind::Wait:
+      op = WaitOp::create(builder, command.loc, command.event, command.stream);
+      break;
+    }
+    if (command.repeat)
+      op->setAttr(plan::kRepeatAttr, command.repeat);
+    if (command.id)
+      op->setAttr(train::kIdAttr, command.id);
+  }
+  func::ReturnOp::create(builder, function.getLoc());
+
+  function.getBody().takeBody(body);
+  function.setFunctionType(builder.getFunctionType({}, {}));
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
+}

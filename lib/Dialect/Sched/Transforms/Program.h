@@ -1,0 +1,101 @@
+// The step under construction: storages without offsets and the commands of each function.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAM_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAM_H
+
+#include "Views.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace windlass::sched {
+
+/// Every storage and every part of a bucket starts at a multiple of this (bytes).
+constexpr int64_t kAlignment = 64;
+
+/// Memory that is placed as one piece: a resource, the gradients of a bucket, or a transient value.
+struct Storage {
+  int64_t bytes = 0;
+  bool isTransient = true;
+  /// Whether forward or backward may change what it holds while others still read it.
+  bool isMutableInStep = false;
+  /// Bytes from the arena's start; set by packing.
+  int64_t offset = 0;
+};
+
+/// A command before it is an operation.
+struct Command {
+  enum class Kind { Launch, Map, Collective, Record, Wait };
+
+  Command(Kind kind, mlir::Location loc) : kind(kind), loc(loc) {}
+
+  Kind kind;
+  mlir::Location loc;
+  int64_t stream = kComputeStream;
+  llvm::SmallVector<View, 6> ins, outs;
+  /// Launch.
+  std::string kernel;
+  llvm::SmallVector<mlir::NamedAttribute, 4> settings;
+  bool accumulates = false, accumulatesAfterFirst = false;
+  /// Map.
+  mlir::FlatSymbolRefAttr function;
+  /// Collective.
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  train::ReductionKind reduction = train::ReductionKind::sum;
+  unsigned communicator = 0;
+  /// Record, Wait.
+  int64_t event = 0;
+  /// Wait: storages that are in use until it.
+  llvm::SmallVector<unsigned, 2> keepsAlive;
+  /// `plan.repeat` and `train.id` of the operation that it came from.
+  mlir::Attribute repeat, id;
+};
+
+/// Resources that one collective reduces where they stand.
+struct Bucket {
+  AllReduceOp op;
+  llvm::SmallVector<ResourceOp> resources;
+  unsigned storage = 0;
+  unsigned communicator = 0;
+};
+
+class Program {
+public:
+  /// Makes the storages of all resources; `reduce`, which may be null, decides which stand together.
+  Program(mlir::ModuleOp module, mlir::func::FuncOp reduce);
+
+  mlir::ModuleOp module;
+  std::vector<Storage> storages;
+  llvm::MapVector<mlir::StringAttr, std::vector<Command>> functions;
+  llvm::SmallVector<mlir::ArrayAttr> communicators;
+  llvm::SmallVector<Bucket> buckets;
+  int64_t events = 0;
+
+  unsigned addTransient(int64_t bytes);
+  ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
+  View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
+  /// Index of the communicator over these axes, created at its first use.
+  unsigned getCommunicator(mlir::ArrayAttr axes);
+  static int64_t getStream(unsigned communicator) { return kComputeStream + 1 + communicator; }
+
+  /// Lets outputs take the place of inputs that die at the command, where the kernel may run in place.
+  void shareStorages();
+  /// Gives every storage its offset and writes those of resources; reports the arena.
+  void placeStorages();
+  /// Replaces the bodies of all functions by their commands.
+  void emit();
+
+private:
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::StringAttr, View> resourceViews;
+  int64_t arenaBytes = 0, liveBytes = 0;
+
+  void collectBuckets(mlir::func::FuncOp reduce);
+  /// Commands of every function whose transients are live in some order of time; `backward` is part of
+  /// `backward_reduce`.
+  std::vector<Command *> getTimeline();
+  void emitFunction(mlir::StringAttr name, llvm::ArrayRef<Command> commands);
+};
+
+} // namespace windlass::sched
+
+#endif
