@@ -3,10 +3,12 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::func::FuncDialect, windlass::train::TrainDialect, windlass::plan::PlanDialect,
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect, windlass::plan::PlanDialect,
                   windlass::sched::SchedDialect>();
+  windlass::sched::registerSchedPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Windlass optimizer driver\n", registry));
 }

@@ -29,8 +29,8 @@ std::vector<Command> composeBackwardReduce(Program &program, std::vector<Command
 
   // Position before which a bucket's collective is issued: after the last command that writes to it, and then at the
   // border of the repeated block, so that repeats keep equal commands.
-  std::vector<std::pair<size_t, const Bucket *>> issues;
-  for (const Bucket &bucket : program.buckets) {
+  std::vector<std::pair<size_t, Bucket *>> issues;
+  for (Bucket &bucket : program.buckets) {
     size_t position = 0;
     for (size_t i = 0; i < backward.size(); ++i)
       if (llvm::any_of(backward[i].outs, [&](const View &view) { return view.storage == bucket.storage; }))
@@ -40,7 +40,8 @@ std::vector<Command> composeBackwardReduce(Program &program, std::vector<Command
       ++position;
     issues.push_back({position, &bucket});
   }
-  llvm::stable_sort(issues, [](auto &a, auto &b) { return a.first < b.first; });
+  // Buckets stand in a vector in the order of @reduce, which decides at equal positions.
+  llvm::sort(issues);
 
   std::vector<Command> result;
   auto pushEvent = [&](Command::Kind kind, int64_t stream, int64_t event) {
@@ -54,7 +55,7 @@ std::vector<Command> composeBackwardReduce(Program &program, std::vector<Command
     // Buckets that are complete at one place share the event.
     llvm::SmallDenseMap<unsigned, int64_t> ready;
     for (; issue != issues.end() && issue->first == i; ++issue) {
-      const Bucket &bucket = *issue->second;
+      Bucket &bucket = *issue->second;
       int64_t stream = Program::getStream(bucket.communicator);
       auto [it, isNew] = ready.try_emplace(bucket.communicator, program.events);
       if (isNew) {
@@ -145,7 +146,7 @@ LogicalResult rewriteSchedule(ScheduleOp schedule) {
   return success();
 }
 
-struct LowerToCommands : impl::LowerToCommandsBase<LowerToCommands> {
+struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
   using LowerToCommandsBase::LowerToCommandsBase;
 
   void runOnOperation() override {

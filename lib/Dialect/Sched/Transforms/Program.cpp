@@ -5,6 +5,8 @@
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -130,7 +132,8 @@ void Program::shareStorages() {
   for (unsigned i = 0; i < storages.size(); ++i)
     replacement[i] = i;
 
-  for (auto [time, command] : llvm::enumerate(timeline)) {
+  for (size_t time = 0; time < timeline.size(); ++time) {
+    Command *command = timeline[time];
     for (View &view : llvm::concat<View>(command->ins, command->outs))
       view.storage = replacement[view.storage];
     llvm::SmallDenseSet<unsigned> taken;
@@ -140,13 +143,14 @@ void Program::shareStorages() {
         continue;
       for (auto [index, in] : llvm::enumerate(command->ins)) {
         unsigned to = in.storage;
+        const View &source = in;
         if (to == from || !storages[to].isTransient || storages[to].bytes != storages[from].bytes ||
             lifetimes[to].last != static_cast<int64_t>(time) || !mayShare(*command, index) || taken.contains(to))
           continue;
         View moved = out;
         moved.storage = to;
-        if (!(moved == in) ||
-            !llvm::all_of(command->ins, [&](const View &view) { return view.storage != to || view == in; }))
+        if (!(moved == source) ||
+            !llvm::all_of(command->ins, [&](const View &view) { return view.storage != to || view == source; }))
           continue;
         taken.insert(to);
         replacement[from] = to;
@@ -173,8 +177,9 @@ void Program::shareStorages() {
 
 void Program::placeStorages() {
   // Resources by kind, so that what the runtime walks (parameters, then state, then gradients) is adjacent.
-  SmallVector<ResourceOp> resources(module.getOps<ResourceOp>());
-  llvm::stable_sort(resources, [](ResourceOp a, ResourceOp b) { return a.getKind() < b.getKind(); });
+  std::map<ResourceKind, SmallVector<ResourceOp>> resources;
+  for (ResourceOp resource : module.getOps<ResourceOp>())
+    resources[resource.getKind()].push_back(resource);
   int64_t end = 0;
   auto place = [&](unsigned storage) {
     storages[storage].offset = end;
@@ -182,10 +187,12 @@ void Program::placeStorages() {
   };
   for (const Bucket &bucket : buckets)
     place(bucket.storage);
-  for (ResourceOp resource : resources)
-    if (unsigned storage = getView(resource).storage;
-        llvm::none_of(buckets, [&](const Bucket &bucket) { return bucket.storage == storage; }))
-      place(storage);
+  for (auto &[kind, ofKind] : resources)
+    for (ResourceOp resource : ofKind) {
+      unsigned storage = getView(resource).storage;
+      if (llvm::none_of(buckets, [&](const Bucket &bucket) { return bucket.storage == storage; }))
+        place(storage);
+    }
 
   std::vector<Command *> timeline = getTimeline();
   std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
@@ -260,7 +267,7 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
                             command.accumulatesAfterFirst);
       break;
     case Command::Kind::Map:
-      op = LaunchMapOp::create(builder, command.loc, command.function, builder.getI64IntegerAttr(command.stream), ins,
+      op = LaunchMapOp::create(builder, command.loc, TypeRange(), command.function, builder.getI64IntegerAttr(command.stream), ins,
                                outs, command.accumulatesAfterFirst ? builder.getUnitAttr() : UnitAttr());
       break;
     case Command::Kind::Collective:
