@@ -272,7 +272,8 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
       break;
     case Command::Kind::Collective:
       op = LaunchCollectiveOp::create(
-          builder, command.loc, command.collective, command.reduction,
+          builder, command.loc, CollectiveKindAttr::get(context, command.collective),
+          train::ReductionKindAttr::get(context, command.reduction),
           FlatSymbolRefAttr::get(context, ("communicator_" + Twine(command.communicator)).str()), ins.front(),
           outs.front());
       break;

@@ -1,0 +1,70 @@
+// RUN: windlass-opt %s -sched-fuse-elementwise -sched-lower-to-commands | FileCheck %s
+// A layer with bias and activation, data parallel over four ranks with two micro-batches on each.
+
+#whole0 = #plan.layout<[]>
+#whole1 = #plan.layout<[#plan.dim<[#plan.factor<8>]>]>
+#whole2 = #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<8>]>]>
+
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
+  sched.resource input @x : tensor<4x16xf32> of tensor<4x16xf32> #whole2 {logical_name = "x"}
+  sched.resource parameter @w : tensor<16x8xf32> of tensor<16x8xf32> #whole2 {logical_name = "w"}
+  sched.resource parameter @b : tensor<8xf32> of tensor<8xf32> #whole1 {logical_name = "b"}
+  sched.resource state @m : tensor<16x8xf32> of tensor<16x8xf32> #whole2 {logical_name = "w/exp_avg"}
+  sched.resource gradient @dw : tensor<16x8xf32> of tensor<16x8xf32> #whole2
+  sched.resource gradient @db : tensor<8xf32> of tensor<8xf32> #whole1
+  sched.resource scalar @lr : tensor<f32> of tensor<f32> #whole0 {scalar = #train<hyperparameter learning_rate>}
+  sched.resource scalar @mu : tensor<f32> of tensor<f32> #whole0 {scalar = #train<hyperparameter momentum>}
+  sched.resource loss @loss : tensor<f32> of tensor<f32> #whole0
+  sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #whole0
+
+  func.func @forward() -> (tensor<4x16xf32>, tensor<4x8xf32>) {
+    %x = sched.load @x : tensor<4x16xf32>
+    %w = sched.load @w : tensor<16x8xf32>
+    %b = sched.load @b : tensor<8xf32>
+    %h = train.matmul %x, %w batch [] x [] contract [1] x [0] : tensor<4x16xf32>, tensor<16x8xf32> -> tensor<4x8xf32>
+    %bb = train.broadcast %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+    %s = train.add %h, %bb : tensor<4x8xf32>
+    %y = train.gelu_tanh %s : tensor<4x8xf32>
+    %l = train.reduce sum %y dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    sched.add_to @loss, %l : tensor<f32>
+    return %x, %s : tensor<4x16xf32>, tensor<4x8xf32>
+  }
+  func.func @backward(%x: tensor<4x16xf32>, %s: tensor<4x8xf32>) {
+    %one = train.constant dense<1.0> : tensor<f32>
+    %dy = train.broadcast %one dims [] : tensor<f32> -> tensor<4x8xf32>
+    %ds = train.gelu_tanh_grad %s, %dy : tensor<4x8xf32>
+    %dw = train.matmul %x, %ds batch [] x [] contract [0] x [0] : tensor<4x16xf32>, tensor<4x8xf32> -> tensor<16x8xf32>
+    sched.add_to @dw, %dw : tensor<16x8xf32>
+    %db = train.reduce sum %ds dims [0] : tensor<4x8xf32> -> tensor<8xf32>
+    sched.add_to @db, %db : tensor<8xf32>
+    return
+  }
+  func.func @reduce() {
+    %dw = sched.load @dw : tensor<16x8xf32>
+    %db = sched.load @db : tensor<8xf32>
+    %r:2 = sched.all_reduce sum %dw, %db over ["data"] : (tensor<16x8xf32>, tensor<8xf32>) -> (tensor<16x8xf32>, tensor<8xf32>)
+    sched.store @dw, %r#0 : tensor<16x8xf32>
+    sched.store @db, %r#1 : tensor<8xf32>
+    %l = sched.load @loss : tensor<f32>
+    %t = sched.all_reduce sum %l over ["data"] : (tensor<f32>) -> tensor<f32>
+    sched.store @loss, %t : tensor<f32>
+    return
+  }
+  func.func @update() {
+    %lr = sched.load @lr : tensor<f32>
+    %mu = sched.load @mu : tensor<f32>
+    %dw = sched.load @dw : tensor<16x8xf32>
+    %q = train.square_sum %dw : tensor<16x8xf32> -> tensor<f32>
+    %n = train.sqrt %q : tensor<f32>
+    sched.store @norm, %n : tensor<f32>
+    %one = train.constant dense<1.0> : tensor<f32>
+    %wd = train.constant dense<0.0> : tensor<f32>
+    %w = sched.load @w : tensor<16x8xf32>
+    %m = sched.load @m : tensor<16x8xf32>
+    %u:2 = train.sgd %w, %m, %dw, %lr, %mu, %wd, %one : (tensor<16x8xf32>, tensor<16x8xf32>, tensor<16x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<16x8xf32>, tensor<16x8xf32>)
+    sched.store @w, %u#0 : tensor<16x8xf32>
+    sched.store @m, %u#1 : tensor<16x8xf32>
+    return
+  }
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
