@@ -7,8 +7,8 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect, windlass::plan::PlanDialect,
-                  windlass::sched::SchedDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,
+                  windlass::plan::PlanDialect, windlass::sched::SchedDialect>();
   windlass::sched::registerSchedPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Windlass optimizer driver\n", registry));
 }

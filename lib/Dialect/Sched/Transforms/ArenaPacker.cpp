@@ -61,9 +61,7 @@ Packing windlass::sched::packIntervals(const std::vector<LiveInterval> &interval
   auto tryOrder = [&](auto before) {
     std::vector<size_t> order(rounded.size());
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return before(a, b) || (!before(b, a) && a < b);
-    });
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(a, b) || (!before(b, a) && a < b); });
     std::vector<int64_t> offsets(rounded.size());
     int64_t bytes = placeInOrder(rounded, order, offsets);
     if (best.bytes == 0 || bytes < best.bytes) {

@@ -12,16 +12,9 @@ static bool isViewOp(Operation *op) {
 
 /// Kernels that go through rows: an operand whose rows are not dense is copied first.
 static bool wantsDenseRows(StringRef kernel) {
-  static const llvm::StringSet<> names = {"attention",
-                                          "attention_grad",
-                                          "embedding",
-                                          "embedding_grad",
-                                          "layer_norm",
-                                          "layer_norm_grad",
-                                          "softmax",
-                                          "softmax_grad",
-                                          "softmax_cross_entropy",
-                                          "softmax_cross_entropy_grad"};
+  static const llvm::StringSet<> names = {
+      "attention",       "attention_grad", "embedding",    "embedding_grad",        "layer_norm",
+      "layer_norm_grad", "softmax",        "softmax_grad", "softmax_cross_entropy", "softmax_cross_entropy_grad"};
   return names.contains(kernel);
 }
 
@@ -65,8 +58,8 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
     return function.emitOpError("must have one block");
   Block &body = function.getBody().front();
   if (arguments.size() != body.getNumArguments())
-    return function.emitOpError("takes ") << body.getNumArguments() << " values but the forward pass returns "
-                                          << arguments.size();
+    return function.emitOpError("takes ")
+           << body.getNumArguments() << " values but the forward pass returns " << arguments.size();
   for (auto [argument, view] : llvm::zip_equal(body.getArguments(), arguments)) {
     auto type = tensorType(argument);
     if (type.getShape() != ArrayRef<int64_t>(view.sizes) || type.getElementType() != view.element)
@@ -82,8 +75,8 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
       continue;
     for (Value value : llvm::concat<Value>(op.getOperands(), op.getResults()))
       if (auto type = dyn_cast<RankedTensorType>(value.getType()); !type || type.getRank() > kMaxViewRank)
-        return op.emitOpError("has a value of type ") << value.getType() << " but the runtime's views have at most "
-                                                      << kMaxViewRank << " dims";
+        return op.emitOpError("has a value of type ")
+               << value.getType() << " but the runtime's views have at most " << kMaxViewRank << " dims";
     if (failed(lower(&op)))
       return failure();
   }
@@ -149,8 +142,7 @@ LogicalResult FunctionLowering::lowerView(Operation *op) {
   } else if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
     views[transpose.getResult()] = input.permuted(transpose.getPermutation());
   } else if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
-    views[broadcast.getResult()] =
-        input.broadcasted(broadcast.getDims(), tensorType(broadcast.getResult()).getShape());
+    views[broadcast.getResult()] = input.broadcasted(broadcast.getDims(), tensorType(broadcast.getResult()).getShape());
   } else if (auto slice = dyn_cast<train::SliceOp>(op)) {
     views[slice.getResult()] = input.sliced(slice.getStarts(), slice.getSizes());
   } else if (auto split = dyn_cast<train::SplitOp>(op)) {
@@ -237,8 +229,8 @@ View FunctionLowering::getAssembled(Operation *op, Operation *producer) {
     int64_t bytes = 0;
     for (Value input : allReduce.getInputs())
       bytes = llvm::alignTo(bytes, kAlignment) + getTensorBytes(tensorType(input));
-    view = allocate(RankedTensorType::get({bytes / elementBytes},
-                                          tensorType(allReduce.getInputs().front()).getElementType()));
+    view = allocate(
+        RankedTensorType::get({bytes / elementBytes}, tensorType(allReduce.getInputs().front()).getElementType()));
   } else if (auto destination = findDestination(op->getResult(0), producer); destination && !destination->accumulates) {
     view = destination->view;
   } else {
@@ -601,8 +593,8 @@ LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
   Type element = getElementTypeOrSelf(op.getInputs().front());
   for (Value input : op.getInputs())
     if (getElementTypeOrSelf(input) != element)
-      return op.emitOpError("has operands of ") << element << " and " << getElementTypeOrSelf(input)
-                                                << ": one bucket has one element type";
+      return op.emitOpError("has operands of ")
+             << element << " and " << getElementTypeOrSelf(input) << ": one bucket has one element type";
   for (auto [i, input, result] : llvm::enumerate(op.getInputs(), op.getResults())) {
     View part = getPart(op, i, op);
     View value = views.lookup(input);

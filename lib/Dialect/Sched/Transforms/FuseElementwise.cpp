@@ -241,8 +241,8 @@ public:
     for (Operation *op : cluster.ops) {
       for (Value value : op->getOperands())
         if (!isLiteral(value) && !llvm::is_contained(cluster.ops, value.getDefiningOp()))
-          if (Operand operand = lookThroughBroadcasts(value); !isLiteral(operand.value) &&
-                                                              !llvm::is_contained(operands, operand))
+          if (Operand operand = lookThroughBroadcasts(value);
+              !isLiteral(operand.value) && !llvm::is_contained(operands, operand))
             operands.push_back(operand);
       if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !llvm::is_contained(cluster.ops, user); }))
         results.push_back(op->getResult(0));

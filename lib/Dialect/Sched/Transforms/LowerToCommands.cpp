@@ -159,8 +159,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     func::FuncOp forward = get(kForwardFunction), backward = get(kBackwardFunction), reduce = get(kReduceFunction);
     if (!forward != !backward)
       return module.emitError("has one of @forward and @backward: a step needs both");
-    for (StringRef name : {kInitFunction, kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction,
-                           kEvaluateFunction})
+    for (StringRef name :
+         {kInitFunction, kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction, kEvaluateFunction})
       if (auto function = get(name); function && !function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
     if (module.lookupSymbol(kDeviceArena) || module.lookupSymbol(kBackwardReduceFunction))
@@ -199,8 +199,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     }
     if (backward) {
       auto name = StringAttr::get(&getContext(), kBackwardReduceFunction);
-      std::vector<Command> commands = composeBackwardReduce(
-          program, program.functions[backward.getSymNameAttr()], std::move(rest), backward.getLoc());
+      std::vector<Command> commands = composeBackwardReduce(program, program.functions[backward.getSymNameAttr()],
+                                                            std::move(rest), backward.getLoc());
       program.functions[name] = std::move(commands);
     }
     if (failed(lowerFunction(kUpdateFunction, {}, none)) || failed(lowerFunction(kEvaluateFunction, {}, none)))
@@ -216,8 +216,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     if (backward) {
       OpBuilder builder(backward);
       builder.setInsertionPointAfter(backward);
-      auto both = func::FuncOp::create(builder, backward.getLoc(), kBackwardReduceFunction,
-                                       builder.getFunctionType({}, {}));
+      auto both =
+          func::FuncOp::create(builder, backward.getLoc(), kBackwardReduceFunction, builder.getFunctionType({}, {}));
       both.setVisibility(backward.getVisibility());
     }
     program.emit();

@@ -267,8 +267,9 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
                             command.accumulatesAfterFirst);
       break;
     case Command::Kind::Map:
-      op = LaunchMapOp::create(builder, command.loc, TypeRange(), command.function, builder.getI64IntegerAttr(command.stream), ins,
-                               outs, command.accumulatesAfterFirst ? builder.getUnitAttr() : UnitAttr());
+      op = LaunchMapOp::create(builder, command.loc, TypeRange(), command.function,
+                               builder.getI64IntegerAttr(command.stream), ins, outs,
+                               command.accumulatesAfterFirst ? builder.getUnitAttr() : UnitAttr());
       break;
     case Command::Kind::Collective:
       op = LaunchCollectiveOp::create(
