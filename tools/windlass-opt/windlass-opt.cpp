@@ -1,14 +1,26 @@
 // Runs passes on IR of any level: the tool of the lit tests.
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "windlass/Autodiff/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Train/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,
                   windlass::plan::PlanDialect, windlass::sched::SchedDialect>();
+
+  mlir::registerTransformsPasses();
+
+  windlass::train::registerAutodiffPasses();
+
+  windlass::train::registerTrainPasses();
+
   windlass::sched::registerSchedPasses();
+
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Windlass optimizer driver\n", registry));
 }

@@ -1,0 +1,50 @@
+// Passes on the `train` dialect (differentiation is in windlass/Autodiff).
+#ifndef WINDLASS_TRAIN_TRANSFORMS_PASSES_TD
+#define WINDLASS_TRAIN_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def VerifyGraphPass : Pass<"train-verify-graph", "::mlir::ModuleOp"> {
+  let summary = "checks that a module is a training graph (level L1)";
+  let description = [{
+    The module holds parameters with distinct logical names and the function `@loss` of one block, whose operators are of
+    `train`, carry distinct ids (constants need none) and write no parameter. The loss is one floating-point number.
+    Every argument names its input. Changes nothing; reports everything that is wrong.
+  }];
+}
+
+def VerifyFunctionsPass : Pass<"train-verify-functions", "::mlir::ModuleOp"> {
+  let summary = "checks that a module holds the functions of a training step (level L2)";
+  let description = [{
+    `@init`, `@microbatch` and `@evaluate` exist, `@loss` does not; `@update`, where it exists, takes the gradients that
+    `@microbatch` returns. Init values fit the arguments that receive them. In `@microbatch` forward operators,
+    `train.stash` operators and backward operators (with `train.forward`, the id of a forward operator) follow each
+    other, and backward operators use forward values only through stash operators; constants are free. Parameters are
+    written only in `@update`. Changes nothing; reports everything that is wrong.
+  }];
+}
+
+def FreezeParametersPass : Pass<"train-freeze-parameters", "::mlir::ModuleOp"> {
+  let summary = "takes parameters out of training by the patterns of their logical names";
+  let description = [{ Afterwards no parameter that a pattern matches is trainable. A pattern must match something. }];
+  let options = [ListOption<"patterns", "patterns", "std::string", "globs of logical names">];
+}
+
+def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
+  let summary = "adds optimizer state and @update, and records the compiled-in settings";
+  let description = [{
+    Afterwards every trainable parameter has its state parameters (`<weight>.exp_avg` with the logical name
+    `<weight>/exp_avg`), says whether it decays (rank of at least 2 and no pattern that matches), and `@update` takes the
+    gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
+    the number of micro-batches, whether gradients are clipped, and the precision.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"microBatches", "micro-batches", "int64_t", "0", "G; must agree with train-differentiate (0: take its value)">,
+    Option<"clip", "clip", "bool", "false", "clip gradients by their global norm">,
+    ListOption<"noDecay", "no-decay", "std::string", "globs of logical names without weight decay">
+  ];
+  let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif

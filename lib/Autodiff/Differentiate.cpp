@@ -1,0 +1,256 @@
+// train-differentiate
+#include "Activity.h"
+#include "ReverseWalk.h"
+#include "Stash.h"
+#include "windlass/Autodiff/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace windlass::train {
+
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "windlass/Autodiff/Passes.h.inc"
+
+namespace {
+
+/// Makes the functions of L2 from `@loss`.
+class Differentiator {
+public:
+  Differentiator(ModuleOp module, int64_t microBatches) : module(module), microBatches(microBatches) {}
+  LogicalResult run();
+
+private:
+  LogicalResult findLoss();
+  LogicalResult checkActivity();
+  void giveIds();
+  void buildInit();
+  /// A function with the arguments of `@loss` and of the init values, and a copy of what the loss needs; `loss` is set.
+  func::FuncOp buildForward(StringRef name, Value &lossCopy, IRMapping &map);
+  LogicalResult buildMicrobatch();
+  void buildEvaluate();
+  void finishFunction(func::FuncOp function, ValueRange results);
+  void freezeUnreached(ParameterOp parameter);
+
+  ModuleOp module;
+  int64_t microBatches;
+  func::FuncOp lossFunction;
+  Value loss;
+  Activity activity;
+};
+
+LogicalResult Differentiator::findLoss() {
+  for (StringRef name : {kInitFunction, kMicrobatchFunction, kEvaluateFunction})
+    if (auto function = module.lookupSymbol<func::FuncOp>(name))
+      return function.emitOpError() << "'" << name << "' is already there; a module is differentiated once";
+  lossFunction = module.lookupSymbol<func::FuncOp>(kLossFunction);
+  if (!lossFunction || lossFunction.isExternal())
+    return module.emitError() << "there is no function @" << kLossFunction << " with a body to differentiate";
+  if (!llvm::hasSingleElement(lossFunction.getBody()))
+    return lossFunction.emitOpError() << "has several blocks; a training graph is one block";
+  auto returned = dyn_cast<func::ReturnOp>(lossFunction.front().getTerminator());
+  if (!returned || returned.getNumOperands() != 1)
+    return lossFunction.emitOpError() << "must return the loss and nothing else";
+  loss = returned.getOperand(0);
+  auto type = dyn_cast<RankedTensorType>(loss.getType());
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return lossFunction.emitOpError() << "returns " << loss.getType()
+                                      << " as the loss, but a loss is one floating-point number; choose another output "
+                                         "or reduce it in the model";
+  return success();
+}
+
+LogicalResult Differentiator::checkActivity() {
+  bool anyTrainable = llvm::any_of(module.getOps<ParameterOp>(), [](ParameterOp op) { return op.getTrainable(); });
+  if (!anyTrainable)
+    return lossFunction.emitOpError() << "has no trainable parameter; nothing is left to train after freezing";
+  if (activity.activeParameters.empty())
+    return lossFunction.emitOpError() << "returns a loss that no trainable parameter reaches; check which output is the "
+                                         "loss and which parameters train";
+  return success();
+}
+
+/// Operators without an id, made by hand or by a rewrite, get one of their kind and place.
+void Differentiator::giveIds() {
+  int64_t ordinal = 0;
+  for (Operation *op : activity.live) {
+    if (!op->hasAttr(kIdAttr) && !isa<ConstantOp>(op))
+      op->setAttr(kIdAttr, StringAttr::get(op->getContext(),
+                                           op->getName().stripDialect() + ".unnamed." + Twine(ordinal)));
+    ++ordinal;
+  }
+}
+
+void Differentiator::finishFunction(func::FuncOp function, ValueRange results) {
+  auto builder = OpBuilder::atBlockEnd(&function.front());
+  func::ReturnOp::create(builder, lossFunction.getLoc(), results);
+  function.setType(builder.getFunctionType(function.front().getArgumentTypes(), results.getTypes()));
+}
+
+void Differentiator::buildInit() {
+  OpBuilder builder(lossFunction);
+  auto function = func::FuncOp::create(builder, lossFunction.getLoc(), kInitFunction, builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+
+  // Only what the results need.
+  llvm::DenseSet<Operation *> needed;
+  for (Value value : activity.initValues)
+    needed.insert(value.getDefiningOp());
+  for (Operation *op : llvm::reverse(activity.constantOps))
+    if (needed.contains(op))
+      for (Value operand : op->getOperands())
+        needed.insert(operand.getDefiningOp());
+  IRMapping map;
+  for (Operation *op : activity.constantOps)
+    if (needed.contains(op))
+      builder.clone(*op, map);
+  SmallVector<Value> results;
+  for (Value value : activity.initValues)
+    results.push_back(map.lookup(value));
+  finishFunction(function, results);
+}
+
+func::FuncOp Differentiator::buildForward(StringRef name, Value &lossCopy, IRMapping &map) {
+  OpBuilder builder(lossFunction);
+  SmallVector<Type> types(lossFunction.getArgumentTypes());
+  for (Value value : activity.initValues)
+    types.push_back(value.getType());
+  auto function =
+      func::FuncOp::create(builder, lossFunction.getLoc(), name, builder.getFunctionType(types, loss.getType()));
+  Block *block = function.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+  unsigned inputs = lossFunction.getNumArguments();
+  for (unsigned index = 0; index < inputs; ++index) {
+    function.setArgAttrs(index, lossFunction.getArgAttrDict(index));
+    map.map(lossFunction.getArgument(index), block->getArgument(index));
+  }
+  for (auto [index, value] : llvm::enumerate(activity.initValues)) {
+    function.setArgAttr(inputs + index, kInitValueAttr, builder.getI64IntegerAttr(index));
+    map.map(value, block->getArgument(inputs + index));
+  }
+
+  // One read per parameter: a tied weight then has one gradient, the sum over its uses.
+  llvm::DenseMap<StringAttr, Value> reads;
+  for (Operation *op : activity.live) {
+    if (activity.constantOps.contains(op)) {
+      // Splats stay where they are used; whatever else is not a result of @init is needed there only.
+      bool isUsedHere = isSplatConstant(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+        return !activity.constantOps.contains(user);
+      });
+      if (isUsedHere)
+        builder.clone(*op, map);
+      continue;
+    }
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      Value &known = reads[read.getParameterAttr().getAttr()];
+      if (!known)
+        known = builder.clone(*op, map)->getResult(0);
+      map.map(op->getResult(0), known);
+      continue;
+    }
+    builder.clone(*op, map);
+  }
+  lossCopy = map.lookup(loss);
+  return function;
+}
+
+void Differentiator::freezeUnreached(ParameterOp parameter) {
+  parameter.setTrainable(false);
+  parameter.setDecays(false);
+  parameter.setReason("does not reach the loss");
+}
+
+LogicalResult Differentiator::buildMicrobatch() {
+  IRMapping map;
+  Value lossCopy;
+  func::FuncOp function = buildForward(kMicrobatchFunction, lossCopy, map);
+  Block &block = function.front();
+  llvm::DenseSet<Value> active;
+  for (Value value : activity.active)
+    active.insert(map.lookup(value));
+
+  // The share of this micro-batch in the step's loss, the mean over G.
+  auto builder = OpBuilder::atBlockEnd(&block);
+  double share = 1.0 / static_cast<double>(microBatches);
+  Operation *lossOp = lossCopy.getDefiningOp();
+  Value lossShare = lossCopy;
+  if (microBatches != 1) {
+    auto type = cast<RankedTensorType>(lossCopy.getType());
+    auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), share));
+    Value factor = ConstantOp::create(builder, lossCopy.getLoc(), type, value);
+    lossShare = MulOp::create(builder, lossCopy.getLoc(), lossCopy, factor);
+    auto id = lossOp->getAttrOfType<StringAttr>(kIdAttr);
+    lossShare.getDefiningOp()->setAttr(kIdAttr, builder.getStringAttr(id.getValue() + ".share"));
+  }
+
+  Operation *last = &block.back();
+  FailureOr<ParameterGradients> gradients = buildBackward(block, lossCopy, share, active);
+  if (failed(gradients)) {
+    function.erase();
+    return failure();
+  }
+  insertStash(block, last->getNextNode());
+
+  SmallVector<Value> results{lossShare};
+  SmallVector<FlatSymbolRefAttr> weights;
+  for (ParameterOp parameter : module.getOps<ParameterOp>()) {
+    if (!parameter.getTrainable())
+      continue;
+    Value gradient = gradients->lookup(parameter.getSymNameAttr());
+    if (!gradient) {
+      freezeUnreached(parameter);
+      continue;
+    }
+    results.push_back(gradient);
+    weights.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+  }
+  finishFunction(function, results);
+  for (auto [index, weight] : llvm::enumerate(weights))
+    function.setResultAttr(index + 1, kGradientAttr, weight);
+  return success();
+}
+
+void Differentiator::buildEvaluate() {
+  IRMapping map;
+  Value lossCopy;
+  func::FuncOp function = buildForward(kEvaluateFunction, lossCopy, map);
+  finishFunction(function, lossCopy);
+}
+
+LogicalResult Differentiator::run() {
+  if (microBatches < 1)
+    return module.emitError() << "there are " << microBatches << " micro-batches per step; give at least 1";
+  if (failed(findLoss()))
+    return failure();
+  activity = analyzeActivity(module, lossFunction, loss);
+  if (failed(checkActivity()))
+    return failure();
+  giveIds();
+  if (failed(buildMicrobatch()))
+    return failure();
+  buildInit();
+  buildEvaluate();
+  // In the order in which a reader wants them.
+  auto init = module.lookupSymbol<func::FuncOp>(kInitFunction);
+  init->moveBefore(module.lookupSymbol<func::FuncOp>(kMicrobatchFunction));
+  lossFunction.erase();
+
+  Builder builder(module.getContext());
+  NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
+  settings.set("micro_batches", builder.getI64IntegerAttr(microBatches));
+  module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
+  return success();
+}
+
+class DifferentiatePass : public impl::DifferentiatePassBase<DifferentiatePass> {
+public:
+  using DifferentiatePassBase::DifferentiatePassBase;
+  void runOnOperation() override {
+    if (failed(Differentiator(getOperation(), microBatches).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace windlass::train

@@ -1,0 +1,26 @@
+#include "OperandNames.h"
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+using namespace mlir;
+
+namespace windlass::train {
+
+std::string getOperandName(Operation *op, unsigned index) {
+  auto pick = [&](std::initializer_list<StringRef> names) {
+    return index < names.size() ? names.begin()[index].str() : "operand" + std::to_string(index);
+  };
+  return TypeSwitch<Operation *, std::string>(op)
+      .Case<AddOp, SubOp, MulOp, DivOp, PowOp, MaxOp, MinOp, MatmulOp>([&](auto) { return pick({"lhs", "rhs"}); })
+      .Case<SelectOp>([&](auto) { return pick({"condition", "lhs", "rhs"}); })
+      .Case<LayerNormOp>([&](auto) { return pick({"input", "scale", "bias"}); })
+      .Case<EmbeddingOp>([&](auto) { return pick({"table", "ids"}); })
+      .Case<GatherOp>([&](auto) { return pick({"input", "indices"}); })
+      .Case<AttentionOp>([&](auto) { return pick({"query", "key", "value", "mask"}); })
+      .Case<SoftmaxCrossEntropyOp>([&](auto) { return pick({"logits", "labels"}); })
+      .Case<LossOp>([&](auto) { return pick({"sum", "count"}); })
+      .Case<ConcatOp, AccumulateOp>([&](auto) { return "input" + std::to_string(index); })
+      .Default([&](Operation *) { return pick({"input"}); });
+}
+
+} // namespace windlass::train

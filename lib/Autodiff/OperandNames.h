@@ -1,0 +1,16 @@
+// Names of operands, as ids of adjoints spell them.
+#ifndef WINDLASS_LIB_AUTODIFF_OPERANDNAMES_H
+#define WINDLASS_LIB_AUTODIFF_OPERANDNAMES_H
+
+#include "mlir/IR/Operation.h"
+
+#include <string>
+
+namespace windlass::train {
+
+/// The name of an operand in the operator's definition; elements of a variadic operand are numbered.
+std::string getOperandName(mlir::Operation *op, unsigned index);
+
+} // namespace windlass::train
+
+#endif

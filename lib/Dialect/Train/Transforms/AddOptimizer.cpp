@@ -1,0 +1,195 @@
+// train-add-optimizer
+#include "NamePatterns.h"
+#include "windlass/Dialect/Train/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace windlass::train {
+
+#define GEN_PASS_DEF_ADDOPTIMIZERPASS
+#include "windlass/Dialect/Train/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Builds `@update` for one kind of optimizer.
+class UpdateBuilder {
+public:
+  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, bool isAdamW, bool clips)
+      : module(module), weights(std::move(weights)), isAdamW(isAdamW), clips(clips), builder(module.getContext()) {}
+
+  void build() {
+    for (ParameterOp weight : weights)
+      for (StringRef name : getStateNames())
+        states[weight].push_back(addState(weight, name));
+    addFunction();
+  }
+
+private:
+  ArrayRef<StringRef> getStateNames() const {
+    static constexpr StringRef adamw[] = {"exp_avg", "exp_avg_sq"}, sgd[] = {"momentum_buffer"};
+    return isAdamW ? ArrayRef<StringRef>(adamw) : ArrayRef<StringRef>(sgd);
+  }
+
+  ParameterOp addState(ParameterOp weight, StringRef name) {
+    // After all parameters that are there.
+    Operation *last = weight;
+    for (ParameterOp parameter : module.getOps<ParameterOp>())
+      last = parameter;
+    builder.setInsertionPointAfter(last);
+    auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0);
+    return ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
+                               (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
+                               /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
+                               /*reason=*/StringAttr());
+  }
+
+  template <class Op, class... Args> Op make(const Twine &id, Location loc, Args &&...args) {
+    Op op = Op::create(builder, loc, std::forward<Args>(args)...);
+    op->setAttr(kIdAttr, builder.getStringAttr("update/" + id));
+    return op;
+  }
+
+  Value getHyperparameter(Hyperparameter name) {
+    Value &value = hyperparameters[static_cast<unsigned>(name)];
+    if (!value)
+      value = HyperparameterOp::create(builder, module.getLoc(), scalarType, name);
+    return value;
+  }
+
+  Value read(ParameterOp parameter) {
+    return make<ReadOp>(parameter.getLogicalName() + "/read", parameter.getLoc(), parameter.getTensorType(),
+                        FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+  }
+
+  void write(ParameterOp parameter, Value value) {
+    make<WriteOp>(parameter.getLogicalName() + "/write", parameter.getLoc(),
+                  FlatSymbolRefAttr::get(parameter.getSymNameAttr()), value);
+  }
+
+  void addFunction() {
+    SmallVector<Type> types;
+    for (ParameterOp weight : weights)
+      types.push_back(weight.getType());
+    scalarType = RankedTensorType::get({}, weights.front().getTensorType().getElementType());
+    builder.setInsertionPointToEnd(module.getBody());
+    auto function = func::FuncOp::create(builder, module.getLoc(), kUpdateFunction,
+                                         builder.getFunctionType(types, TypeRange(scalarType)));
+    for (auto [index, weight] : llvm::enumerate(weights))
+      function.setArgAttr(index, kGradientAttr, FlatSymbolRefAttr::get(weight.getSymNameAttr()));
+    Block *block = function.addEntryBlock();
+    builder.setInsertionPointToStart(block);
+
+    Value norm = addNorm(block->getArguments());
+    Value scale;
+    if (clips) {
+      scale = make<ClipFactorOp>("clip_factor", module.getLoc(), norm, getHyperparameter(Hyperparameter::clip_norm));
+    } else {
+      auto one = DenseElementsAttr::get(scalarType, builder.getFloatAttr(scalarType.getElementType(), 1.0));
+      scale = ConstantOp::create(builder, module.getLoc(), scalarType, one);
+    }
+    for (auto [weight, gradient] : llvm::zip(weights, block->getArguments()))
+      addStep(weight, gradient, scale);
+    func::ReturnOp::create(builder, module.getLoc(), norm);
+  }
+
+  /// The norm over all gradients, each parameter once. Sums of parts are kept n-ary, to be reduced together.
+  Value addNorm(ArrayRef<BlockArgument> gradients) {
+    SmallVector<Value> squares;
+    for (auto [weight, gradient] : llvm::zip(weights, gradients))
+      squares.push_back(make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
+    Value sum = make<AccumulateOp>("square_sum", module.getLoc(), scalarType, squares);
+    return make<SqrtOp>("grad_norm", module.getLoc(), sum);
+  }
+
+  void addStep(ParameterOp weight, Value gradient, Value scale) {
+    SmallVector<Value> operands{read(weight)};
+    for (ParameterOp state : states[weight])
+      operands.push_back(read(state));
+    operands.push_back(gradient);
+    using H = Hyperparameter;
+    static constexpr H adamw[] = {H::learning_rate, H::beta1,        H::beta2,           H::epsilon,
+                                  H::weight_decay,  H::bias_correction1, H::bias_correction2};
+    static constexpr H sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
+    for (H name : isAdamW ? ArrayRef<H>(adamw) : ArrayRef<H>(sgd))
+      operands.push_back(getHyperparameter(name));
+    operands.push_back(scale);
+    SmallVector<NamedAttribute> attributes;
+    if (weight.getDecays())
+      attributes.push_back(builder.getNamedAttr("decays", builder.getUnitAttr()));
+    Operation *step = isAdamW ? make<AdamWOp>(weight.getLogicalName() + "/adamw", weight.getLoc(), operands, attributes)
+                              : make<SgdOp>(weight.getLogicalName() + "/sgd", weight.getLoc(), operands, attributes)
+                                    .getOperation();
+    write(weight, step->getResult(0));
+    for (auto [index, state] : llvm::enumerate(states[weight]))
+      write(state, step->getResult(index + 1));
+  }
+
+  ModuleOp module;
+  SmallVector<ParameterOp> weights;
+  bool isAdamW, clips;
+  OpBuilder builder;
+  RankedTensorType scalarType;
+  llvm::DenseMap<Operation *, SmallVector<ParameterOp, 2>> states;
+  llvm::DenseMap<unsigned, Value> hyperparameters;
+};
+
+class AddOptimizerPass : public impl::AddOptimizerPassBase<AddOptimizerPass> {
+public:
+  using AddOptimizerPassBase::AddOptimizerPassBase;
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    if (optimizer != "adamw" && optimizer != "sgd")
+      return module.emitError() << "there is no optimizer '" << optimizer.getValue() << "'; choose adamw or sgd";
+    if (module.lookupSymbol(kUpdateFunction))
+      return module.emitError() << "there is a function @" << kUpdateFunction << " already";
+    NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
+    Builder builder(module.getContext());
+    if (failed(setMicroBatches(settings)))
+      return failure();
+    SmallVector<ParameterOp> weights;
+    for (ParameterOp parameter : module.getOps<ParameterOp>())
+      if (parameter.getTrainable())
+        weights.push_back(parameter);
+    if (weights.empty())
+      return module.emitError() << "there is no trainable parameter to update";
+    for (ParameterOp weight : weights) {
+      weight.setDecays(weight.getTensorType().getRank() >= 2);
+      if (weight.getTensorType().getElementType() != weights.front().getTensorType().getElementType())
+        return weight.emitOpError() << "has type " << weight.getTensorType() << ", but " << weights.front().getSymName()
+                                    << " is of " << weights.front().getTensorType()
+                                    << "; all trainable parameters have one element type";
+    }
+    SmallVector<std::string> globs(noDecay.begin(), noDecay.end());
+    if (failed(applyToMatches(module, globs, "no-decay", [](ParameterOp weight) { weight.setDecays(false); })))
+      return failure();
+    UpdateBuilder(module, weights, optimizer == "adamw", clip).build();
+
+    settings.set("optimizer", builder.getStringAttr(optimizer));
+    settings.set("clip", builder.getBoolAttr(clip));
+    if (!settings.get("precision"))
+      settings.set("precision", builder.getStringAttr("f32"));
+    module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
+    return success();
+  }
+
+  LogicalResult setMicroBatches(NamedAttrList &settings) {
+    auto known = dyn_cast_or_null<IntegerAttr>(settings.get("micro_batches"));
+    if (known && microBatches != 0 && known.getInt() != microBatches)
+      return getOperation().emitError() << "the gradients are of " << known.getInt()
+                                        << " micro-batches per step, but the optimizer is asked for "
+                                        << microBatches.getValue() << "; give both passes one number";
+    if (!known)
+      settings.set("micro_batches", Builder(&getContext()).getI64IntegerAttr(std::max<int64_t>(1, microBatches)));
+    return success();
+  }
+};
+
+} // namespace
+} // namespace windlass::train

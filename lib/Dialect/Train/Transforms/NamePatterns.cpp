@@ -1,0 +1,34 @@
+#include "NamePatterns.h"
+
+#include "windlass/Support/Printable.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+
+namespace windlass::train {
+
+LogicalResult applyToMatches(ModuleOp module, ArrayRef<std::string> patterns, StringRef option,
+                             function_ref<void(ParameterOp)> apply) {
+  llvm::DenseSet<Operation *> matched;
+  for (const std::string &text : patterns) {
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text, 1024);
+    if (!pattern)
+      return module.emitError() << option << " pattern " << printable(text)
+                                << " is not a glob: " << llvm::toString(pattern.takeError());
+    bool any = false;
+    for (ParameterOp parameter : module.getOps<ParameterOp>()) {
+      if (parameter.getRole() == Role::state || !pattern->match(parameter.getLogicalName()))
+        continue;
+      any = true;
+      if (matched.insert(parameter).second)
+        apply(parameter);
+    }
+    if (!any)
+      return module.emitError() << option << " pattern " << printable(text)
+                                << " matches no parameter; 'windlass check -v' lists their names";
+  }
+  return success();
+}
+
+} // namespace windlass::train
