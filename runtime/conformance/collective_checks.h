@@ -102,7 +102,7 @@ inline std::string check_collectives(transport &world) {
     return s.message();
   // Below and above the sizes of blocks and of staging areas, and not multiples of them.
   for (const std::int64_t n :
-       {std::int64_t(0), std::int64_t(1), std::int64_t(37), std::int64_t(5003), std::int64_t(300007)}) {
+       {std::int64_t(0), std::int64_t(1), std::int64_t(37), std::int64_t(5003), std::int64_t(140009)}) {
     if (std::string failure = check_communicator(*a, n); !failure.empty())
       return failure;
     if (std::string failure = check_communicator(*b, n); !failure.empty())

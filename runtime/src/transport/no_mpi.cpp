@@ -3,7 +3,7 @@
 
 namespace windlass::rt {
 
-status make_mpi_transport(std::unique_ptr<transport> &) {
+status make_mpi_transport(std::unique_ptr<transport> &, bool) {
   return bad_input("this program was built without MPI: use --communicator local, or rebuild with -DWINDLASS_MPI=ON");
 }
 

@@ -14,9 +14,10 @@ namespace windlass::rt {
 std::vector<std::unique_ptr<transport>> make_local_transports(std::int32_t ranks);
 
 /// Joins the processes that mpirun or srun started; MPI is initialised if it is not yet, and then finalised with the
-/// transport. Groups on one host exchange through shared memory, others by MPI. `abort` does not return.
-/// bad_input when the program was built without MPI.
-status make_mpi_transport(std::unique_ptr<transport> &out);
+/// transport (or its last communicator). Groups on one host exchange through shared memory, unless `shares_memory` is
+/// false, others by MPI. `abort` prints the reason and does not return. bad_input when the program was built without
+/// MPI.
+status make_mpi_transport(std::unique_ptr<transport> &out, bool shares_memory = true);
 
 /// Whether this process was started by an MPI launcher.
 bool is_started_by_mpi();

@@ -1,0 +1,193 @@
+#include "shared_memory.h"
+
+#include "windlass/rt/detail/combine.h"
+#include "windlass/rt/detail/wait.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+namespace windlass::rt {
+
+shared_segment::~shared_segment() {
+  if (data_ != nullptr)
+    munmap(data_, static_cast<std::size_t>(bytes_));
+}
+
+bool shared_segment::create(std::int64_t bytes, std::string &name) {
+  static std::atomic<int> count{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    name = "/windlass-" + std::to_string(getpid()) + "-" + std::to_string(count.fetch_add(1));
+    const int file = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (file < 0 && errno == EEXIST)
+      continue; // left by a process that was killed and had our number
+    if (file < 0)
+      return false;
+    const bool done = posix_fallocate(file, 0, bytes) == 0 && map(file, bytes);
+    close(file);
+    if (!done)
+      shm_unlink(name.c_str());
+    return done;
+  }
+  return false;
+}
+
+bool shared_segment::open(const std::string &name, std::int64_t bytes) {
+  const int file = shm_open(name.c_str(), O_RDWR, 0);
+  if (file < 0)
+    return false;
+  const bool done = map(file, bytes);
+  close(file);
+  return done;
+}
+
+void shared_segment::remove(const std::string &name) { shm_unlink(name.c_str()); }
+
+bool shared_segment::map(int file, std::int64_t bytes) {
+  void *address = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (address == MAP_FAILED)
+    return false;
+  data_ = static_cast<std::byte *>(address);
+  bytes_ = bytes;
+  return true;
+}
+
+namespace {
+
+constexpr std::int64_t header_bytes = 4096;
+
+/// Bytes of one staging area; each member has two.
+std::int64_t stage_bytes(std::int32_t members) {
+  constexpr std::int64_t most = 512 << 10, of_all = 8 << 20;
+  return std::clamp<std::int64_t>(of_all / members / 4096 * 4096, 4096, most);
+}
+
+class shared_communicator final : public communicator {
+public:
+  shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t size, std::int32_t index)
+      : segment_(std::move(segment)), gate_(reinterpret_cast<detail::barrier *>(segment_->data())), size_(size),
+        index_(index), stage_(stage_bytes(size)), parts_(static_cast<std::size_t>(size)) {}
+
+  std::int32_t size() const override { return size_; }
+  std::int32_t index() const override { return index_; }
+
+  status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
+    const std::int64_t width = size_of(type), piece = stage_ / width;
+    for (std::int64_t done = 0; done < elements; done += piece) {
+      const std::int64_t n = std::min(piece, elements - done);
+      std::byte *here = data + done * width;
+      turn_ ^= 1;
+      std::memcpy(stage(index_), here, static_cast<std::size_t>(n * width));
+      wait();
+      // The member's own part of all areas, into its own area, where nobody else reads that part before the wait.
+      const std::int64_t begin = detail::part_begin(n, size_, index_), end = detail::part_begin(n, size_, index_ + 1);
+      for (std::int32_t m = 0; m < size_; ++m)
+        parts_[static_cast<std::size_t>(m)] = stage(m) + begin * width;
+      std::byte *sum = stage(index_) + begin * width;
+      WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, end - begin, type, kind));
+      wait();
+      for (std::int32_t m = 0; m < size_; ++m) {
+        const std::int64_t first = detail::part_begin(n, size_, m) * width;
+        const std::int64_t last = detail::part_begin(n, size_, m + 1) * width;
+        std::memcpy(here + first, stage(m) + first, static_cast<std::size_t>(last - first));
+      }
+    }
+    return {};
+  }
+
+  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    for (std::int64_t done = 0; done < bytes; done += stage_) {
+      const std::int64_t n = std::min(stage_, bytes - done);
+      turn_ ^= 1;
+      std::memcpy(stage(index_), in + done, static_cast<std::size_t>(n));
+      wait();
+      for (std::int32_t m = 0; m < size_; ++m)
+        std::memcpy(out + m * bytes + done, stage(m), static_cast<std::size_t>(n));
+    }
+    return {};
+  }
+
+  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
+    const std::int64_t width = size_of(type), piece = stage_ / size_ / 64 * 64 / width;
+    for (std::int64_t done = 0; done < elements; done += piece) {
+      const std::int64_t n = std::min(piece, elements - done);
+      scatter_to_stage(in + done * width, elements * width, n * width, piece * width);
+      for (std::int32_t m = 0; m < size_; ++m)
+        parts_[static_cast<std::size_t>(m)] = stage(m) + index_ * piece * width;
+      std::byte *sum = out + done * width;
+      WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, n, type, reduction::sum));
+    }
+    return {};
+  }
+
+  status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    const std::int64_t piece = stage_ / size_ / 64 * 64;
+    for (std::int64_t done = 0; done < bytes; done += piece) {
+      const std::int64_t n = std::min(piece, bytes - done);
+      scatter_to_stage(in + done, bytes, n, piece);
+      for (std::int32_t m = 0; m < size_; ++m)
+        std::memcpy(out + m * bytes + done, stage(m) + index_ * piece, static_cast<std::size_t>(n));
+    }
+    return {};
+  }
+
+  status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
+    for (std::int64_t done = 0; done < bytes; done += stage_) {
+      const std::int64_t n = std::min(stage_, bytes - done);
+      turn_ ^= 1;
+      if (index_ == root)
+        std::memcpy(stage(root), data + done, static_cast<std::size_t>(n));
+      wait();
+      if (index_ != root)
+        std::memcpy(data + done, stage(root), static_cast<std::size_t>(n));
+    }
+    return {};
+  }
+
+  status barrier() override {
+    wait();
+    return {};
+  }
+
+private:
+  // Pieces take turns on the two areas of each member. All members wait in every piece, so that whoever writes an area
+  // again has waited, one piece ago, for those that read it.
+  std::byte *stage(std::int32_t member) const {
+    return segment_->data() + header_bytes + (2 * member + turn_) * stage_;
+  }
+  /// Puts `n` bytes for each member, `stride` apart in `in`, into this member's area, `slot` apart, and waits.
+  void scatter_to_stage(const std::byte *in, std::int64_t stride, std::int64_t n, std::int64_t slot) {
+    turn_ ^= 1;
+    for (std::int32_t m = 0; m < size_; ++m)
+      std::memcpy(stage(index_) + m * slot, in + m * stride, static_cast<std::size_t>(n));
+    wait();
+  }
+  /// A job that is aborted ends its processes, so that nothing else needs to end this.
+  void wait() { gate_->wait(static_cast<std::uint32_t>(size_), nullptr); }
+
+  std::unique_ptr<shared_segment> segment_;
+  detail::barrier *gate_;
+  std::int32_t size_, index_;
+  int turn_ = 0;
+  std::int64_t stage_;
+  std::vector<const std::byte *> parts_;
+};
+
+static_assert(sizeof(detail::barrier) <= header_bytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share these words");
+
+} // namespace
+
+std::int64_t shared_group_bytes(std::int32_t members) { return header_bytes + 2 * members * stage_bytes(members); }
+
+std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t members,
+                                                       std::int32_t index) {
+  return std::make_unique<shared_communicator>(std::move(segment), members, index);
+}
+
+} // namespace windlass::rt

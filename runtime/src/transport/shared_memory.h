@@ -1,0 +1,43 @@
+// Collectives of processes on one host through a segment of shared memory.
+#ifndef WINDLASS_TRANSPORT_SHARED_MEMORY_H
+#define WINDLASS_TRANSPORT_SHARED_MEMORY_H
+
+#include "windlass/rt/communicator.h"
+
+#include <memory>
+#include <string>
+
+namespace windlass::rt {
+
+/// Memory that the members of a communicator map; zero when fresh.
+class shared_segment {
+public:
+  shared_segment() = default;
+  shared_segment(const shared_segment &) = delete;
+  shared_segment &operator=(const shared_segment &) = delete;
+  ~shared_segment();
+
+  /// Makes a segment under a new name, reserving its memory, so that a full file system is an error here and not a
+  /// signal later.
+  bool create(std::int64_t bytes, std::string &name);
+  bool open(const std::string &name, std::int64_t bytes);
+  /// Takes the name away; the memory lives while somebody maps it.
+  static void remove(const std::string &name);
+  std::byte *data() const { return data_; }
+
+private:
+  bool map(int file, std::int64_t bytes);
+  std::byte *data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+/// Bytes of the segment that a group of `members` needs.
+std::int64_t shared_group_bytes(std::int32_t members);
+
+/// The communicator of member `index` over a segment that all members mapped.
+std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t members,
+                                                       std::int32_t index);
+
+} // namespace windlass::rt
+
+#endif
