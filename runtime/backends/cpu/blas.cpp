@@ -45,8 +45,13 @@ const char *core_type() {
 
 library load() {
   library lib;
-  if (const char *core = core_type())
-    setenv("OPENBLAS_CORETYPE", core, 0); // the user's own choice stays
+  // The library reads this while it is opened; afterwards the environment is as it was.
+  constexpr const char *variable = "OPENBLAS_CORETYPE";
+  const char *const old = std::getenv(variable);
+  const std::string before = old == nullptr ? "" : old;
+  const char *const core = core_type();
+  if (core != nullptr)
+    setenv(variable, core, 1);
   // The build that uses OpenMP, in Debian's folder and under Fedora's name, then any other build.
   constexpr const char *names[] = {
 #if defined(__x86_64__)
@@ -62,6 +67,10 @@ library load() {
   for (const char *name : names)
     if (handle = dlopen(name, RTLD_NOW | RTLD_LOCAL); handle != nullptr)
       break;
+  if (core != nullptr && old != nullptr)
+    setenv(variable, before.c_str(), 1);
+  else if (core != nullptr)
+    unsetenv(variable);
   if (handle == nullptr) {
     lib.result = bad_input("cannot open libopenblas.so.0, which multiplies matrices: install the package "
                            "libopenblas0-openmp (Debian, Ubuntu) or openblas-openmp (Fedora)");
