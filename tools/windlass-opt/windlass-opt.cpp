@@ -2,25 +2,29 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
+#include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,
-                  windlass::plan::PlanDialect, windlass::sched::SchedDialect>();
+  registry.insert<mlir::arith::ArithDialect>();
+  registry.insert<mlir::emitc::EmitCDialect>();
+  registry.insert<mlir::func::FuncDialect>();
+  registry.insert<windlass::train::TrainDialect>();
+  registry.insert<windlass::plan::PlanDialect>();
+  registry.insert<windlass::sched::SchedDialect>();
 
   mlir::registerTransformsPasses();
-
   windlass::train::registerAutodiffPasses();
-
   windlass::train::registerTrainPasses();
-
   windlass::sched::registerSchedPasses();
+  windlass::registerSchedToEmitCPasses();
 
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Windlass optimizer driver\n", registry));
 }

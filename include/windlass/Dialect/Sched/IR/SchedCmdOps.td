@@ -45,7 +45,7 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $kernel `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
     (`accumulate` $accumulate^)? (`accumulate_after_first` $accumulate_after_first^)? attr-dict
-    `:` type($ins) `->` type($outs)
+    `:` functional-type($ins, $outs)
   }];
   let hasVerifier = 1;
 }
@@ -56,7 +56,7 @@ def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInt
                        Variadic<Sched_Buffer>:$outs, UnitAttr:$accumulate_after_first);
   let assemblyFormat = [{
     $function `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)`
-    (`accumulate_after_first` $accumulate_after_first^)? attr-dict `:` type($ins) `->` type($outs)
+    (`accumulate_after_first` $accumulate_after_first^)? attr-dict `:` functional-type($ins, $outs)
   }];
 }
 

@@ -1,0 +1,26 @@
+// L5 to L6: commands become EmitC calls of the runtime's API.
+#ifndef WINDLASS_CONVERSION_SCHEDTOEMITC_SCHEDTOEMITC_H
+#define WINDLASS_CONVERSION_SCHEDTOEMITC_SCHEDTOEMITC_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/Pass.h"
+
+namespace windlass {
+
+/// Names of the emitted files, as ids of `emitc.file`.
+constexpr char kStepFile[] = "step.cpp";
+constexpr char kFusedFile[] = "fused.h";
+constexpr char kRowsFile[] = "rows.h";
+
+/// Adds to `module` (L5) one `emitc.file` per emitted source of the step program. Repeated blocks become one function
+/// over a table with a row per instance. Fails with a diagnostic at a command that has no entry in the runtime.
+llvm::LogicalResult convertSchedToEmitC(mlir::ModuleOp module);
+
+/// Whether the runtime has an entry for the kernel that `sched.launch` names, or lowering replaces the op before
+/// (`reason` then says by what).
+bool hasRuntimeEntry(llvm::StringRef kernel);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,20 @@
+// The constant tables by which an emitted program describes itself to the runtime (windlass/rt/program.h).
+#ifndef WINDLASS_TARGET_CPP_PROGRAMTABLES_H
+#define WINDLASS_TARGET_CPP_PROGRAMTABLES_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace windlass::cpp {
+
+/// A C++ string literal of any bytes.
+std::string quoted(llvm::StringRef text);
+
+/// The text of `tables.cpp` for a module of level L5. `planHash` identifies the plan in checkpoints; `scratchBytes` is the
+/// planned scratch of the compute stream per thread. Fails with a diagnostic where the module lacks a part.
+llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes);
+
+} // namespace windlass::cpp
+
+#endif

@@ -1,0 +1,32 @@
+// The files of an emitted project.
+#ifndef WINDLASS_TARGET_CPP_PROJECT_H
+#define WINDLASS_TARGET_CPP_PROJECT_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+#include <string>
+
+namespace windlass::cpp {
+
+/// Relative path to text. An ordered map: the same project is written in the same order everywhere.
+using ProjectFiles = std::map<std::string, std::string>;
+
+struct ProjectOptions {
+  std::string planJson;
+  std::string planHash;
+  int64_t ranks = 1;
+  int64_t scratchBytes = 0;
+};
+
+/// All text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables, fused
+/// functions, main, runtime, CMakeLists.txt, README.md, plan.json, run.sh, Slurm script.
+llvm::FailureOr<ProjectFiles> makeProject(mlir::ModuleOp module, const ProjectOptions &options);
+
+/// Writes the files below `folder`, which must be new, empty or an earlier emitted project. Files whose text has not
+/// changed keep their time stamp. Returns a one-line error, or nothing.
+std::string writeProject(const ProjectFiles &files, llvm::StringRef folder);
+
+} // namespace windlass::cpp
+
+#endif

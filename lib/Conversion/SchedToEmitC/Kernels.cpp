@@ -1,0 +1,164 @@
+#include "Kernels.h"
+
+#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace windlass;
+using cpp::RuntimeCalls;
+using cpp::View;
+
+namespace {
+
+int64_t integerOf(const KernelCall &call, llvm::StringRef name, int64_t fallback = 0) {
+  auto attribute = call.op.getSettings().getAs<IntegerAttr>(name);
+  return attribute ? attribute.getInt() : fallback;
+}
+
+double realOf(const KernelCall &call, llvm::StringRef name) {
+  auto attribute = call.op.getSettings().getAs<FloatAttr>(name);
+  return attribute ? attribute.getValueAsDouble() : 0;
+}
+
+bool isSet(const KernelCall &call, llvm::StringRef name) { return call.op.getSettings().contains(name); }
+
+rt::reduction reductionOf(const KernelCall &call) {
+  auto kind = call.op.getSettings().getAs<train::ReductionKindAttr>("kind");
+  if (!kind || kind.getValue() == train::ReductionKind::sum)
+    return rt::reduction::sum;
+  return kind.getValue() == train::ReductionKind::max ? rt::reduction::max : rt::reduction::min;
+}
+
+/// How many operands a kernel takes, whether it can add to its result, and its call.
+struct Entry {
+  unsigned minIns, maxIns, outs;
+  bool accumulates;
+  void (*emit)(RuntimeCalls &, const KernelCall &);
+};
+
+const llvm::StringMap<Entry> &entries() {
+  static const llvm::StringMap<Entry> table = {
+      {"copy", {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.copy(c.stream, c.outs[0], c.ins[0]); }}},
+      {"fill",
+       {0, 0, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
+      {"iota",
+       {0, 0, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.iota(c.stream, c.outs[0], integerOf(c, "dim"), realOf(c, "start"), realOf(c, "step"));
+        }}},
+      {"matmul",
+       {2, 2, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.matmul(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "batch_rank"), integerOf(c, "contract_rank"),
+                   c.accumulate);
+        }}},
+      {"reduce",
+       {1, 1, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.reduce(c.stream, c.outs[0], c.ins[0], integerOf(c, "reduced_rank"), reductionOf(c), c.accumulate);
+        }}},
+      {"softmax",
+       {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.softmax(c.stream, c.outs[0], c.ins[0]); }}},
+      {"softmax_grad",
+       {2, 2, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) { r.softmaxGrad(c.stream, c.outs[0], c.ins[0], c.ins[1]); }}},
+      {"layer_norm",
+       {2, 3, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.layerNorm(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
+                      c.ins.size() > 2 ? c.ins[2] : r.absentView(), realOf(c, "epsilon"));
+        }}},
+      {"layer_norm_grad",
+       {5, 5, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4]);
+        }}},
+      {"attention",
+       {3, 4, 2, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.attention(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2],
+                      c.ins.size() > 3 ? c.ins[3] : r.absentView(), realOf(c, "scale"), isSet(c, "causal"));
+        }}},
+      {"attention_grad",
+       {6, 7, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          // Operand order of train.attention_grad: gradient, query, key, value, mask where there is one, output, log_sum.
+          bool masked = c.ins.size() == 7;
+          r.attentionGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
+                          masked ? c.ins[4] : r.absentView(), c.ins[4 + masked], c.ins[5 + masked], realOf(c, "scale"),
+                          isSet(c, "causal"));
+        }}},
+      {"softmax_cross_entropy",
+       {2, 2, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.softmaxCrossEntropy(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
+                                integerOf(c, "ignore_index"));
+        }}},
+      {"softmax_cross_entropy_grad",
+       {4, 4, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.softmaxCrossEntropyGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
+                                    integerOf(c, "ignore_index"));
+        }}},
+      {"embedding",
+       {2, 2, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) { r.embedding(c.stream, c.outs[0], c.ins[0], c.ins[1]); }}},
+      {"embedding_grad",
+       {2, 2, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.accumulate);
+        }}},
+      {"gather",
+       {2, 2, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.gather(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
+        }}},
+      {"scatter_add",
+       {2, 2, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.scatterAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
+        }}},
+      {"square_sum",
+       {1, 1, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); }}},
+      {"adamw",
+       {12, 12, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) { r.adamw(c.stream, c.ins, isSet(c, "decays")); }}},
+      {"sgd",
+       {7, 7, 2, false, [](RuntimeCalls &r, const KernelCall &c) { r.sgd(c.stream, c.ins, isSet(c, "decays")); }}},
+  };
+  return table;
+}
+
+/// adamw and sgd update their first operands in place: the outs must be those buffers.
+bool updatesInPlace(sched::LaunchOp op) {
+  for (auto [out, in] : llvm::zip(op.getOuts(), op.getIns())) {
+    auto a = out.getDefiningOp<sched::BufferOp>(), b = in.getDefiningOp<sched::BufferOp>();
+    if (!a || !b || a.getOffset() != b.getOffset() || a.getType() != b.getType())
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+bool windlass::hasRuntimeEntry(llvm::StringRef kernel) { return entries().contains(kernel); }
+
+LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) {
+  llvm::StringRef kernel = call.op.getKernel();
+  auto found = entries().find(kernel);
+  if (found == entries().end())
+    return call.op.emitOpError("the runtime has no kernel '") << kernel << "'";
+  const Entry &entry = found->second;
+  if (call.ins.size() < entry.minIns || call.ins.size() > entry.maxIns || call.outs.size() != entry.outs)
+    return call.op.emitOpError("kernel '") << kernel << "' does not take " << call.ins.size() << " operands and "
+                                           << call.outs.size() << " results";
+  if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
+    return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
+  if ((kernel == "adamw" || kernel == "sgd") && !updatesInPlace(call.op))
+    return call.op.emitOpError("kernel '") << kernel << "' updates in place: its results must be its first operands";
+  entry.emit(calls, call);
+  return success();
+}

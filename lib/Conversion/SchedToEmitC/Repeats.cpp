@@ -1,0 +1,104 @@
+#include "Repeats.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace windlass;
+
+llvm::SmallVector<Value> windlass::buffersOf(Operation *command) {
+  return llvm::SmallVector<Value>(command->getOperands());
+}
+
+static int64_t offsetOf(Value buffer) {
+  auto op = buffer.getDefiningOp<sched::BufferOp>();
+  return op ? op.getOffset() : 0;
+}
+
+/// Everything about a command but its offsets and labels.
+static std::string signatureOf(Operation *command) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << command->getName().getStringRef();
+  for (NamedAttribute attribute : command->getAttrDictionary())
+    if (attribute.getName() != plan::kRepeatAttr && attribute.getName() != train::kIdAttr &&
+        attribute.getName() != train::kForwardAttr)
+      out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
+  for (Value buffer : buffersOf(command))
+    out << ' ' << buffer.getType();
+  out << '\n';
+  return text;
+}
+
+Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
+  for (func::FuncOp function : functions) {
+    std::vector<Segment> &cut = segments[function.getName().str()];
+    Attribute last;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (isa<sched::BufferOp>(op))
+        continue;
+      Attribute repeat = op.getAttr(plan::kRepeatAttr);
+      if (cut.empty() || repeat != last)
+        cut.push_back(Segment{{}, repeat != nullptr});
+      cut.back().commands.push_back(&op);
+      last = repeat;
+    }
+  }
+
+  // Blocks in order of first use: the result does not depend on hashes or addresses.
+  std::map<std::string, int> found;
+  std::vector<std::vector<std::vector<int64_t>>> offsets; // block, use, buffer
+  std::vector<std::vector<Segment *>> uses;
+  for (func::FuncOp function : functions)
+    for (Segment &segment : segments[function.getName().str()]) {
+      if (!segment.isRepeated)
+        continue;
+      std::string signature;
+      std::vector<int64_t> places;
+      for (Operation *command : segment.commands) {
+        signature += signatureOf(command);
+        for (Value buffer : buffersOf(command))
+          places.push_back(offsetOf(buffer));
+      }
+      auto [position, isNew] = found.try_emplace(signature, static_cast<int>(blocks.size()));
+      if (isNew) {
+        RepeatedBlock block;
+        block.commands = segment.commands;
+        if (auto repeat = segment.commands.front()->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr))
+          block.label = repeat.getClassName().getValue().str();
+        blocks.push_back(std::move(block));
+        offsets.emplace_back();
+        uses.emplace_back();
+      }
+      segment.block = position->second;
+      offsets[segment.block].push_back(std::move(places));
+      uses[segment.block].push_back(&segment);
+    }
+
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    RepeatedBlock &block = blocks[b];
+    size_t buffers = offsets[b].front().size();
+    // Buffers that move together share a column; one that never moves needs none.
+    std::map<std::vector<int64_t>, int> columns;
+    for (size_t i = 0; i < buffers; ++i) {
+      std::vector<int64_t> column;
+      for (const std::vector<int64_t> &use : offsets[b])
+        column.push_back(use[i]);
+      if (llvm::all_equal(column)) {
+        block.columns.push_back(-1);
+        continue;
+      }
+      block.columns.push_back(columns.try_emplace(column, static_cast<int>(columns.size())).first->second);
+    }
+    std::map<std::vector<int64_t>, int> rows;
+    for (auto [use, segment] : llvm::zip_equal(offsets[b], uses[b])) {
+      std::vector<int64_t> row(columns.size());
+      for (size_t i = 0; i < buffers; ++i)
+        if (block.columns[i] >= 0)
+          row[block.columns[i]] = use[i];
+      auto [position, isNew] = rows.try_emplace(row, static_cast<int>(block.rows.size()));
+      if (isNew)
+        block.rows.push_back(row);
+      segment->row = position->second;
+    }
+  }
+}

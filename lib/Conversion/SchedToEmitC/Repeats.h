@@ -1,0 +1,51 @@
+// Finds the blocks of commands that repeat but for their offsets, so that each is emitted once over a table.
+#ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
+#define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// Commands of one function that follow each other and belong to one instance of a repeat, or to none.
+struct Segment {
+  std::vector<mlir::Operation *> commands;
+  bool isRepeated = false;
+  /// Set for segments emitted through a block: its index and the row.
+  int block = -1;
+  int row = -1;
+};
+
+/// A block: the segments that have one text, and what differs between them.
+struct RepeatedBlock {
+  /// Any one of the segments; all have the same commands, types and settings.
+  std::vector<mlir::Operation *> commands;
+  /// Per buffer occurrence of the commands: its column, or -1 when its offset is equal in all rows.
+  std::vector<int> columns;
+  /// Offsets of the columns per row, bytes.
+  std::vector<std::vector<int64_t>> rows;
+  std::string label;
+};
+
+class Repeats {
+public:
+  /// Cuts the functions into segments and finds the blocks that have at least two distinct rows or uses.
+  explicit Repeats(llvm::ArrayRef<mlir::func::FuncOp> functions);
+
+  std::vector<Segment> &segmentsOf(mlir::func::FuncOp function) { return segments[function.getName().str()]; }
+  const std::vector<RepeatedBlock> &getBlocks() const { return blocks; }
+
+private:
+  std::map<std::string, std::vector<Segment>> segments;
+  std::vector<RepeatedBlock> blocks;
+};
+
+/// The buffers that a command names, in order.
+llvm::SmallVector<mlir::Value> buffersOf(mlir::Operation *command);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,115 @@
+#include "ScalarFunctions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// Builds the body of one functor: every scalar op is a call of its definition in windlass/rt/scalar.h.
+class FunctorEmitter {
+public:
+  FunctorEmitter(OpBuilder &builder, func::FuncOp function, std::string name)
+      : builder(builder), function(function), name(std::move(name)), calls(builder, function.getLoc()) {}
+
+  LogicalResult emit() {
+    auto result = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    std::string outputs, inputs, parameters;
+    for (auto [i, value] : llvm::enumerate(result.getOperands())) {
+      std::string type = cpp::scalarTypeText(value.getType());
+      outputs += (i ? ", " : "") + type;
+      parameters += (i ? ", " : "") + type + " &r" + std::to_string(i);
+    }
+    for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+      std::string type = cpp::scalarTypeText(argument.getType());
+      inputs += (i ? ", " : "") + type;
+      names[argument] = "a" + std::to_string(i);
+      // An argument that the function does not read would be a warning in the emitted program.
+      parameters += ", [[maybe_unused]] " + type + " a" + std::to_string(i);
+    }
+    line("struct " + name + " {");
+    line("  using outputs = type_list<" + outputs + ">;");
+    line("  using inputs = type_list<" + inputs + ">;");
+    line("  WINDLASS_FN static void apply(" + parameters + ") {");
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (failed(emit(&op)))
+        return failure();
+    for (auto [i, value] : llvm::enumerate(result.getOperands()))
+      line("    r" + std::to_string(i) + " = " + names.lookup(value) + ";");
+    line("  }");
+    line("};");
+    return success();
+  }
+
+private:
+  void line(const std::string &text) {
+    // A brace opens a placeholder only where operands follow, and there are none.
+    emitc::VerbatimOp::create(builder, function.getLoc(), text);
+  }
+
+  std::string define(Value value, const std::string &expression) {
+    std::string variable = "v" + std::to_string(names.size());
+    line("    const " + cpp::scalarTypeText(value.getType()) + " " + variable + " = " + expression + ";");
+    return names[value] = variable;
+  }
+
+  LogicalResult emit(Operation *op) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      define(constant, literal(constant.getValue(), constant.getType()));
+      return success();
+    }
+    std::string type = cpp::scalarTypeText(op->getResult(0).getType());
+    auto operand = [&](unsigned i) { return names.lookup(op->getOperand(i)); };
+    if (auto cast = dyn_cast<train::CastOp>(op)) {
+      std::string expression = type == "bool" ? operand(0) + " != 0" : "static_cast<" + type + ">(" + operand(0) + ")";
+      define(cast, expression);
+      return success();
+    }
+    if (auto sum = dyn_cast<train::AccumulateOp>(op)) {
+      std::string expression = operand(0);
+      for (unsigned i = 1; i < op->getNumOperands(); ++i)
+        expression = "windlass::scalar::add(" + expression + ", " + operand(i) + ")";
+      define(sum, expression);
+      return success();
+    }
+    auto scalar = dyn_cast<train::ScalarOpInterface>(op);
+    if (!scalar || op->getNumResults() != 1)
+      return op->emitOpError("has no place in a scalar function");
+    std::string expression = "windlass::scalar::" + scalar.getScalarFunction().str() + "(";
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      expression += (i ? ", " : "") + operand(i);
+    define(op->getResult(0), expression + ")");
+    return success();
+  }
+
+  std::string literal(Attribute value, Type type) {
+    if (auto real = dyn_cast<FloatAttr>(value))
+      return "static_cast<" + cpp::scalarTypeText(type) + ">(" + cpp::real(real.getValueAsDouble()).text + ")";
+    if (type.isInteger(1))
+      return cast<IntegerAttr>(value).getValue().isZero() ? "false" : "true";
+    return "static_cast<" + cpp::scalarTypeText(type) + ">(" + std::to_string(cast<IntegerAttr>(value).getInt()) + ")";
+  }
+
+  OpBuilder &builder;
+  func::FuncOp function;
+  std::string name;
+  cpp::CppBuilder calls;
+  llvm::DenseMap<Value, std::string> names;
+};
+
+} // namespace
+
+FailureOr<llvm::StringMap<std::string>> windlass::emitScalarFunctions(ModuleOp module, OpBuilder &builder) {
+  llvm::StringMap<std::string> functors;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(sched::kScalarFunctionAttr))
+      continue;
+    std::string name = "fused_" + std::to_string(functors.size());
+    functors[function.getName()] = name;
+    if (failed(FunctorEmitter(builder, function, name).emit()))
+      return failure();
+  }
+  return functors;
+}

@@ -1,0 +1,17 @@
+// Fused scalar functions as C++ functors.
+#ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_SCALARFUNCTIONS_H
+#define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_SCALARFUNCTIONS_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Target/Cpp/CppBuilder.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace windlass {
+
+/// Emits, in module order, a functor per scalar function and returns their names: ordinals, never text of the model.
+llvm::FailureOr<llvm::StringMap<std::string>> emitScalarFunctions(mlir::ModuleOp module, mlir::OpBuilder &builder);
+
+} // namespace windlass
+
+#endif

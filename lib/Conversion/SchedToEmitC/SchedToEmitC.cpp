@@ -1,0 +1,300 @@
+#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+
+#include "windlass/Conversion/SchedToEmitC/Passes.h"
+
+#include "Kernels.h"
+#include "Repeats.h"
+#include "ScalarFunctions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace windlass;
+using cpp::RuntimeCalls;
+using cpp::View;
+
+namespace windlass {
+#define GEN_PASS_DEF_SCHEDTOEMITC
+#include "windlass/Conversion/SchedToEmitC/Passes.h.inc"
+} // namespace windlass
+
+namespace {
+
+class StepEmitter {
+public:
+  StepEmitter(ModuleOp module, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
+      : module(module), builder(builder), functors(functors) {
+    for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
+      communicators[communicator.getName()] = {static_cast<int64_t>(i),
+                                               static_cast<int64_t>(communicator.getStream())};
+  }
+
+  LogicalResult emit(llvm::ArrayRef<func::FuncOp> functions) {
+    Repeats repeats(functions);
+    for (auto [i, block] : llvm::enumerate(repeats.getBlocks()))
+      if (failed(emitBlock(block, i)))
+        return failure();
+    for (func::FuncOp function : functions)
+      if (failed(emitFunction(function, repeats)))
+        return failure();
+    return success();
+  }
+
+  /// Rows of the blocks, as text of a header: one line per row.
+  void emitRows(llvm::ArrayRef<func::FuncOp> functions, OpBuilder &rows) {
+    Repeats repeats(functions);
+    for (auto [i, block] : llvm::enumerate(repeats.getBlocks())) {
+      size_t columns = block.rows.front().size();
+      auto line = [&](const std::string &text) { emitc::VerbatimOp::create(rows, module.getLoc(), text); };
+      line("constexpr std::int64_t " + rowsName(i) + "[][" + std::to_string(std::max<size_t>(columns, 1)) + "] = {");
+      for (const std::vector<int64_t> &row : block.rows)
+        line("    " + (row.empty() ? "{0}" : cpp::listText(row)) + ",");
+      line("};");
+    }
+  }
+
+private:
+  static std::string blockName(size_t i) { return "block_" + std::to_string(i); }
+  static std::string rowsName(size_t i) { return blockName(i) + "_rows"; }
+
+  /// Commands of one C++ function share views, streams and the flag that says whether to add.
+  struct Scope {
+    RuntimeCalls calls;
+    cpp::Context context;
+    cpp::Expr<bool> adds;
+    const RepeatedBlock *block = nullptr;
+    std::optional<cpp::Row> row;
+    std::map<std::pair<std::string, std::string>, View> views; // (place, type) -> view
+    std::map<int64_t, cpp::Stream> streams;
+    size_t occurrence = 0; // of a buffer in the block
+  };
+
+  cpp::Stream streamOf(Scope &scope, int64_t index) {
+    auto found = scope.streams.find(index);
+    if (found == scope.streams.end())
+      found = scope.streams.emplace(index, scope.calls.streamOf(scope.context, index)).first;
+    return found->second;
+  }
+
+  View viewOf(Scope &scope, Value buffer) {
+    auto op = buffer.getDefiningOp<sched::BufferOp>();
+    int column = scope.block ? scope.block->columns[scope.occurrence++] : -1;
+    std::string place = column >= 0 ? "row " + std::to_string(column) : std::to_string(op.getOffset());
+    std::string type;
+    llvm::raw_string_ostream(type) << op.getType();
+    auto key = std::make_pair(place, type);
+    auto found = scope.views.find(key);
+    if (found == scope.views.end()) {
+      View view = column >= 0 ? scope.calls.rowView(scope.context, *scope.row, column, op.getType())
+                              : scope.calls.deviceView(scope.context, op.getOffset(), op.getType());
+      found = scope.views.emplace(key, view).first;
+    }
+    return found->second;
+  }
+
+  LogicalResult emitCommand(Scope &scope, Operation *command) {
+    auto viewsOf = [&](ValueRange buffers) {
+      llvm::SmallVector<View> views;
+      for (Value buffer : buffers)
+        views.push_back(viewOf(scope, buffer));
+      return views;
+    };
+    return llvm::TypeSwitch<Operation *, LogicalResult>(command)
+        .Case([&](sched::LaunchOp op) {
+          cpp::Stream stream = streamOf(scope, op.getStream());
+          auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
+          cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds : cpp::boolean(op.getAccumulate());
+          return emitKernel(scope.calls, {op, stream, ins, outs, accumulate});
+        })
+        .Case([&](sched::LaunchMapOp op) -> LogicalResult {
+          if (op.getAccumulateAfterFirst())
+            return op.emitOpError("a map cannot add to its results");
+          cpp::Stream stream = streamOf(scope, op.getStream());
+          auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
+          auto functor = functors.find(op.getFunction());
+          if (functor == functors.end())
+            return op.emitOpError("names no scalar function");
+          scope.calls.map(functor->second, stream, outs, ins);
+          return success();
+        })
+        .Case([&](sched::LaunchCollectiveOp op) {
+          auto [index, streamIndex] = communicators.lookup(op.getCommunicator());
+          cpp::Stream stream = streamOf(scope, streamIndex);
+          View in = viewOf(scope, op.getIn()), out = viewOf(scope, op.getOut());
+          cpp::Communicator communicator = scope.calls.communicatorOf(scope.context, index);
+          switch (op.getKind()) {
+          case sched::CollectiveKind::all_reduce:
+            scope.calls.allReduce(stream, communicator, out, reductionOf(op.getReduction()));
+            break;
+          case sched::CollectiveKind::all_gather:
+            scope.calls.allGather(stream, communicator, out, in);
+            break;
+          case sched::CollectiveKind::reduce_scatter:
+            scope.calls.reduceScatter(stream, communicator, out, in);
+            break;
+          case sched::CollectiveKind::all_to_all:
+            scope.calls.allToAll(stream, communicator, out, in);
+            break;
+          }
+          return success();
+        })
+        .Case([&](sched::RecordOp op) {
+          cpp::Stream stream = streamOf(scope, op.getStream());
+          scope.calls.recordEvent(stream, scope.calls.eventOf(scope.context, op.getEvent()));
+          return success();
+        })
+        .Case([&](sched::WaitOp op) {
+          cpp::Stream stream = streamOf(scope, op.getStream());
+          scope.calls.waitEvent(stream, scope.calls.eventOf(scope.context, op.getEvent()));
+          return success();
+        })
+        .Default([](Operation *op) { return op->emitOpError("is no command of level L5"); });
+  }
+
+  static rt::reduction reductionOf(train::ReductionKind kind) {
+    switch (kind) {
+    case train::ReductionKind::max:
+      return rt::reduction::max;
+    case train::ReductionKind::min:
+      return rt::reduction::min;
+    case train::ReductionKind::sum:
+      break;
+    }
+    return rt::reduction::sum;
+  }
+
+  LogicalResult emitBlock(const RepeatedBlock &block, size_t index) {
+    OpBuilder::InsertionGuard guard(builder);
+    cpp::CppBuilder types(builder, module.getLoc());
+    emitLabel(block.label);
+    auto type = builder.getFunctionType(
+        {types.typeOf<rt::context &>(), types.typeOf<const std::int64_t *>(), types.typeOf<bool>()},
+        {types.typeOf<rt::status>()});
+    auto function = emitc::FuncOp::create(builder, module.getLoc(), blockName(index), type);
+    function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
+    Block *entry = function.addEntryBlock();
+    builder.setInsertionPointToStart(entry);
+    // Not every block reads its row or the flag.
+    for (unsigned i : {1u, 2u})
+      types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(i), ""}});
+    Scope scope{RuntimeCalls(builder, module.getLoc()), cpp::Context(entry->getArgument(0)),
+                cpp::Expr<bool>(entry->getArgument(2)), &block, cpp::Row(entry->getArgument(1)), {}, {}, 0};
+    for (Operation *command : block.commands)
+      if (failed(emitCommand(scope, command)))
+        return failure();
+    scope.calls.returnOk();
+    return success();
+  }
+
+  void emitLabel(llvm::StringRef label) {
+    if (!label.empty())
+      cpp::CppBuilder(builder, module.getLoc()).comment(label);
+  }
+
+  static bool takesIndex(llvm::StringRef name) {
+    return name == sched::kForwardFunction || name == sched::kBackwardFunction ||
+           name == sched::kBackwardReduceFunction;
+  }
+
+  LogicalResult emitFunction(func::FuncOp source, Repeats &repeats) {
+    OpBuilder::InsertionGuard guard(builder);
+    cpp::CppBuilder types(builder, source.getLoc());
+    llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>()};
+    bool indexed = takesIndex(source.getName());
+    if (indexed)
+      inputs.push_back(types.typeOf<std::int64_t>());
+    auto function = emitc::FuncOp::create(builder, source.getLoc(), source.getName(),
+                                          builder.getFunctionType(inputs, {types.typeOf<rt::status>()}));
+    Block *entry = function.addEntryBlock();
+    builder.setInsertionPointToStart(entry);
+    Scope scope{RuntimeCalls(builder, source.getLoc()), cpp::Context(entry->getArgument(0)), cpp::boolean(false),
+                nullptr, std::nullopt, {}, {}, 0};
+    types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(0), ""}});
+    if (indexed) {
+      scope.adds = scope.calls.addsToEarlier(cpp::Expr<std::int64_t>(entry->getArgument(1)));
+      types.callOpaque("static_cast<void>", Type(), {{scope.adds.value, ""}});
+    }
+    for (const Segment &segment : repeats.segmentsOf(source)) {
+      if (segment.block < 0) {
+        for (Operation *command : segment.commands)
+          if (failed(emitCommand(scope, command)))
+            return failure();
+        continue;
+      }
+      std::string row = rowsName(segment.block) + "[" + std::to_string(segment.row) + "]";
+      scope.calls.check(scope.calls.callOpaque(
+          blockName(segment.block), types.typeOf<rt::status>(),
+          {{scope.context.value, ""}, {{}, row}, {scope.adds.value, scope.adds.text}}));
+    }
+    scope.calls.returnOk();
+    return success();
+  }
+
+  ModuleOp module;
+  OpBuilder &builder;
+  const llvm::StringMap<std::string> &functors;
+  llvm::StringMap<std::pair<int64_t, int64_t>> communicators; // name -> (index, stream)
+};
+
+emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef name, llvm::ArrayRef<std::string> lines) {
+  builder.setInsertionPointToEnd(module.getBody());
+  auto file = emitc::FileOp::create(builder, module.getLoc(), name);
+  builder.setInsertionPointToEnd(&file.getBodyRegion().front());
+  for (const std::string &line : lines)
+    emitc::VerbatimOp::create(builder, module.getLoc(), line);
+  return file;
+}
+
+} // namespace
+
+LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
+  module.getContext()->loadDialect<emitc::EmitCDialect>();
+  llvm::SmallVector<func::FuncOp> functions;
+  for (llvm::StringRef name :
+       {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction,
+        sched::kUpdateFunction, sched::kEvaluateFunction}) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      return module.emitError("level L5 needs a function @") << name;
+    functions.push_back(function);
+  }
+
+  OpBuilder builder(module.getContext());
+  startFile(module, builder, kFusedFile,
+            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once", "",
+             "#include \"windlass/rt/emitted.h\"", "", "namespace windlass_program {", "",
+             "using namespace windlass::rt;", ""});
+  auto functors = emitScalarFunctions(module, builder);
+  if (failed(functors))
+    return failure();
+  emitc::VerbatimOp::create(builder, module.getLoc(), "");
+  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
+
+  startFile(module, builder, kRowsFile,
+            {"// Offsets into the device arena, in bytes: a row per instance of a repeated block.", "#pragma once", "",
+             "#include <cstdint>", "", "namespace windlass_program {", ""});
+  StepEmitter emitter(module, builder, *functors);
+  emitter.emitRows(functions, builder);
+  emitc::VerbatimOp::create(builder, module.getLoc(), "");
+  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
+
+  startFile(module, builder, kStepFile,
+            {"// The step program: every kernel, copy and collective of a training step, in order.",
+             "#include \"step.h\"", "", "#include \"fused.h\"", "#include \"rows.h\"", "", "#include <limits>", "",
+             "namespace windlass_program {", ""});
+  if (failed(emitter.emit(functions)))
+    return failure();
+  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
+  return success();
+}
+
+namespace {
+
+struct SchedToEmitCPass : windlass::impl::SchedToEmitCBase<SchedToEmitCPass> {
+  void runOnOperation() override {
+    if (failed(convertSchedToEmitC(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace

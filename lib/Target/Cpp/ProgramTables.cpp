@@ -1,0 +1,373 @@
+#include "windlass/Target/Cpp/ProgramTables.h"
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Target/Cpp/CppBuilder.h"
+#include "windlass/rt/program.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::cpp;
+
+std::string cpp::quoted(llvm::StringRef text) {
+  std::string out = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c >= 0x20 && c < 0x7f && c != '?') {
+      out += static_cast<char>(c);
+    } else {
+      // Three octal digits end by themselves, unlike hexadecimal escapes; '?' could start a trigraph.
+      out += '\\';
+      out += static_cast<char>('0' + (c >> 6));
+      out += static_cast<char>('0' + ((c >> 3) & 7));
+      out += static_cast<char>('0' + (c & 7));
+    }
+  }
+  return out + "\"";
+}
+
+namespace {
+
+/// Initializers of the runtime's structures. Each function binds all members of its structure, so that a change of the
+/// structure fails to compile here.
+class Tables {
+public:
+  Tables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes)
+      : module(module), planHash(planHash), scratchBytes(scratchBytes) {
+    mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  }
+
+  FailureOr<std::string> write();
+
+private:
+  static std::string braces(llvm::ArrayRef<std::string> members) { return "{" + llvm::join(members, ", ") + "}"; }
+
+  std::string spanOf(llvm::StringRef type, llvm::StringRef prefix, llvm::ArrayRef<std::string> items) {
+    if (items.empty())
+      return "{nullptr, 0}";
+    std::string text = braces(items);
+    auto [position, isNew] = arrays.insert({{type.str(), text}, ""});
+    if (isNew) {
+      position->second = prefix.str() + "_" + std::to_string(arrays.size() - 1);
+      arrayText += "constexpr " + type.str() + " " + position->second + "[] = " + text + ";\n";
+    }
+    return braces({position->second, std::to_string(items.size())});
+  }
+
+  std::string sizesOf(RankedTensorType type) {
+    llvm::SmallVector<std::string> items;
+    for (int64_t size : type.getShape())
+      items.push_back(std::to_string(size));
+    return spanOf("std::int64_t", "sizes", items);
+  }
+
+  FailureOr<std::string> splitsOf(sched::ResourceOp resource) {
+    llvm::SmallVector<std::string> items;
+    for (auto [dim, layout] : llvm::enumerate(resource.getLayout().getDims()))
+      for (auto [place, factor] : llvm::enumerate(layout.getFactors()))
+        for (StringAttr axis : factor.getAxes()) {
+          if (place != 0)
+            return resource.emitOpError("the runtime cannot cut dim ")
+                   << dim << " at an inner factor (axis " << axis << ")";
+          [[maybe_unused]] auto [d, a] = rt::split{};
+          items.push_back(braces({std::to_string(dim), std::to_string(mesh.indexOf(axis.getValue()))}));
+        }
+    return spanOf("split", "splits", items);
+  }
+
+  FailureOr<std::string> tensorEntry(sched::ResourceOp resource) {
+    auto splits = splitsOf(resource);
+    if (failed(splits))
+      return failure();
+    [[maybe_unused]] auto [name, type, sizes, cut, offset] = rt::tensor_entry{};
+    return braces({quoted(resource.getLogicalName().value_or("")),
+                   elementTypeText(resource.getTensorType().getElementType()),
+                   sizesOf(resource.getGlobalTensorType()), *splits, offsetOf(resource)});
+  }
+
+  static std::string offsetOf(sched::ResourceOp resource) { return std::to_string(resource.getOffset().value_or(0)); }
+
+  std::string sourceOf(train::ParameterOp parameter) {
+    [[maybe_unused]] auto [kind, file, offset, length] = rt::source{};
+    train::SourceAttr source = parameter.getSource();
+    switch (source.getKind()) {
+    case train::SourceKind::external:
+      return braces({"source_kind::external", quoted(source.getFile()), std::to_string(source.getOffset()),
+                     std::to_string(source.getLength())});
+    case train::SourceKind::packed:
+      return "{source_kind::packed, \"\", 0, 0}";
+    case train::SourceKind::none:
+      break;
+    }
+    return "{source_kind::none, \"\", 0, 0}";
+  }
+
+  LogicalResult collect();
+  FailureOr<std::string> parameterTable();
+  FailureOr<std::string> inputTable();
+  FailureOr<std::string> actionTable();
+
+  /// The definition of one table, and its span.
+  std::string table(llvm::StringRef type, llvm::StringRef name, llvm::ArrayRef<std::string> rows) {
+    if (rows.empty())
+      return "{nullptr, 0}";
+    tableText += "constexpr " + type.str() + " " + name.str() + "[] = {\n";
+    for (const std::string &row : rows)
+      tableText += "    " + row + ",\n";
+    tableText += "};\n";
+    return braces({name.str(), std::to_string(rows.size())});
+  }
+
+  ModuleOp module;
+  llvm::StringRef planHash;
+  int64_t scratchBytes;
+  plan::MeshAttr mesh;
+  std::map<std::pair<std::string, std::string>, std::string> arrays;
+  std::string arrayText, tableText;
+  llvm::MapVector<StringAttr, size_t> parameterIndex;
+  llvm::SmallVector<sched::ResourceOp> parameters, states, gradients, inputs, scalars;
+  sched::ResourceOp loss, gradNorm, evaluate;
+};
+
+LogicalResult Tables::collect() {
+  for (auto resource : module.getOps<sched::ResourceOp>()) {
+    if (!resource.getOffset())
+      return resource.emitOpError("has no place in an arena");
+    switch (resource.getKind()) {
+    case sched::ResourceKind::parameter:
+      parameterIndex[resource.getOfAttr().getAttr()] = parameters.size();
+      parameters.push_back(resource);
+      break;
+    case sched::ResourceKind::state:
+      states.push_back(resource);
+      break;
+    case sched::ResourceKind::gradient:
+      gradients.push_back(resource);
+      break;
+    case sched::ResourceKind::input:
+      inputs.push_back(resource);
+      break;
+    case sched::ResourceKind::scalar:
+      scalars.push_back(resource);
+      break;
+    case sched::ResourceKind::loss:
+      loss = resource;
+      break;
+    case sched::ResourceKind::grad_norm:
+      gradNorm = resource;
+      break;
+    case sched::ResourceKind::evaluate:
+      evaluate = resource;
+      break;
+    case sched::ResourceKind::value:
+      break;
+    }
+  }
+  if (!mesh || !loss || !gradNorm || !evaluate)
+    return module.emitError("level L5 needs a mesh and the resources loss, grad_norm and evaluate");
+  return success();
+}
+
+/// Names of the parameters that scale a normalised row: `--init random` makes them 1.
+static llvm::DenseSet<int64_t> offsetsOfScales(ModuleOp module) {
+  llvm::DenseSet<int64_t> offsets;
+  module.walk([&](sched::LaunchOp launch) {
+    if (launch.getKernel() == "layer_norm" && launch.getIns().size() > 1)
+      if (auto buffer = launch.getIns()[1].getDefiningOp<sched::BufferOp>())
+        offsets.insert(buffer.getOffset());
+  });
+  return offsets;
+}
+
+FailureOr<std::string> Tables::parameterTable() {
+  llvm::SmallVector<std::string> rows;
+  llvm::DenseSet<int64_t> scales = offsetsOfScales(module);
+  for (sched::ResourceOp resource : parameters) {
+    auto parameter = module.lookupSymbol<train::ParameterOp>(resource.getOf().value_or(""));
+    if (!parameter)
+      return resource.emitOpError("names no train.parameter");
+    auto tensor = tensorEntry(resource);
+    if (failed(tensor))
+      return failure();
+    std::string random = resource.getGlobalTensorType().getRank() > 1                     ? "initializer::normal"
+                         : scales.contains(static_cast<int64_t>(*resource.getOffset())) ? "initializer::ones"
+                                                                                          : "initializer::zeros";
+    [[maybe_unused]] auto [t, bytes, init, trains, decays] = rt::parameter_entry{};
+    rows.push_back(braces({*tensor, sourceOf(parameter), random, parameter.getTrainable() ? "true" : "false",
+                           parameter.getDecays() ? "true" : "false"}));
+  }
+  return table("parameter_entry", "parameters", rows);
+}
+
+FailureOr<std::string> Tables::inputTable() {
+  llvm::SmallVector<std::string> rows;
+  for (sched::ResourceOp resource : inputs) {
+    auto tensor = tensorEntry(resource);
+    if (failed(tensor))
+      return failure();
+    auto feed = resource->getAttrOfType<StringAttr>(train::kFeedAttr);
+    auto vocabulary = resource->getAttrOfType<IntegerAttr>(train::kVocabularyAttr);
+    // The importer's findings about an input travel on its resource.
+    std::string kind = feed && feed.getValue() == "tokens" ? "feed::tokens"
+                       : feed && feed.getValue() == "next" ? "feed::next"
+                                                           : "feed::none";
+    [[maybe_unused]] auto [t, f, v] = rt::input_entry{};
+    rows.push_back(braces({*tensor, kind, std::to_string(vocabulary ? vocabulary.getInt() : 0)}));
+  }
+  return table("input_entry", "inputs", rows);
+}
+
+FailureOr<std::string> Tables::actionTable() {
+  auto schedules = module.getOps<sched::ScheduleOp>();
+  if (schedules.empty())
+    return module.emitError("level L5 needs a sched.schedule"), failure();
+  sched::ScheduleOp schedule = *schedules.begin();
+  llvm::SmallVector<std::string> rows;
+  for (Attribute attribute : schedule.getActions()) {
+    auto action = cast<sched::ActionAttr>(attribute);
+    std::string kind;
+    switch (action.getKind()) {
+    case sched::ActionKind::repeat:
+      kind = "action_kind::repeat";
+      break;
+    case sched::ActionKind::forward:
+      kind = "action_kind::forward";
+      break;
+    case sched::ActionKind::backward:
+      kind = "action_kind::backward";
+      break;
+    case sched::ActionKind::backward_reduce:
+      kind = "action_kind::backward_reduce";
+      break;
+    case sched::ActionKind::update:
+      kind = "action_kind::update";
+      break;
+    case sched::ActionKind::reduce:
+      return schedule.emitOpError("level L5 has no reduce action of its own"), failure();
+    }
+    [[maybe_unused]] auto [k, chunk, count, length] = rt::action{};
+    rows.push_back(braces({kind, std::to_string(action.getChunk()), std::to_string(action.getCount()),
+                           std::to_string(action.getLength())}));
+  }
+  return table("action", "actions", rows);
+}
+
+FailureOr<std::string> Tables::write() {
+  if (failed(collect()))
+    return failure();
+  auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr);
+  if (!settings)
+    return module.emitError("level L5 needs ") << train::kSettingsAttr, failure();
+  auto optimizer = settings.getAs<StringAttr>("optimizer");
+  auto microBatches = settings.getAs<IntegerAttr>("micro_batches");
+  auto clip = settings.getAs<BoolAttr>("clip");
+  if (!optimizer || !microBatches)
+    return module.emitError() << train::kSettingsAttr << " needs optimizer and micro_batches", failure();
+
+  auto parameterSpan = parameterTable();
+  auto inputSpan = inputTable();
+  auto actionSpan = actionTable();
+  if (failed(parameterSpan) || failed(inputSpan) || failed(actionSpan))
+    return failure();
+
+  auto parameterOf = [&](sched::ResourceOp resource) {
+    return std::to_string(parameterIndex.lookup(resource.getOfAttr().getAttr()));
+  };
+  llvm::SmallVector<std::string> rows;
+  for (sched::ResourceOp state : states) {
+    [[maybe_unused]] auto [suffix, parameter, offset] = rt::state_entry{};
+    rows.push_back(braces({quoted(state.getLogicalName().value_or("").rsplit('/').second), parameterOf(state),
+                           offsetOf(state)}));
+  }
+  std::string stateSpan = table("state_entry", "states", rows);
+
+  rows.clear();
+  for (sched::ResourceOp gradient : gradients) {
+    [[maybe_unused]] auto [parameter, offset] = rt::gradient_entry{};
+    rows.push_back(braces({parameterOf(gradient), offsetOf(gradient)}));
+  }
+  std::string gradientSpan = table("gradient_entry", "gradients", rows);
+
+  rows.clear();
+  for (sched::ResourceOp scalar : scalars) {
+    [[maybe_unused]] auto [kind, offset] = rt::scalar_entry{};
+    rows.push_back(braces({"scalar::" + train::stringifyHyperparameter(*scalar.getScalar()).str(), offsetOf(scalar)}));
+  }
+  std::string scalarSpan = table("scalar_entry", "scalars", rows);
+
+  rows.clear();
+  for (plan::AxisAttr axis : mesh.getAxes()) {
+    [[maybe_unused]] auto [name, size] = rt::axis{};
+    rows.push_back(braces({quoted(axis.getName().getValue()), std::to_string(axis.getSize())}));
+  }
+  std::string axisSpan = table("axis", "axes", rows);
+
+  rows.clear();
+  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+    llvm::SmallVector<std::string> axes;
+    for (Attribute axis : communicator.getAxes())
+      axes.push_back(std::to_string(mesh.indexOf(cast<StringAttr>(axis).getValue())));
+    [[maybe_unused]] auto [members] = rt::communicator_entry{};
+    rows.push_back(braces({spanOf("std::int32_t", "communicator_axes", axes)}));
+  }
+  std::string communicatorSpan = table("communicator_entry", "communicators", rows);
+  size_t streams = 1 + rows.size();
+
+  int64_t events = 0, bytes = 0;
+  module.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
+  for (auto arena : module.getOps<sched::ArenaOp>())
+    bytes += arena.getBytes();
+
+  auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
+  auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
+  [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
+                         p22, p23, p24, p25, p26, p27, p28, p29] = rt::program{};
+
+  std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
+                     "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n";
+  text += arrayText + tableText + "\nconstexpr program description = {\n";
+  auto line = [&](llvm::StringRef what, const std::string &value) {
+    text += "    /*" + what.str() + "=*/" + value + ",\n";
+  };
+  line("version", "1");
+  line("model", quoted(model ? model.getValue() : ""));
+  line("plan_hash", quoted(planHash));
+  line("axes", axisSpan);
+  line("data_axis", std::to_string(dataAxis ? mesh.indexOf(dataAxis.getValue()) : -1));
+  line("micro_batches", std::to_string(microBatches.getInt()));
+  line("kind", "optimizer::" + optimizer.getValue().str());
+  line("clips", clip && clip.getValue() ? "true" : "false");
+  line("device_bytes", std::to_string(bytes));
+  line("pinned_bytes", "0");
+  line("scratch_bytes", std::to_string(scratchBytes));
+  line("streams", std::to_string(streams));
+  line("events", std::to_string(events));
+  line("communicators", communicatorSpan);
+  line("parameters", *parameterSpan);
+  line("states", stateSpan);
+  line("gradients", gradientSpan);
+  line("inputs", *inputSpan);
+  line("scalars", scalarSpan);
+  line("loss_offset", offsetOf(loss));
+  line("grad_norm_offset", offsetOf(gradNorm));
+  line("evaluate_offset", offsetOf(evaluate));
+  line("actions", *actionSpan);
+  for (llvm::StringRef function : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
+                                   sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
+    line(function, function.str());
+  text += "};\n\n} // namespace\n\nconst program &describe() { return description; }\n\n"
+          "} // namespace windlass_program\n";
+  return text;
+}
+
+} // namespace
+
+FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes) {
+  return Tables(module, planHash, scratchBytes).write();
+}

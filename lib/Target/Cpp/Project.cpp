@@ -1,0 +1,159 @@
+#include "windlass/Target/Cpp/Project.h"
+
+#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Target/Cpp/EmbeddedRuntime.h"
+#include "windlass/Target/Cpp/ProgramTables.h"
+
+#include "mlir/Target/Cpp/CppEmitter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::cpp;
+
+static constexpr char kMain[] = R"(// Starts the training program.
+#include "step.h"
+
+int main(int argc, char **argv) { return windlass::rt::run_program(windlass_program::describe(), argc, argv); }
+)";
+
+static constexpr char kStepHeader[] = R"(// The functions of the step program, and the tables that name them.
+#pragma once
+
+#include "windlass/rt/emitted.h"
+#include "windlass/rt/program.h"
+
+namespace windlass_program {
+
+using namespace windlass::rt;
+
+status init(context &c);
+status forward(context &c, std::int64_t index);
+status backward(context &c, std::int64_t index);
+status backward_reduce(context &c, std::int64_t index);
+status update(context &c);
+status evaluate(context &c);
+
+const program &describe();
+
+} // namespace windlass_program
+)";
+
+static constexpr char kCMake[] = R"(cmake_minimum_required(VERSION 3.25)
+project(windlass_program LANGUAGES C CXX)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(WINDLASS_BACKEND cpu CACHE STRING "cpu, cuda or null")
+
+# The runtime is part of this folder; a build of it that exists already may be named instead.
+set(WINDLASS_RUNTIME_BUILD "" CACHE PATH "Build folder of the same runtime")
+if(WINDLASS_RUNTIME_BUILD)
+  find_package(Threads REQUIRED)
+  find_package(OpenMP COMPONENTS CXX)
+  if(EXISTS ${WINDLASS_RUNTIME_BUILD}/has_mpi)
+    set(MPI_CXX_SKIP_MPICXX TRUE)
+    find_package(MPI REQUIRED COMPONENTS CXX)
+  endif()
+  include(${WINDLASS_RUNTIME_BUILD}/windlass_runtime.cmake)
+else()
+  add_subdirectory(runtime)
+endif()
+
+add_executable(train src/main.cpp src/step.cpp src/tables.cpp)
+target_link_libraries(train PRIVATE windlass_runtime)
+target_compile_options(train PRIVATE -Wall -Wextra)
+)";
+
+static constexpr char kReadme[] = R"(# A training program
+
+Emitted by Windlass from an ONNX training graph and a plan (`plan.json`). It needs CMake and a C++17 compiler, and MPI to
+run as several processes.
+
+    cmake -S . -B build && cmake --build build
+    build/train --help
+    ./run.sh --data FILE --steps 100 -o RUN
+
+`src/step.cpp` holds every kernel, copy and collective of a step in order; `src/tables.cpp` the memory map and the tables
+of parameters and inputs; `src/fused.h` the fused element-wise functions; `runtime/` the library that they call.
+)";
+
+static std::string runScript(int64_t ranks) {
+  return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
+         "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n" +
+         (ranks == 1
+              ? std::string("exec \"$here/build/train\" \"$@\"\n")
+              : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
+                "exec mpirun -n " + std::to_string(ranks) +
+                    " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1 \"$here/build/train\" \"$@\"\n");
+}
+
+static std::string slurmScript(int64_t ranks) {
+  return "#!/bin/sh\n#SBATCH --ntasks=" + std::to_string(ranks) +
+         "\n#SBATCH --job-name=windlass\n# sbatch run.slurm FLAGS...\nset -eu\nexec srun \"$SLURM_SUBMIT_DIR/build/train\" \"$@\"\n";
+}
+
+FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
+  ProjectFiles files;
+  for (llvm::StringRef name : {kStepFile, kFusedFile, kRowsFile}) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    if (failed(emitc::translateToCpp(module, out, /*declareVariablesAtTop=*/false, name)))
+      return failure();
+    files["src/" + name.str()] = text;
+  }
+  auto tables = writeProgramTables(module, options.planHash, options.scratchBytes);
+  if (failed(tables))
+    return failure();
+  files["src/tables.cpp"] = *tables;
+  files["src/step.h"] = kStepHeader;
+  files["src/main.cpp"] = kMain;
+  files["CMakeLists.txt"] = kCMake;
+  files["README.md"] = kReadme;
+  files["plan.json"] = options.planJson;
+  files["run.sh"] = runScript(options.ranks);
+  files["run.slurm"] = slurmScript(options.ranks);
+  for (const EmbeddedFile &file : getEmbeddedRuntime())
+    files["runtime/" + file.path.str()] = file.text.str();
+  return files;
+}
+
+std::string cpp::writeProject(const ProjectFiles &files, llvm::StringRef folder) {
+  namespace fs = llvm::sys::fs;
+  namespace path = llvm::sys::path;
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    return "'" + folder.str() + "' is not a folder; give another one with -o";
+  std::error_code error;
+  fs::directory_iterator first(folder, error);
+  if (!error && first != fs::directory_iterator() && !fs::exists(folder + "/plan.json"))
+    return "'" + folder.str() + "' holds files that are no emitted project; give an empty folder with -o";
+  for (const auto &[relative, text] : files) {
+    llvm::SmallString<256> target(folder);
+    path::append(target, relative);
+    auto present = llvm::MemoryBuffer::getFile(target);
+    if (present && (*present)->getBuffer() == text)
+      continue;
+    if (std::error_code failed = fs::create_directories(path::parent_path(target)))
+      return "cannot make the folder of '" + target.str().str() + "': " + failed.message();
+    std::error_code failed;
+    llvm::raw_fd_ostream out(target, failed);
+    if (!failed) {
+      out << text;
+      out.close();
+      failed = out.error();
+      out.clear_error();
+    }
+    if (failed)
+      return "cannot write '" + target.str().str() + "': " + failed.message();
+    if (llvm::StringRef(relative).ends_with(".sh"))
+      fs::setPermissions(target, fs::all_read | fs::all_exe | fs::owner_write);
+  }
+  return "";
+}

@@ -1,0 +1,178 @@
+// The runtime's entry points as typed EmitC calls.
+#include "windlass/Target/Cpp/CppBuilder.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::cpp;
+
+// The runtime function's own type checks the arguments.
+#define WINDLASS_RUNTIME_CALL(function, ...) Call<decltype(rt::function)>::build(*this, #function, __VA_ARGS__)
+#define WINDLASS_RUNTIME_STATEMENT(function, ...) check(WINDLASS_RUNTIME_CALL(function, __VA_ARGS__))
+
+Stream RuntimeCalls::streamOf(const Context &c, int64_t index) {
+  return Stream(callOpaque("stream_of", typeOf<rt::stream &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+}
+
+Event RuntimeCalls::eventOf(const Context &c, int64_t index) {
+  return Event(callOpaque("event_of", typeOf<rt::event &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+}
+
+Communicator RuntimeCalls::communicatorOf(const Context &c, int64_t index) {
+  return Communicator(
+      callOpaque("communicator_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+}
+
+/// Sizes, and strides where they are not row-major.
+static void appendShape(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, MemRefType type) {
+  arguments.push_back({{}, elementTypeText(type.getElementType())});
+  arguments.push_back({{}, listText(type.getShape())});
+  auto [strides, offset] = type.getStridesAndOffset();
+  int64_t expected = 1;
+  bool dense = true;
+  for (int64_t i = type.getRank(); i-- > 0; expected *= type.getDimSize(i))
+    dense &= type.getDimSize(i) == 1 || strides[i] == expected;
+  if (!dense)
+    arguments.push_back({{}, listText(strides)});
+}
+
+View RuntimeCalls::deviceView(const Context &c, int64_t offset, MemRefType type) {
+  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {{}, std::to_string(offset)}};
+  appendShape(arguments, type);
+  return View(callOpaque("device_view", typeOf<rt::view>(), arguments));
+}
+
+View RuntimeCalls::rowView(const Context &c, const Row &row, int64_t column, MemRefType type) {
+  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {row.value, ""}, {{}, std::to_string(column)}};
+  appendShape(arguments, type);
+  return View(callOpaque("row_view", typeOf<rt::view>(), arguments));
+}
+
+View RuntimeCalls::absentView() { return View(callOpaque("absent_view", typeOf<rt::view>(), {})); }
+
+Expr<bool> RuntimeCalls::addsToEarlier(const Expr<std::int64_t> &index) {
+  return Expr<bool>(callOpaque("adds_to_earlier", typeOf<bool>(), {{index.value, index.text}}));
+}
+
+void RuntimeCalls::recordEvent(const Stream &s, const Event &e) {
+  check(callOpaque("record_event", typeOf<rt::status>(), {{s.value, ""}, {e.value, ""}}));
+}
+
+void RuntimeCalls::waitEvent(const Stream &s, const Event &e) {
+  check(callOpaque("wait_event", typeOf<rt::status>(), {{s.value, ""}, {e.value, ""}}));
+}
+
+void RuntimeCalls::map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
+  llvm::SmallVector<Argument> arguments = {{s.value, ""}};
+  for (const View &out : outs)
+    arguments.push_back({out.value, ""});
+  for (const View &in : ins)
+    arguments.push_back({in.value, ""});
+  check(callOpaque("map_views", typeOf<rt::status>(), arguments, {functor.str()}));
+}
+
+void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) { WINDLASS_RUNTIME_STATEMENT(copy, s, out, in); }
+
+void RuntimeCalls::fill(const Stream &s, const View &out, double value) {
+  WINDLASS_RUNTIME_STATEMENT(fill, s, out, real(value));
+}
+
+void RuntimeCalls::iota(const Stream &s, const View &out, int64_t dim, double start, double step) {
+  WINDLASS_RUNTIME_STATEMENT(iota, s, out, int32(dim), real(start), real(step));
+}
+
+void RuntimeCalls::matmul(const Stream &s, const View &out, const View &a, const View &b, int64_t batchRank,
+                          int64_t contractRank, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(matmul, s, out, a, b, int32(batchRank), int32(contractRank), accumulate);
+}
+
+void RuntimeCalls::reduce(const Stream &s, const View &out, const View &in, int64_t reducedRank, rt::reduction kind,
+                          const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(reduce, s, out, in, int32(reducedRank), reductionKind(kind), accumulate);
+}
+
+void RuntimeCalls::softmax(const Stream &s, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(softmax, s, out, in);
+}
+
+void RuntimeCalls::softmaxGrad(const Stream &s, const View &dx, const View &y, const View &dy) {
+  WINDLASS_RUNTIME_STATEMENT(softmax_grad, s, dx, y, dy);
+}
+
+void RuntimeCalls::layerNorm(const Stream &s, const View &y, const View &mean, const View &rstd, const View &x,
+                             const View &scale, const View &bias, double epsilon) {
+  WINDLASS_RUNTIME_STATEMENT(layer_norm, s, y, mean, rstd, x, scale, bias, real(epsilon));
+}
+
+void RuntimeCalls::layerNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dbias, const View &dy,
+                                 const View &x, const View &scale, const View &mean, const View &rstd) {
+  WINDLASS_RUNTIME_STATEMENT(layer_norm_grad, s, dx, dscale, dbias, dy, x, scale, mean, rstd);
+}
+
+void RuntimeCalls::attention(const Stream &s, const View &out, const View &lse, const View &q, const View &k,
+                             const View &v, const View &mask, double scale, bool causal) {
+  WINDLASS_RUNTIME_STATEMENT(attention, s, out, lse, q, k, v, mask, real(scale), boolean(causal));
+}
+
+void RuntimeCalls::attentionGrad(const Stream &s, const View &dq, const View &dk, const View &dv, const View &dout,
+                                 const View &q, const View &k, const View &v, const View &mask, const View &out,
+                                 const View &lse, double scale, bool causal) {
+  WINDLASS_RUNTIME_STATEMENT(attention_grad, s, dq, dk, dv, dout, q, k, v, mask, out, lse, real(scale),
+                             boolean(causal));
+}
+
+void RuntimeCalls::softmaxCrossEntropy(const Stream &s, const View &sum, const View &count, const View &lse,
+                                       const View &logits, const View &labels, int64_t ignoreIndex) {
+  WINDLASS_RUNTIME_STATEMENT(softmax_cross_entropy, s, sum, count, lse, logits, labels, int64(ignoreIndex));
+}
+
+void RuntimeCalls::softmaxCrossEntropyGrad(const Stream &s, const View &dlogits, const View &dsum, const View &logits,
+                                           const View &labels, const View &lse, int64_t ignoreIndex) {
+  WINDLASS_RUNTIME_STATEMENT(softmax_cross_entropy_grad, s, dlogits, dsum, logits, labels, lse, int64(ignoreIndex));
+}
+
+void RuntimeCalls::embedding(const Stream &s, const View &out, const View &table, const View &ids) {
+  WINDLASS_RUNTIME_STATEMENT(embedding, s, out, table, ids);
+}
+
+void RuntimeCalls::embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout,
+                                 const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(embedding_grad, s, dtable, ids, dout, accumulate);
+}
+
+void RuntimeCalls::gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis) {
+  WINDLASS_RUNTIME_STATEMENT(gather, s, out, in, indices, int32(axis));
+}
+
+void RuntimeCalls::scatterAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
+                              const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(scatter_add, s, out, indices, in, int32(axis), accumulate);
+}
+
+void RuntimeCalls::squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(square_sum, s, out, in, accumulate);
+}
+
+void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11],
+                             boolean(decays));
+}
+
+void RuntimeCalls::sgd(const Stream &s, llvm::ArrayRef<View> o, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(sgd, s, o[0], o[1], o[2], o[3], o[4], o[5], o[6], boolean(decays));
+}
+
+void RuntimeCalls::allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind) {
+  WINDLASS_RUNTIME_STATEMENT(all_reduce, s, c, data, reductionKind(kind));
+}
+
+void RuntimeCalls::allGather(const Stream &s, const Communicator &c, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(all_gather, s, c, out, in);
+}
+
+void RuntimeCalls::reduceScatter(const Stream &s, const Communicator &c, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(reduce_scatter, s, c, out, in);
+}
+
+void RuntimeCalls::allToAll(const Stream &s, const Communicator &c, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(all_to_all, s, c, out, in);
+}

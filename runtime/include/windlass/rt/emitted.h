@@ -1,0 +1,62 @@
+// Small functions that emitted step programs call, so that emitted text stays short and is checked by types.
+#ifndef WINDLASS_RT_EMITTED_H
+#define WINDLASS_RT_EMITTED_H
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/kernels.h"
+#include "windlass/rt/map.h"
+
+#include <utility>
+
+namespace windlass::rt {
+
+/// Offsets of one instance of a repeated block, in bytes of the device arena.
+using row = const std::int64_t *;
+
+inline stream &stream_of(context &c, std::int32_t index) { return c.get_stream(index); }
+inline event &event_of(context &c, std::int32_t index) { return c.get_event(index); }
+inline communicator &communicator_of(context &c, std::int32_t index) { return c.get_communicator(index); }
+
+inline view device_view(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes) {
+  return dense_view(c.device().at(offset), type, sizes);
+}
+inline view device_view(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes,
+                        std::initializer_list<std::int64_t> strides) {
+  return strided_view(c.device().at(offset), type, sizes, strides);
+}
+/// The same at an offset that differs between the instances of a repeated block.
+inline view row_view(context &c, row offsets, std::int32_t column, element_type type,
+                     std::initializer_list<std::int64_t> sizes) {
+  return dense_view(c.device().at(offsets[column]), type, sizes);
+}
+inline view row_view(context &c, row offsets, std::int32_t column, element_type type,
+                     std::initializer_list<std::int64_t> sizes, std::initializer_list<std::int64_t> strides) {
+  return strided_view(c.device().at(offsets[column]), type, sizes, strides);
+}
+/// An optional operand that the model does not have.
+inline view absent_view() { return {}; }
+
+/// Whether results of micro-batch `index` of a step add to those before.
+inline bool adds_to_earlier(std::int64_t index) { return index > 0; }
+
+inline status record_event(stream &s, event &e) { return s.record(e); }
+inline status wait_event(stream &s, event &e) { return s.wait(e); }
+
+namespace detail {
+template <class F, std::size_t... Out, std::size_t... In>
+status map_views(stream &s, const view *views, std::index_sequence<Out...>, std::index_sequence<In...>) {
+  return map(s, F{}, {views[Out]...}, {views[sizeof...(Out) + In]...});
+}
+} // namespace detail
+
+/// Applies the fused function F to its outputs, then its inputs.
+template <class F, class... Views> status map_views(stream &s, const Views &...views) {
+  static_assert(sizeof...(Views) == F::outputs::size + F::inputs::size, "a view per output and input");
+  const view all[] = {views...};
+  return detail::map_views<F>(s, all, std::make_index_sequence<F::outputs::size>(),
+                              std::make_index_sequence<F::inputs::size>());
+}
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,49 @@
+// RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
+
+// Two instances of a block that differ in offsets are one function over two rows; what does not move is a constant.
+
+// CHECK: emitc.file "fused.h"
+// CHECK: struct fused_0 {
+// CHECK: using outputs = type_list<float>;
+// CHECK: const float v1 = windlass::scalar::relu(a0);
+// CHECK: r0 = v1;
+
+// CHECK: emitc.file "rows.h"
+// CHECK: constexpr std::int64_t block_0_rows[][2] = {
+// CHECK-NEXT: {256, 512},
+// CHECK-NEXT: {512, 768},
+
+// CHECK: emitc.file "step.cpp"
+// CHECK: func @block_0(%[[C:.*]]: !emitc.opaque<"context &">, %[[ROW:.*]]: !emitc.opaque<"row">, %[[ADDS:.*]]: !emitc.opaque<"bool">)
+// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
+// CHECK: %[[IN:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"0">
+// CHECK: %[[OUT:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"1">
+// CHECK: call_opaque "map_views"(%[[S]], %[[OUT]], %[[IN]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
+// CHECK: %[[W:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: call_opaque "matmul"
+// CHECK: func @forward(%[[C2:.*]]: !emitc.opaque<"context &">, %{{.*}}: !emitc.opaque<"std::int64_t">)
+// CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[0]">, 1 : index]
+// CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[1]">, 1 : index]
+// CHECK: func @backward
+
+sched.arena @device_arena bytes 4096
+func.func private @chain(%x: f32) -> f32 attributes {sched.scalar_function} {
+  %y = train.relu %x : f32
+  return %y : f32
+}
+func.func @init() { return }
+func.func @forward() {
+  %w = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %a = sched.buffer @device_arena[256] : memref<4x4xf32>
+  %b = sched.buffer @device_arena[512] : memref<4x4xf32>
+  %c = sched.buffer @device_arena[768] : memref<4x4xf32>
+  sched.launch_map @chain stream 0 ins(%a) outs(%b) {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch "matmul" stream 0 ins(%b, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch_map @chain stream 0 ins(%b) outs(%c) {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch "matmul" stream 0 ins(%c, %w) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  return
+}
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }
