@@ -1,0 +1,73 @@
+// Executes a module of any level on the CPU, with as many simulated ranks as its mesh has: what a level means.
+#ifndef WINDLASS_INTERPRETER_INTERPRETER_H
+#define WINDLASS_INTERPRETER_INTERPRETER_H
+
+#include "windlass/Interpreter/TensorFile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+#include <vector>
+
+namespace windlass::interpreter {
+
+/// Level of the compiler that a module is at: L1 `@loss`, L2 functions of the step, L3 layouts, L4 resources, L5 buffers.
+enum class Level { L1 = 1, L2, L3, L4, L5 };
+
+/// The level that a module's contents show; none where it is of no level.
+std::optional<Level> levelOf(mlir::ModuleOp module);
+
+/// Whether the interpreter knows what the operator does: every op of `train`, `plan` and `sched`.
+bool interpreterSupports(llvm::StringRef opName);
+
+struct RunOptions {
+  Precision precision = Precision::f64;
+  int64_t steps = 2;
+  /// G; 0 takes the module's own (and 1 where it has none). L2 to L5 are compiled for their G.
+  int64_t microBatches = 0;
+  double learningRate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0.01;
+  double momentum = 0.9;
+  double clipNorm = 1.0;
+  /// Parameters by logical name. Without, they are random numbers of `seed` that depend on their names only.
+  const TensorMap *initial = nullptr;
+  /// `<input>.<k>`. Without, random ones.
+  const TensorMap *batches = nullptr;
+  uint64_t seed = 0;
+  /// Parameters before each step, as a run with `keepsTrajectory` left them: L1 has no update of its own.
+  const TensorMap *trajectory = nullptr;
+  /// Adds `before.<s>.<name>`, the parameters before step s, to the tensors.
+  bool keepsTrajectory = false;
+};
+
+struct RunResult {
+  Level level = Level::L1;
+  int64_t ranks = 1;
+  std::vector<double> losses;
+  std::vector<double> gradientNorms;
+  /// loss.<s>, grad_norm.<s>, gradient.<s>.<name>, parameter.<name> and state.<name> after the last step.
+  TensorMap tensors;
+};
+
+/// Runs `options.steps` steps. A failure is reported at the operation that cannot be executed: an index out of range, a
+/// part that should equal its replica, a read that races with a write.
+mlir::FailureOr<RunResult> run(mlir::ModuleOp module, const RunOptions &options);
+
+/// Deviation of one tensor: norm of the difference over max(the tensor's norm, 1e-3 of the norm over its kind).
+struct Deviation {
+  std::string kind;
+  std::string worst; ///< name of the tensor that deviates most
+  double value = 0;
+  int64_t tensors = 0;
+};
+
+/// The worst deviation per kind (the name up to the first dot) of `other` from `reference`. Kinds that one of them does
+/// not have are left out; a kind that both have must consist of the same tensors in both.
+llvm::Expected<std::vector<Deviation>> compare(const TensorMap &reference, const TensorMap &other);
+
+} // namespace windlass::interpreter
+
+#endif

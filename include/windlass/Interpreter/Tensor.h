@@ -1,0 +1,110 @@
+// A dense tensor that owns its values: what the interpreter computes with.
+#ifndef WINDLASS_INTERPRETER_TENSOR_H
+#define WINDLASS_INTERPRETER_TENSOR_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace windlass::interpreter {
+
+enum class ElementKind { f32, f64, i64, i32, boolean };
+
+/// In which type the floats of a program are computed. f64 replaces every float type by double.
+enum class Precision { f32, f64 };
+
+int64_t bytesOf(ElementKind kind);
+bool isFloat(ElementKind kind);
+llvm::StringRef nameOf(ElementKind kind);
+/// The kind that stands for an element type; none for types that the interpreter does not compute with.
+std::optional<ElementKind> kindOf(mlir::Type elementType, Precision precision);
+
+template <class T> constexpr ElementKind kKindOf = ElementKind::f32;
+template <> inline constexpr ElementKind kKindOf<double> = ElementKind::f64;
+template <> inline constexpr ElementKind kKindOf<int64_t> = ElementKind::i64;
+template <> inline constexpr ElementKind kKindOf<int32_t> = ElementKind::i32;
+template <> inline constexpr ElementKind kKindOf<bool> = ElementKind::boolean;
+
+/// Calls `function` with a value of the C++ type of `kind`.
+template <class Function> decltype(auto) dispatch(ElementKind kind, Function &&function) {
+  switch (kind) {
+  case ElementKind::f32:
+    return function(float());
+  case ElementKind::f64:
+    return function(double());
+  case ElementKind::i64:
+    return function(int64_t());
+  case ElementKind::i32:
+    return function(int32_t());
+  case ElementKind::boolean:
+    break;
+  }
+  return function(bool());
+}
+
+/// The same for the two float kinds; everything else counts as f32 (callers have checked).
+template <class Function> decltype(auto) dispatchFloat(ElementKind kind, Function &&function) {
+  if (kind == ElementKind::f64)
+    return function(double());
+  return function(float());
+}
+
+/// Row-major values of a shape. Copies share their bytes until one of them is written.
+class Tensor {
+public:
+  Tensor() : Tensor(ElementKind::f32, {}) {}
+  /// All zero.
+  Tensor(ElementKind kind, llvm::ArrayRef<int64_t> shape);
+  static Tensor filled(ElementKind kind, llvm::ArrayRef<int64_t> shape, double value);
+
+  ElementKind getKind() const { return kind; }
+  llvm::ArrayRef<int64_t> getShape() const { return shape; }
+  int64_t getRank() const { return static_cast<int64_t>(shape.size()); }
+  int64_t getElements() const { return elements; }
+  int64_t getBytes() const { return elements * bytesOf(kind); }
+
+  const std::byte *data() const { return bytes.get(); }
+  std::byte *mutableData();
+  template <class T> llvm::ArrayRef<T> values() const {
+    assert(kKindOf<T> == kind);
+    return llvm::ArrayRef<T>(reinterpret_cast<const T *>(data()), elements);
+  }
+  template <class T> llvm::MutableArrayRef<T> mutableValues() {
+    assert(kKindOf<T> == kind);
+    return llvm::MutableArrayRef<T>(reinterpret_cast<T *>(mutableData()), elements);
+  }
+
+  double at(int64_t i) const;
+  void set(int64_t i, double value);
+  /// The same values under a shape of as many elements.
+  Tensor reshaped(llvm::ArrayRef<int64_t> newShape) const;
+  /// Float to integer truncates (and saturates; NaN gives 0), everything to boolean tests for non-zero.
+  Tensor cast(ElementKind to) const;
+  bool isSameAs(const Tensor &other) const;
+
+private:
+  ElementKind kind;
+  llvm::SmallVector<int64_t, 4> shape;
+  int64_t elements;
+  std::shared_ptr<std::byte[]> bytes;
+};
+
+/// Product of the sizes.
+int64_t elementsOf(llvm::ArrayRef<int64_t> shape);
+/// Row-major strides in units of `unit`.
+llvm::SmallVector<int64_t, 4> denseStrides(llvm::ArrayRef<int64_t> shape, int64_t unit);
+/// Copies elements of `elementBytes` between two windows of one shape; strides are bytes and may be 0 on the source.
+void copyElements(std::byte *to, llvm::ArrayRef<int64_t> toStrides, const std::byte *from,
+                  llvm::ArrayRef<int64_t> fromStrides, llvm::ArrayRef<int64_t> sizes, int64_t elementBytes);
+
+} // namespace windlass::interpreter
+
+#endif

@@ -1,0 +1,119 @@
+// Reads and adds at places given by integer tensors.
+#include "KernelCall.h"
+
+#include <cstring>
+
+using namespace windlass::interpreter;
+using llvm::ArrayRef;
+using llvm::MutableArrayRef;
+using llvm::SmallVector;
+using llvm::Twine;
+
+namespace {
+
+/// Indices as i64, each in [0, size); `negative` ones count from the end.
+SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t size, bool negative) {
+  SmallVector<int64_t> indices;
+  if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,
+                    "indices must be integers"))
+    return indices;
+  for (int64_t index : tensor.cast(ElementKind::i64).values<int64_t>()) {
+    int64_t place = negative && index < 0 ? index + size : index;
+    if (!call.require(place >= 0 && place < size,
+                      "index " + Twine(index) + " lies outside the " + Twine(size) + " rows"))
+      return indices;
+    indices.push_back(place);
+  }
+  return indices;
+}
+
+/// A gather as (outer, place, inner): input [outer, size, inner], output [outer, indices, inner].
+struct Places {
+  int64_t outer = 1, size = 1, inner = 1;
+  SmallVector<int64_t> indices;
+};
+
+/// Checks that `whole` is `picked` with the dim `axis` in place of the indices' dims.
+std::optional<Places> places(KernelCall &call, const Tensor &whole, const Tensor &indices, const Tensor &picked,
+                             int64_t axis, bool negative) {
+  if (!call.require(axis >= 0 && axis < whole.getRank(), "axis lies outside the operand"))
+    return std::nullopt;
+  SmallVector<int64_t> shape(whole.getShape().take_front(axis));
+  shape.append(indices.getShape().begin(), indices.getShape().end());
+  shape.append(whole.getShape().begin() + axis + 1, whole.getShape().end());
+  if (!call.requireShape(picked, shape, "the gathered tensor") ||
+      !call.require(whole.getKind() == picked.getKind(), "operand and result differ in their element type"))
+    return std::nullopt;
+  Places result;
+  result.outer = elementsOf(whole.getShape().take_front(axis));
+  result.size = whole.getShape()[axis];
+  result.inner = elementsOf(whole.getShape().drop_front(axis + 1));
+  result.indices = indicesOf(call, indices, result.size, negative);
+  if (call.isBad())
+    return std::nullopt;
+  return result;
+}
+
+void pick(KernelCall &call, const Tensor &indices, int64_t axis, bool negative) {
+  std::optional<Places> at = places(call, call.inputs[0], indices, call.results[0], axis, negative);
+  if (!at)
+    return;
+  int64_t bytes = at->inner * bytesOf(call.inputs[0].getKind());
+  const std::byte *in = call.inputs[0].data();
+  std::byte *out = call.results[0].mutableData();
+  for (int64_t outer = 0; outer < at->outer; ++outer)
+    for (int64_t index : at->indices) {
+      std::memcpy(out, in + (outer * at->size + index) * bytes, bytes);
+      out += bytes;
+    }
+}
+
+void addAt(KernelCall &call, const Tensor &indices, const Tensor &gradient, int64_t axis, bool negative) {
+  ElementKind kind = call.floats();
+  std::optional<Places> at = places(call, call.results[0], indices, gradient, axis, negative);
+  if (!at || call.isBad())
+    return;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    const T *in = gradient.values<T>().data();
+    MutableArrayRef<T> out = call.results[0].mutableValues<T>();
+    SmallVector<double> sums(out.size(), 0);
+    for (int64_t outer = 0; outer < at->outer; ++outer)
+      for (int64_t index : at->indices)
+        for (int64_t i = 0; i < at->inner; ++i)
+          sums[(outer * at->size + index) * at->inner + i] += *in++;
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<T>(sums[i]);
+  });
+}
+
+void embedding(KernelCall &call) {
+  if (call.requireCounts(2, 1))
+    pick(call, call.inputs[1], 0, false);
+}
+
+void embeddingGrad(KernelCall &call) {
+  if (call.requireCounts(2, 1))
+    addAt(call, call.inputs[0], call.inputs[1], 0, false);
+}
+
+void gather(KernelCall &call) {
+  int64_t axis = call.integer("axis");
+  if (!call.isBad() && call.requireCounts(2, 1))
+    pick(call, call.inputs[1], axis, true);
+}
+
+void scatterAdd(KernelCall &call) {
+  int64_t axis = call.integer("axis");
+  if (!call.isBad() && call.requireCounts(2, 1))
+    addAt(call, call.inputs[0], call.inputs[1], axis, true);
+}
+
+} // namespace
+
+void windlass::interpreter::addIndexingKernels(KernelTable &table) {
+  table["train.embedding"] = embedding;
+  table["train.embedding_grad"] = embeddingGrad;
+  table["train.gather"] = gather;
+  table["train.scatter_add"] = scatterAdd;
+}

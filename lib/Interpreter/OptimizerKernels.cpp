@@ -1,0 +1,101 @@
+// Operators of `@update`.
+#include "KernelCall.h"
+
+#include <cmath>
+
+using namespace windlass::interpreter;
+using llvm::ArrayRef;
+using llvm::MutableArrayRef;
+
+namespace {
+
+void squareSum(KernelCall &call) {
+  if (!call.requireCounts(1, 1) || !call.requireShape(call.results[0], {}, "the result"))
+    return;
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    if (call.isBad())
+      return;
+    double sum = 0;
+    for (double value : call.inputs[0].values<T>())
+      sum += value * value;
+    call.results[0].mutableValues<T>()[0] = static_cast<T>(sum);
+  });
+}
+
+/// Requires `count` leading operands and the results to have one shape, the other operands to be scalars.
+bool requireUpdate(KernelCall &call, size_t operands, size_t tensors) {
+  if (!call.requireCounts(operands, tensors - 1))
+    return false;
+  for (auto [i, input] : llvm::enumerate(call.inputs))
+    if (!call.requireShape(input, i < tensors ? call.inputs[0].getShape() : ArrayRef<int64_t>(), "an operand"))
+      return false;
+  for (const Tensor &result : call.results)
+    if (!call.requireShape(result, call.inputs[0].getShape(), "a result"))
+      return false;
+  call.floats();
+  return !call.isBad();
+}
+
+void clipFactor(KernelCall &call) {
+  if (!call.requireCounts(2, 1) || !requireUpdate(call, 2, 2))
+    return;
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    T factor = call.inputs[1].values<T>()[0] / (call.inputs[0].values<T>()[0] + T(1e-6));
+    // A NaN norm stays visible.
+    call.results[0].mutableValues<T>()[0] = factor > T(1) ? T(1) : factor;
+  });
+}
+
+void adamw(KernelCall &call) {
+  if (!requireUpdate(call, 12, 4))
+    return;
+  bool decays = call.flag("decays");
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
+    const T rate = scalar(4), beta1 = scalar(5), beta2 = scalar(6), epsilon = scalar(7), decay = scalar(8);
+    const T correction1 = scalar(9), correction2 = scalar(10), scale = scalar(11);
+    ArrayRef<T> weight = call.inputs[0].values<T>(), mean = call.inputs[1].values<T>();
+    ArrayRef<T> square = call.inputs[2].values<T>(), gradient = call.inputs[3].values<T>();
+    MutableArrayRef<T> newWeight = call.results[0].mutableValues<T>(), newMean = call.results[1].mutableValues<T>();
+    MutableArrayRef<T> newSquare = call.results[2].mutableValues<T>();
+    for (size_t i = 0; i < weight.size(); ++i) {
+      const T g = gradient[i] * scale;
+      const T w = decays ? weight[i] * (T(1) - rate * decay) : weight[i];
+      newMean[i] = beta1 * mean[i] + (T(1) - beta1) * g;
+      newSquare[i] = beta2 * square[i] + (T(1) - beta2) * g * g;
+      newWeight[i] = w - rate * (newMean[i] / correction1) / (std::sqrt(newSquare[i] / correction2) + epsilon);
+    }
+  });
+}
+
+void sgd(KernelCall &call) {
+  if (!requireUpdate(call, 7, 3))
+    return;
+  bool decays = call.flag("decays");
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
+    const T rate = scalar(3), momentum = scalar(4), decay = scalar(5), scale = scalar(6);
+    ArrayRef<T> weight = call.inputs[0].values<T>(), velocity = call.inputs[1].values<T>();
+    ArrayRef<T> gradient = call.inputs[2].values<T>();
+    MutableArrayRef<T> newWeight = call.results[0].mutableValues<T>();
+    MutableArrayRef<T> newVelocity = call.results[1].mutableValues<T>();
+    for (size_t i = 0; i < weight.size(); ++i) {
+      const T g = gradient[i] * scale + (decays ? decay * weight[i] : T(0));
+      newVelocity[i] = momentum * velocity[i] + g;
+      newWeight[i] = weight[i] - rate * newVelocity[i];
+    }
+  });
+}
+
+} // namespace
+
+void windlass::interpreter::addOptimizerKernels(KernelTable &table) {
+  table["train.square_sum"] = squareSum;
+  table["train.clip_factor"] = clipFactor;
+  table["train.adamw"] = adamw;
+  table["train.sgd"] = sgd;
+}

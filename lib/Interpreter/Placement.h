@@ -1,0 +1,48 @@
+// Which part of a value each rank holds under a layout.
+#ifndef WINDLASS_LIB_INTERPRETER_PLACEMENT_H
+#define WINDLASS_LIB_INTERPRETER_PLACEMENT_H
+
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Interpreter/Tensor.h"
+
+#include "llvm/Support/Error.h"
+
+namespace windlass::interpreter {
+
+/// A tensor per rank of the mesh.
+using RankValues = llvm::SmallVector<Tensor, 1>;
+
+/// A layout applied to a shape on a mesh.
+class Placement {
+public:
+  /// Fails where the layout does not fit the shape or an axis does not divide its factor.
+  static llvm::Expected<Placement> create(plan::LayoutAttr layout, plan::MeshAttr mesh, llvm::ArrayRef<int64_t> shape);
+
+  /// The part of `rank`. Of a value unreduced over an axis the axis' first member holds all, the others what changes
+  /// nothing (0 for a sum).
+  Tensor cut(const Tensor &whole, int64_t rank) const;
+
+  /// The whole value from the parts of `ranks`, with unreduced parts combined in the order of their coordinates. Fails
+  /// where two ranks that should hold the same elements differ, or an element is held by none.
+  llvm::Expected<Tensor> assemble(llvm::ArrayRef<Tensor> parts, llvm::ArrayRef<int64_t> ranks) const;
+
+  /// Whether every rank holds the same part under both.
+  bool isSameAs(const Placement &other) const;
+
+private:
+  plan::LayoutAttr layout;
+  plan::MeshAttr mesh;
+  llvm::SmallVector<int64_t> shape;
+  /// [rank][dim]: for every index of the local dim, the index of the whole dim.
+  std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> indices;
+  /// [rank]: coordinates on the unreduced axes as one number.
+  llvm::SmallVector<int64_t> unreducedPart;
+  int64_t unreducedParts = 1;
+};
+
+/// Ranks that agree in their coordinate on `axis`, by that coordinate; all ranks where there is no such axis.
+std::vector<llvm::SmallVector<int64_t>> groupsAlong(plan::MeshAttr mesh, llvm::StringRef axis);
+
+} // namespace windlass::interpreter
+
+#endif

@@ -1,0 +1,456 @@
+// Levels L1 to L3: functions on whole values, or on the parts that layouts give each rank.
+#include "Runners.h"
+#include "SpmdEvaluator.h"
+
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+using windlass::plan::LayoutAttr;
+using windlass::plan::MeshAttr;
+
+namespace {
+
+/// A parameter on every rank: the copy that @microbatch reads, and the master that @update reads and writes.
+struct Stored {
+  train::ParameterOp op;
+  std::optional<Placement> compute, master;
+  RankValues computeParts, masterParts;
+};
+
+class FunctionRunner {
+public:
+  FunctionRunner(ModuleOp module, const RunInputs &inputs) : module(module), inputs(inputs) {
+    mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
+    if (!mesh)
+      mesh = MeshAttr::get(module.getContext(), {});
+    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+      dataAxis = axis.getValue();
+    ranks = mesh.getRanks();
+    everyone = groupsAlong(mesh, "");
+    groups = groupsAlong(mesh, dataAxis);
+  }
+
+  LogicalResult loadParameters();
+  LogicalResult loadTrajectory(int64_t step);
+  void keepTrajectory(int64_t step, RunResult &result);
+  FailureOr<double> lossOf(func::FuncOp function, int64_t k);
+  FailureOr<RunResult> runSteps();
+
+  int64_t ranks = 1;
+
+private:
+  /// Reports the error at the op.
+  template <class T> FailureOr<T> at(Operation *op, llvm::Expected<T> value) {
+    if (value)
+      return std::move(*value);
+    return op->emitError("cannot be executed: ") << llvm::toString(value.takeError());
+  }
+  FailureOr<Placement> placementOf(Operation *op, LayoutAttr layout, Type type);
+  LayoutAttr layoutOf(Value value);
+  LayoutAttr wholeIfMissing(Attribute layout, Type type);
+  RankValues cutForAll(const Placement &placement, const Tensor &whole);
+  /// One tensor per group, from the group's ranks.
+  FailureOr<SmallVector<Tensor>> assembleGroups(Operation *op, const Placement &placement, const RankValues &parts,
+                                                ArrayRef<SmallVector<int64_t>> of);
+  FailureOr<Tensor> assembleWhole(Operation *op, const Placement &placement, const RankValues &parts);
+
+  FailureOr<SpmdValues> runFunction(func::FuncOp function, SpmdValues arguments, bool isPerGroup, bool isUpdate);
+  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, bool isPerGroup,
+                             bool isUpdate);
+  LogicalResult write(train::WriteOp op, const RankValues &value);
+  FailureOr<RankValues> reshard(Operation *op, const Placement &from, const Placement &to, const RankValues &parts,
+                                ArrayRef<SmallVector<int64_t>> of);
+  /// Inputs of the rank's micro-batch: k of group j is first + j.
+  FailureOr<RankValues> inputParts(func::FuncOp function, unsigned argument, int64_t firstK);
+  LogicalResult dumpParameters(RunResult &result);
+
+  ModuleOp module;
+  const RunInputs &inputs;
+  MeshAttr mesh;
+  StringRef dataAxis;
+  std::vector<SmallVector<int64_t>> everyone, groups;
+  llvm::MapVector<StringAttr, Stored> parameters;
+  SpmdValues initValues;
+  int64_t step = 0;
+};
+
+} // namespace
+
+FailureOr<Placement> FunctionRunner::placementOf(Operation *op, LayoutAttr layout, Type type) {
+  return at(op, Placement::create(layout, mesh, llvm::cast<RankedTensorType>(type).getShape()));
+}
+
+LayoutAttr FunctionRunner::wholeIfMissing(Attribute layout, Type type) {
+  if (auto given = llvm::dyn_cast_or_null<LayoutAttr>(layout))
+    return given;
+  return LayoutAttr::getWhole(llvm::cast<RankedTensorType>(type));
+}
+
+LayoutAttr FunctionRunner::layoutOf(Value value) {
+  Attribute layout;
+  if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
+    auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    layout = function.getArgAttr(argument.getArgNumber(), plan::kLayoutAttr);
+  } else {
+    auto result = llvm::cast<OpResult>(value);
+    auto layouts = result.getOwner()->getAttrOfType<ArrayAttr>(plan::kLayoutsAttr);
+    if (layouts && result.getResultNumber() < layouts.size())
+      layout = layouts[result.getResultNumber()];
+  }
+  return wholeIfMissing(layout, value.getType());
+}
+
+RankValues FunctionRunner::cutForAll(const Placement &placement, const Tensor &whole) {
+  RankValues parts;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    parts.push_back(placement.cut(whole, rank));
+  return parts;
+}
+
+FailureOr<SmallVector<Tensor>> FunctionRunner::assembleGroups(Operation *op, const Placement &placement,
+                                                              const RankValues &parts,
+                                                              ArrayRef<SmallVector<int64_t>> of) {
+  SmallVector<Tensor> wholes;
+  for (const SmallVector<int64_t> &group : of) {
+    FailureOr<Tensor> whole = at(op, placement.assemble(parts, group));
+    if (failed(whole))
+      return failure();
+    wholes.push_back(std::move(*whole));
+  }
+  return wholes;
+}
+
+FailureOr<Tensor> FunctionRunner::assembleWhole(Operation *op, const Placement &placement, const RankValues &parts) {
+  FailureOr<SmallVector<Tensor>> wholes = assembleGroups(op, placement, parts, everyone);
+  if (failed(wholes))
+    return failure();
+  return wholes->front();
+}
+
+FailureOr<RankValues> FunctionRunner::reshard(Operation *op, const Placement &from, const Placement &to,
+                                              const RankValues &parts, ArrayRef<SmallVector<int64_t>> of) {
+  FailureOr<SmallVector<Tensor>> wholes = assembleGroups(op, from, parts, of);
+  if (failed(wholes))
+    return failure();
+  RankValues results(ranks);
+  for (auto [group, whole] : llvm::zip_equal(of, *wholes))
+    for (int64_t rank : group)
+      results[rank] = to.cut(whole, rank);
+  return results;
+}
+
+LogicalResult FunctionRunner::loadParameters() {
+  for (auto op : module.getOps<train::ParameterOp>()) {
+    Stored stored{op, {}, {}, {}, {}};
+    FailureOr<Tensor> whole = at(op, inputs.parameter(op.getLogicalName(), op.getTensorType(), op.getRole()));
+    Attribute compute = op->getAttr(plan::kLayoutAttr), master = op->getAttr(plan::kMasterLayoutAttr);
+    FailureOr<Placement> computePlace = placementOf(op, wholeIfMissing(compute, op.getType()), op.getType());
+    FailureOr<Placement> masterPlace =
+        placementOf(op, wholeIfMissing(master ? master : compute, op.getType()), op.getType());
+    if (failed(whole) || failed(computePlace) || failed(masterPlace))
+      return failure();
+    stored.computeParts = cutForAll(*computePlace, *whole);
+    stored.masterParts = cutForAll(*masterPlace, *whole);
+    stored.compute = std::move(*computePlace);
+    stored.master = std::move(*masterPlace);
+    parameters.insert({op.getSymNameAttr(), std::move(stored)});
+  }
+  return success();
+}
+
+LogicalResult FunctionRunner::loadTrajectory(int64_t step) {
+  for (auto &[symbol, stored] : parameters) {
+    FailureOr<Tensor> whole = at(stored.op, inputs.parameterBefore(stored.op.getLogicalName(),
+                                                                   stored.op.getTensorType(), step));
+    if (failed(whole))
+      return failure();
+    stored.computeParts = cutForAll(*stored.compute, *whole);
+  }
+  return success();
+}
+
+FailureOr<RankValues> FunctionRunner::inputParts(func::FuncOp function, unsigned argument, int64_t firstK) {
+  auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInputAttr);
+  auto type = llvm::cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+  auto vocabulary = function.getArgAttrOfType<IntegerAttr>(argument, train::kVocabularyAttr);
+  FailureOr<Placement> placement =
+      placementOf(function, wholeIfMissing(function.getArgAttr(argument, plan::kLayoutAttr), type), type);
+  if (failed(placement))
+    return failure();
+  RankValues parts(ranks);
+  for (auto [j, group] : llvm::enumerate(groups)) {
+    FailureOr<Tensor> whole = at(
+        function, inputs.input(name.getValue(), type, vocabulary ? vocabulary.getInt() : 0, firstK + int64_t(j)));
+    if (failed(whole))
+      return failure();
+    for (int64_t rank : group)
+      parts[rank] = placement->cut(*whole, rank);
+  }
+  return parts;
+}
+
+LogicalResult FunctionRunner::write(train::WriteOp op, const RankValues &value) {
+  Stored &stored = parameters.find(op.getParameterAttr().getAttr())->second;
+  FailureOr<Placement> place = placementOf(op, layoutOf(op.getValue()), op.getValue().getType());
+  if (failed(place))
+    return failure();
+  bool isMaster = place->isSameAs(*stored.master);
+  if (!isMaster && !place->isSameAs(*stored.compute))
+    return op.emitError("writes a value whose layout is neither that of the parameter's master nor of its compute copy");
+  FailureOr<RankValues> master = reshard(op, *place, *stored.master, value, everyone);
+  FailureOr<RankValues> compute = reshard(op, *place, *stored.compute, value, everyone);
+  if (failed(master) || failed(compute))
+    return failure();
+  stored.masterParts = std::move(*master);
+  stored.computeParts = std::move(*compute);
+  return success();
+}
+
+FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
+                                           bool isPerGroup, bool isUpdate) {
+  if (auto read = llvm::dyn_cast<train::ReadOp>(op)) {
+    auto found = parameters.find(read.getParameterAttr().getAttr());
+    if (found == parameters.end())
+      return op.emitError("names no train.parameter: ") << read.getParameterAttr();
+    FailureOr<Placement> place = placementOf(&op, layoutOf(read.getResult()), read.getResult().getType());
+    if (failed(place))
+      return failure();
+    Stored &stored = found->second;
+    if (isUpdate && place->isSameAs(*stored.master))
+      results[0] = stored.masterParts;
+    else if (place->isSameAs(*stored.compute))
+      results[0] = stored.computeParts;
+    else
+      return op.emitError("reads ") << read.getParameterAttr() << " under a layout in which the parameter is not stored";
+    return true;
+  }
+  if (auto writeOp = llvm::dyn_cast<train::WriteOp>(op)) {
+    if (!parameters.count(writeOp.getParameterAttr().getAttr()))
+      return op.emitError("names no train.parameter: ") << writeOp.getParameterAttr();
+    if (!isUpdate)
+      return op.emitError("writes a parameter outside of @update");
+    if (failed(write(writeOp, operands[0])))
+      return failure();
+    return true;
+  }
+  if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
+    results[0] = RankValues(
+        ranks, Tensor::filled(inputs.floatKind(), {}, inputs.hyperparameter(hyperparameter.getName(), step)));
+    return true;
+  }
+  if (llvm::isa<train::StashOp>(op)) {
+    results[0] = operands[0];
+    return true;
+  }
+  if (auto reshardOp = llvm::dyn_cast<plan::ReshardOp>(op)) {
+    FailureOr<Placement> from = placementOf(&op, reshardOp.getFrom(), reshardOp.getInput().getType());
+    FailureOr<Placement> to = placementOf(&op, reshardOp.getTo(), reshardOp.getInput().getType());
+    if (failed(from) || failed(to))
+      return failure();
+    FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isPerGroup ? groups : everyone);
+    if (failed(parts))
+      return failure();
+    results[0] = std::move(*parts);
+    return true;
+  }
+  // Values that come from attributes are made whole and cut, because the attributes speak of the whole.
+  if (llvm::isa<train::ConstantOp, train::IotaOp>(op) && ranks > 1) {
+    auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
+    FailureOr<Placement> place = placementOf(&op, layoutOf(op.getResult(0)), type);
+    FailureOr<SmallVector<Tensor>> whole = runKernel(op, {}, {type}, inputs.options.precision);
+    if (failed(place) || failed(whole))
+      return failure();
+    results[0] = cutForAll(*place, whole->front());
+    return true;
+  }
+  return false;
+}
+
+FailureOr<SpmdValues> FunctionRunner::runFunction(func::FuncOp function, SpmdValues arguments, bool isPerGroup,
+                                                  bool isUpdate) {
+  auto special = [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
+    return runSpecial(op, operands, results, isPerGroup, isUpdate);
+  };
+  auto localType = [&](OpResult result) {
+    auto type = llvm::cast<RankedTensorType>(result.getType());
+    LayoutAttr layout = layoutOf(result);
+    return layout.getDims().size() == type.getShape().size() ? layout.getLocalType(type, mesh) : type;
+  };
+  return interpreter::runFunction(function, std::move(arguments), ranks, inputs.options.precision, special, localType);
+}
+
+FailureOr<double> FunctionRunner::lossOf(func::FuncOp function, int64_t k) {
+  SpmdValues arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (!function.getArgAttrOfType<StringAttr>(i, train::kInputAttr))
+      return function.emitError("argument ") << i << " has no attribute " << train::kInputAttr;
+    FailureOr<RankValues> parts = inputParts(function, i, k);
+    if (failed(parts))
+      return failure();
+    arguments.push_back(std::move(*parts));
+  }
+  FailureOr<SpmdValues> results = runFunction(function, std::move(arguments), false, false);
+  if (failed(results))
+    return failure();
+  if (results->size() != 1 || results->front().front().getElements() != 1)
+    return function.emitError("must return one scalar");
+  return results->front().front().at(0);
+}
+
+FailureOr<RunResult> FunctionRunner::runSteps() {
+  auto init = module.lookupSymbol<func::FuncOp>(train::kInitFunction);
+  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto update = module.lookupSymbol<func::FuncOp>(train::kUpdateFunction);
+  if (!microbatch || !update)
+    return module.emitError("needs the functions @microbatch and @update");
+  int64_t groupCount = groups.size(), total = inputs.microBatches;
+  if (total % groupCount)
+    return module.emitError() << groupCount << " groups cannot share " << total << " micro-batches: choose a multiple";
+  if (init) {
+    FailureOr<SpmdValues> values = runFunction(init, {}, false, false);
+    if (failed(values))
+      return failure();
+    initValues = std::move(*values);
+  }
+
+  RunResult result;
+  result.ranks = ranks;
+  for (step = 0; step < inputs.options.steps; ++step) {
+    if (inputs.options.keepsTrajectory)
+      keepTrajectory(step, result);
+    SpmdValues sums;
+    for (int64_t i = 0; i < total / groupCount; ++i) {
+      SpmdValues arguments;
+      for (unsigned n = 0; n < microbatch.getNumArguments(); ++n) {
+        if (microbatch.getArgAttr(n, train::kInputAttr)) {
+          FailureOr<RankValues> parts = inputParts(microbatch, n, step * total + i * groupCount);
+          if (failed(parts))
+            return failure();
+          arguments.push_back(std::move(*parts));
+          continue;
+        }
+        auto index = microbatch.getArgAttrOfType<IntegerAttr>(n, train::kInitValueAttr);
+        if (!index || index.getInt() < 0 || index.getInt() >= int64_t(initValues.size()))
+          return microbatch.emitError("argument ") << n << " is neither an input nor a result of @init";
+        arguments.push_back(initValues[index.getInt()]);
+      }
+      FailureOr<SpmdValues> results = runFunction(microbatch, std::move(arguments), true, false);
+      if (failed(results))
+        return failure();
+      if (i == 0) {
+        sums = std::move(*results);
+        continue;
+      }
+      for (auto [sum, value] : llvm::zip_equal(sums, *results))
+        for (auto [all, one] : llvm::zip_equal(sum, value))
+          for (int64_t e = 0; e < all.getElements(); ++e)
+            all.set(e, all.at(e) + one.at(e));
+    }
+
+    // The loss: shares of the groups, each made whole.
+    if (sums.empty())
+      return microbatch.emitError("must return the loss share and gradients");
+    LayoutAttr lossLayout =
+        wholeIfMissing(microbatch.getResultAttr(0, plan::kLayoutAttr), microbatch.getResultTypes()[0]);
+    FailureOr<Placement> lossPlace = placementOf(microbatch, lossLayout, microbatch.getResultTypes()[0]);
+    if (failed(lossPlace))
+      return failure();
+    FailureOr<SmallVector<Tensor>> shares = assembleGroups(microbatch, *lossPlace, sums[0], groups);
+    if (failed(shares))
+      return failure();
+    double loss = 0;
+    for (const Tensor &share : *shares)
+      loss += share.at(0);
+    result.losses.push_back(loss);
+
+    SpmdValues gradients;
+    for (unsigned n = 0; n < update.getNumArguments(); ++n) {
+      auto weight = update.getArgAttrOfType<FlatSymbolRefAttr>(n, train::kGradientAttr);
+      std::optional<unsigned> from;
+      for (unsigned r = 0; weight && r < microbatch.getNumResults(); ++r)
+        if (microbatch.getResultAttr(r, train::kGradientAttr) == weight)
+          from = r;
+      if (!from || !parameters.count(weight.getAttr()))
+        return update.emitError("argument ") << n << " is no gradient that @microbatch returns";
+      Type type = update.getArgumentTypes()[n];
+      FailureOr<Placement> place =
+          placementOf(update, wholeIfMissing(update.getArgAttr(n, plan::kLayoutAttr), type), type);
+      if (failed(place))
+        return failure();
+      FailureOr<Tensor> whole = assembleWhole(update, *place, sums[*from]);
+      if (failed(whole))
+        return failure();
+      StringRef name = parameters.find(weight.getAttr())->second.op.getLogicalName();
+      result.tensors["gradient." + std::to_string(step) + "." + name.str()] = std::move(*whole);
+      gradients.push_back(sums[*from]);
+    }
+    FailureOr<SpmdValues> norms = runFunction(update, std::move(gradients), false, true);
+    if (failed(norms))
+      return failure();
+    if (!norms->empty()) {
+      FailureOr<Placement> place = placementOf(
+          update, wholeIfMissing(update.getResultAttr(0, plan::kLayoutAttr), update.getResultTypes()[0]),
+          update.getResultTypes()[0]);
+      if (failed(place))
+        return failure();
+      FailureOr<Tensor> norm = assembleWhole(update, *place, norms->front());
+      if (failed(norm))
+        return failure();
+      result.gradientNorms.push_back(norm->at(0));
+    }
+  }
+  if (failed(dumpParameters(result)))
+    return failure();
+  return result;
+}
+
+void FunctionRunner::keepTrajectory(int64_t step, RunResult &result) {
+  for (auto &[symbol, stored] : parameters)
+    if (stored.op.getRole() != train::Role::state)
+      if (llvm::Expected<Tensor> whole = stored.master->assemble(stored.masterParts, everyone.front()))
+        result.tensors["before." + std::to_string(step) + "." + stored.op.getLogicalName().str()] = std::move(*whole);
+      else
+        llvm::consumeError(whole.takeError()); // Reported when the parameters are dumped.
+}
+
+LogicalResult FunctionRunner::dumpParameters(RunResult &result) {
+  for (auto &[symbol, stored] : parameters) {
+    FailureOr<Tensor> whole = assembleWhole(stored.op, *stored.master, stored.masterParts);
+    FailureOr<Tensor> copy = assembleWhole(stored.op, *stored.compute, stored.computeParts);
+    if (failed(whole) || failed(copy))
+      return failure();
+    StringRef kind = stored.op.getRole() == train::Role::state ? "state." : "parameter.";
+    result.tensors[(kind + stored.op.getLogicalName()).str()] = std::move(*whole);
+  }
+  return success();
+}
+
+FailureOr<RunResult> windlass::interpreter::runLoss(ModuleOp module, const RunInputs &inputs) {
+  FunctionRunner runner(module, inputs);
+  auto function = module.lookupSymbol<func::FuncOp>(train::kLossFunction);
+  if (failed(runner.loadParameters()))
+    return failure();
+  RunResult result;
+  for (int64_t step = 0; step < inputs.options.steps; ++step) {
+    if (inputs.options.trajectory && failed(runner.loadTrajectory(step)))
+      return failure();
+    double sum = 0;
+    for (int64_t k = step * inputs.microBatches; k < (step + 1) * inputs.microBatches; ++k) {
+      FailureOr<double> loss = runner.lossOf(function, k);
+      if (failed(loss))
+        return failure();
+      sum += *loss;
+    }
+    result.losses.push_back(sum / inputs.microBatches);
+  }
+  return result;
+}
+
+FailureOr<RunResult> windlass::interpreter::runFunctions(ModuleOp module, const RunInputs &inputs) {
+  FunctionRunner runner(module, inputs);
+  if (failed(runner.loadParameters()))
+    return failure();
+  return runner.runSteps();
+}

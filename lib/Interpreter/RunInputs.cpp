@@ -1,0 +1,95 @@
+#include "RunInputs.h"
+
+#include "Random.h"
+#include "windlass/Support/Printable.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+using windlass::printable;
+
+RunInputs::RunInputs(ModuleOp module, const RunOptions &options) : options(options) {
+  microBatches = options.microBatches;
+  if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+    if (auto count = settings.getAs<IntegerAttr>("micro_batches"); count && !microBatches)
+      microBatches = count.getInt();
+  microBatches = std::max<int64_t>(1, microBatches);
+}
+
+static llvm::Expected<ElementKind> kindOfType(RankedTensorType type, Precision precision) {
+  if (std::optional<ElementKind> kind = kindOf(type.getElementType(), precision))
+    return *kind;
+  return llvm::createStringError("the interpreter computes with f32, f64, i64, i32 and i1 only");
+}
+
+llvm::Expected<Tensor> RunInputs::find(const TensorMap &map, const std::string &key, RankedTensorType type) const {
+  auto found = map.find(key);
+  if (found == map.end())
+    return llvm::createStringError("no tensor " + printable(key) + " is given");
+  if (found->second.getShape() != type.getShape())
+    return llvm::createStringError("the tensor " + printable(key) + " that is given has another shape than the program's");
+  llvm::Expected<ElementKind> kind = kindOfType(type, options.precision);
+  if (!kind)
+    return kind.takeError();
+  return found->second.cast(*kind);
+}
+
+llvm::Expected<Tensor> RunInputs::parameter(StringRef name, RankedTensorType type, train::Role role) const {
+  llvm::Expected<ElementKind> kind = kindOfType(type, options.precision);
+  if (!kind)
+    return kind.takeError();
+  if (role == train::Role::state)
+    return Tensor(*kind, type.getShape());
+  if (options.initial)
+    return find(*options.initial, name.str(), type);
+  if (!isFloat(*kind))
+    return llvm::createStringError(printable(name) + " holds no floats: its values must be given");
+  // Vectors are moved off 0 and 1, so that each biases or scales by its own values.
+  bool isVector = type.getRank() <= 1;
+  double mean = isVector && !name.ends_with("bias") ? 1 : 0;
+  return randomNormal(*kind, type.getShape(), mean, isVector ? 0.1 : 0.05, options.seed, name);
+}
+
+llvm::Expected<Tensor> RunInputs::parameterBefore(StringRef name, RankedTensorType type, int64_t step) const {
+  return find(*options.trajectory, ("before." + Twine(step) + "." + name).str(), type);
+}
+
+llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, int64_t vocabulary, int64_t k) const {
+  std::string key = (name + "." + Twine(k)).str();
+  if (options.batches)
+    return find(*options.batches, key, type);
+  llvm::Expected<ElementKind> kind = kindOfType(type, options.precision);
+  if (!kind)
+    return kind.takeError();
+  if (isFloat(*kind))
+    return randomNormal(*kind, type.getShape(), 0, 1, options.seed, key);
+  if (vocabulary <= 0)
+    return llvm::createStringError("the bound of the ids of " + printable(name) + " is unknown: micro-batches must be given");
+  return randomIntegers(*kind, type.getShape(), vocabulary, options.seed, key);
+}
+
+double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step) const {
+  switch (which) {
+  case train::Hyperparameter::learning_rate:
+    return options.learningRate;
+  case train::Hyperparameter::beta1:
+    return options.beta1;
+  case train::Hyperparameter::beta2:
+    return options.beta2;
+  case train::Hyperparameter::epsilon:
+    return options.epsilon;
+  case train::Hyperparameter::weight_decay:
+    return options.weightDecay;
+  case train::Hyperparameter::momentum:
+    return options.momentum;
+  case train::Hyperparameter::clip_norm:
+    return options.clipNorm;
+  case train::Hyperparameter::bias_correction1:
+    return 1 - std::pow(options.beta1, step + 1);
+  case train::Hyperparameter::bias_correction2:
+    return 1 - std::pow(options.beta2, step + 1);
+  }
+  return 0;
+}

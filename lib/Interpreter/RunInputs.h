@@ -1,0 +1,34 @@
+// What a run is given: parameters, micro-batches, hyperparameters. The same for every level.
+#ifndef WINDLASS_LIB_INTERPRETER_RUNINPUTS_H
+#define WINDLASS_LIB_INTERPRETER_RUNINPUTS_H
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Interpreter/Interpreter.h"
+
+namespace windlass::interpreter {
+
+class RunInputs {
+public:
+  RunInputs(mlir::ModuleOp module, const RunOptions &options);
+
+  const RunOptions &options;
+  /// G of the module's settings, else of the options, else 1.
+  int64_t microBatches = 1;
+
+  /// Whole initial value of a weight, buffer or state.
+  llvm::Expected<Tensor> parameter(llvm::StringRef name, mlir::RankedTensorType type, train::Role role) const;
+  /// The same as a run with a trajectory left it before step s.
+  llvm::Expected<Tensor> parameterBefore(llvm::StringRef name, mlir::RankedTensorType type, int64_t step) const;
+  /// Whole value of an input in micro-batch k; random ids are below `vocabulary` (0: unknown).
+  llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, int64_t vocabulary, int64_t k) const;
+  /// A runtime scalar in step s.
+  double hyperparameter(train::Hyperparameter which, int64_t step) const;
+  ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }
+
+private:
+  llvm::Expected<Tensor> find(const TensorMap &map, const std::string &key, mlir::RankedTensorType type) const;
+};
+
+} // namespace windlass::interpreter
+
+#endif
