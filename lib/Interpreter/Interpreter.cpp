@@ -32,6 +32,8 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
   std::optional<Level> level = levelOf(module);
   if (!level)
     return module.emitError("is of no level: it has neither @loss nor @microbatch, resources or arenas");
+  // A module of L1 or L2 may name nothing of it, but runs on a mesh of one rank.
+  module.getContext()->getOrLoadDialect<plan::PlanDialect>();
   RunInputs inputs(module, options);
   FailureOr<RunResult> result = failure();
   switch (*level) {

@@ -407,12 +407,15 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
 }
 
 void FunctionRunner::keepTrajectory(int64_t step, RunResult &result) {
-  for (auto &[symbol, stored] : parameters)
-    if (stored.op.getRole() != train::Role::state)
-      if (llvm::Expected<Tensor> whole = stored.master->assemble(stored.masterParts, everyone.front()))
-        result.tensors["before." + std::to_string(step) + "." + stored.op.getLogicalName().str()] = std::move(*whole);
-      else
-        llvm::consumeError(whole.takeError()); // Reported when the parameters are dumped.
+  for (auto &[symbol, stored] : parameters) {
+    if (stored.op.getRole() == train::Role::state)
+      continue;
+    llvm::Expected<Tensor> whole = stored.master->assemble(stored.masterParts, everyone.front());
+    if (whole)
+      result.tensors["before." + std::to_string(step) + "." + stored.op.getLogicalName().str()] = std::move(*whole);
+    else
+      llvm::consumeError(whole.takeError()); // Reported when the parameters are dumped.
+  }
 }
 
 LogicalResult FunctionRunner::dumpParameters(RunResult &result) {
