@@ -7,7 +7,7 @@
 // RUN: not windlass-run %s --ranks 2 2>&1 | FileCheck %s --check-prefix=RANKS
 
 // CHECK: step 0 loss 1.0397207
-// JSON: {"level":"L1","ranks":1,"precision":"f64","losses":[1.039720770{{[0-9]*}},1.039720770{{[0-9]*}}],"grad_norms":[]}
+// JSON: {"level":"L1","ranks":1,"precision":"f64","losses":[1.03972077{{[0-9]*}},1.03972077{{[0-9]*}}],"grad_norms":[]}
 // LEVEL: loss.mlir is not at level L2
 // RANKS: the mesh has 1 ranks, not 2
 module {
