@@ -393,6 +393,22 @@ TEST_F(Sharded, RandomValuesDoNotDependOnThePlan) {
   EXPECT_NEAR(std::sqrt(squares / 24), 0.02, 0.01);
 }
 
+TEST_F(Sharded, WeightsMayLieInAHuggingFaceCache) {
+  std::filesystem::create_directories(folder / "models--x/snapshots/1");
+  std::filesystem::create_directories(folder / "models--x/blobs");
+  std::filesystem::rename(folder / "values.bin", folder / "models--x/blobs/abc");
+  std::filesystem::create_symlink("../../blobs/abc", folder / "models--x/snapshots/1/values.bin");
+  run_result result = train(2, "r", {"--steps", "1", "--weights", folder / "models--x/snapshots/1"});
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
+TEST_F(Sharded, HalfWrittenCheckpointsAreClearedAway) {
+  std::filesystem::create_directories(folder / "r/checkpoints/.step-000001.partial");
+  folder.write("r/checkpoints/.step-000001.partial/parameters-00000.safetensors", "half");
+  ASSERT_EQ(train(2, "r", {"--steps", "2"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "r/checkpoints/.step-000001.partial"));
+}
+
 TEST_F(Sharded, WrongSourcesSaySo) {
   run_result result = train(2, "r", {"--steps", "21"});
   EXPECT_EQ(result.code, 1);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace windlass::rt {
 
@@ -173,6 +175,23 @@ status find_resume(const std::string &run, const std::string &from, std::string 
     say("skipping checkpoint " + quote(folder) + ": " + valid.message());
   }
   return bad_input(quote(where) + " holds no valid checkpoint; leave --resume out to start anew");
+}
+
+status remove_partial_checkpoints(const std::string &run) {
+  const std::string folder = join_path(run, "checkpoints"), ending = ".partial";
+  std::error_code error;
+  std::vector<std::string> partial;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    bool is_partial = name.size() > ending.size() + 1 && name[0] == '.' &&
+                      name.compare(name.size() - ending.size(), ending.size(), ending) == 0 &&
+                      parse_checkpoint_name(name.substr(1, name.size() - ending.size() - 1)) >= 0;
+    if (is_partial)
+      partial.push_back(entry->path().string());
+  }
+  for (const std::string &path : partial)
+    WINDLASS_TRY(remove_flat_folder(path));
+  return ok_status();
 }
 
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say) {

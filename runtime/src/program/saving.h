@@ -31,6 +31,9 @@ status prune_checkpoints(const std::string &run, std::int64_t keep);
 status find_resume(const std::string &run, const std::string &from, std::string &folder, checkpoint_manifest &manifest,
                    const std::function<void(const std::string &)> &say);
 
+/// Removes what a killed run left half-written.
+status remove_partial_checkpoints(const std::string &run);
+
 /// Sets checkpoints of later steps than `step` aside: they belong to a history that ends here.
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say);
 

@@ -105,6 +105,8 @@ status trainer::open_outputs() {
     if (made.is_ok())
       made = make_folders(join_path(o_.run, "logs"));
     if (made.is_ok())
+      made = remove_partial_checkpoints(o_.run);
+    if (made.is_ok())
       made = set_aside_later(o_.run, start_step_, [&](const std::string &line) { say(line); });
     if (made.is_ok())
       made = metrics_.open(o_.run, start_step_);

@@ -263,6 +263,9 @@ status trainer::run() {
       if (written.is_ok())
         written = events_.add(row.step, values);
       progress_.show(row);
+      if (o_.verbosity > 1)
+        say("step " + std::to_string(row.step) + " loss " + short_loss(row.loss) + " grad_norm " +
+            json_number(row.grad_norm) + " lr " + json_number(row.lr));
     }
     log_.line("step " + std::to_string(row.step) + " loss " + json_number(row.loss) + " grad_norm " +
               json_number(row.grad_norm) + " seconds " + json_number(row.seconds));
