@@ -7,6 +7,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
+#include "windlass/Conversion/PlanToSched/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
@@ -23,6 +25,10 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   windlass::train::registerAutodiffPasses();
   windlass::train::registerTrainPasses();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,
+                  windlass::plan::PlanDialect, windlass::sched::SchedDialect>();
+  windlass::plan::registerPlanPasses();
+  windlass::sched::registerPlanToSchedPasses();
   windlass::sched::registerSchedPasses();
   windlass::registerSchedToEmitCPasses();
 

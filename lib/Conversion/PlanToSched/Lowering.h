@@ -1,0 +1,58 @@
+// The steps of plan-to-sched.
+#ifndef WINDLASS_LIB_CONVERSION_PLANTOSCHED_LOWERING_H
+#define WINDLASS_LIB_CONVERSION_PLANTOSCHED_LOWERING_H
+
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace windlass::sched {
+
+/// Builds the collectives that bring a rank's part from one layout to another; `global` is the type of the whole value.
+/// Fails with a diagnostic at `loc` for changes that need parts of several dims at once.
+mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value part,
+                                          mlir::RankedTensorType global, plan::LayoutAttr from, plan::LayoutAttr to,
+                                          plan::MeshAttr mesh);
+
+/// Clones a compute op onto its parts: operands from `mapping`, result types by `plan.layouts`, attributes that hold
+/// sizes made local, attributes of the plan dropped.
+mlir::FailureOr<mlir::Operation *> cloneLocal(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &mapping,
+                                              plan::MeshAttr mesh);
+
+/// The resources of a module, by what they stand for.
+class Resources {
+public:
+  /// Declares, before `before`, resources of everything that the functions of L3b read, write, take and return.
+  static mlir::FailureOr<Resources> create(mlir::ModuleOp module, plan::MeshAttr mesh, mlir::Operation *before);
+
+  ResourceOp ofArgument(mlir::BlockArgument argument);
+  ResourceOp ofParameter(mlir::StringRef parameter) { return parameters.lookup(parameter); }
+  ResourceOp ofGradient(mlir::StringRef parameter) { return gradients.lookup(parameter); }
+  ResourceOp ofValue(int64_t index) { return values.lookup(index); }
+  ResourceOp ofScalar(train::Hyperparameter name) { return scalars.lookup(static_cast<int64_t>(name)); }
+  ResourceOp getLoss() { return loss; }
+  ResourceOp getGradientNorm() { return gradientNorm; }
+  ResourceOp getEvaluation() { return evaluation; }
+
+private:
+  Resources(mlir::ModuleOp module, plan::MeshAttr mesh, mlir::Operation *before);
+  mlir::LogicalResult declareInputs();
+  mlir::LogicalResult declareParameters();
+  mlir::LogicalResult declareOthers();
+  ResourceOp declare(mlir::Location loc, ResourceKind kind, const llvm::Twine &name, mlir::RankedTensorType global,
+                     plan::LayoutAttr layout);
+
+  mlir::ModuleOp module;
+  plan::MeshAttr mesh;
+  mlir::OpBuilder builder;
+  llvm::StringSet<> names;
+  llvm::StringMap<ResourceOp> inputs, parameters, gradients;
+  llvm::DenseMap<int64_t, ResourceOp> values, scalars;
+  ResourceOp loss, gradientNorm, evaluation;
+};
+
+} // namespace windlass::sched
+
+#endif

@@ -1,0 +1,412 @@
+#include "windlass/Conversion/PlanToSched/Passes.h"
+
+#include "Lowering.h"
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_PLANTOSCHED
+#include "windlass/Conversion/PlanToSched/Passes.h.inc"
+} // namespace windlass::sched
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+using plan::LayoutAttr;
+using plan::MeshAttr;
+
+namespace {
+
+/// Clones ops of one function of L3b into functions of L4.
+class FunctionLowering {
+public:
+  FunctionLowering(Resources &resources, MeshAttr mesh, OpBuilder builder)
+      : resources(resources), mesh(mesh), builder(builder) {}
+
+  /// An op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
+  LogicalResult lower(Operation &op) {
+    for (Value operand : op.getOperands())
+      if (failed(provide(operand, op)))
+        return failure();
+    if (auto read = llvm::dyn_cast<train::ReadOp>(op))
+      return load(read.getResult(), resources.ofParameter(read.getParameter()), op);
+    if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op))
+      return load(hyperparameter.getResult(), resources.ofScalar(hyperparameter.getName()), op);
+    if (auto write = llvm::dyn_cast<train::WriteOp>(op)) {
+      ResourceOp resource = resources.ofParameter(write.getParameter());
+      if (!resource)
+        return op.emitOpError("names no train.parameter: ") << write.getParameterAttr();
+      auto store = StoreOp::create(builder, op.getLoc(), resource.getSymName(), mapping.lookup(write.getValue()));
+      return copyLabels(op, store);
+    }
+    if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
+      return lower(reshard);
+    FailureOr<Operation *> local = cloneLocal(builder, op, mapping, mesh);
+    return success(succeeded(local));
+  }
+
+  /// A value of the old function in the new one: mapped already, or what a resource holds.
+  LogicalResult provide(Value value, Operation &user) {
+    if (mapping.contains(value))
+      return success();
+    auto argument = llvm::dyn_cast<BlockArgument>(value);
+    if (!argument)
+      return user.emitOpError("uses a value of the forward pass that no train.stash hands over");
+    return load(value, resources.ofArgument(argument), user);
+  }
+
+  LogicalResult load(Value value, ResourceOp resource, Operation &op) {
+    if (!resource)
+      return op.emitOpError("uses a value that no resource holds");
+    auto load = LoadOp::create(builder, op.getLoc(), resource.getTensorType(), resource.getSymName());
+    mapping.map(value, load.getResult());
+    return copyLabels(op, load);
+  }
+
+  IRMapping mapping;
+  Resources &resources;
+  MeshAttr mesh;
+  OpBuilder builder;
+
+private:
+  LogicalResult lower(plan::ReshardOp reshard) {
+    auto argument = llvm::dyn_cast<BlockArgument>(reshard.getInput());
+    auto function = reshard->getParentOfType<func::FuncOp>();
+    if (argument && function.getArgAttr(argument.getArgNumber(), train::kGradientAttr)) {
+      // Done by @reduce: what is left is the gradient's resource.
+      if (!reshard.getTo().getUnreduced().empty() ||
+          !haveSameParts(plan::dropUnreduced(reshard.getFrom()), reshard.getTo(), mesh))
+        return reshard.emitOpError("brings a gradient to ")
+               << reshard.getTo() << ": gradients that are split while they are reduced are not available yet";
+      mapping.map(reshard.getResult(), mapping.lookup(reshard.getInput()));
+      return success();
+    }
+    Operation *last = builder.getInsertionBlock()->empty() ? nullptr : &builder.getInsertionBlock()->back();
+    FailureOr<Value> part =
+        lowerReshard(builder, reshard.getLoc(), mapping.lookup(reshard.getInput()),
+                     llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(), reshard.getTo(), mesh);
+    if (failed(part))
+      return failure();
+    for (Operation *op = last ? last->getNextNode() : &builder.getInsertionBlock()->front(); op; op = op->getNextNode())
+      (void)copyLabels(*reshard, op);
+    mapping.map(reshard.getResult(), *part);
+    return success();
+  }
+
+  LogicalResult copyLabels(Operation &from, Operation *to) {
+    for (StringRef name : {StringRef(plan::kRepeatAttr), StringRef(train::kIdAttr), StringRef(train::kForwardAttr)})
+      if (Attribute attribute = from.getAttr(name))
+        to->setAttr(name, attribute);
+    return success();
+  }
+};
+
+struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
+  using PlanToSchedBase::PlanToSchedBase;
+
+  void runOnOperation() override {
+    if (failed(convert()))
+      signalPassFailure();
+  }
+
+  LogicalResult convert() {
+    ModuleOp module = getOperation();
+    mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
+    if (!mesh)
+      return module.emitError("has no plan.mesh: apply a strategy or a plan first");
+    SmallVector<func::FuncOp> planned = plan::getPlannedFunctions(module);
+    func::FuncOp microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+    func::FuncOp update = module.lookupSymbol<func::FuncOp>(train::kUpdateFunction);
+    if (!microbatch || !update)
+      return module.emitError("has no @") << (microbatch ? train::kUpdateFunction : train::kMicrobatchFunction);
+
+    FailureOr<Resources> declared = Resources::create(module, mesh, planned.front());
+    if (failed(declared))
+      return failure();
+    resources = &*declared;
+    for (func::FuncOp function : planned) {
+      LogicalResult done = function == microbatch          ? lowerMicrobatch(function)
+                           : function == update            ? lowerUpdate(function)
+                                                           : lowerPlain(function);
+      if (failed(done))
+        return failure();
+    }
+    if (failed(buildSchedule()))
+      return failure();
+    for (func::FuncOp function : planned)
+      function.erase();
+    dropPlan();
+    return success();
+  }
+
+private:
+  /// A new function at the end of the module.
+  func::FuncOp createFunction(Location loc, StringRef name) {
+    OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType({}, {}));
+    function.addEntryBlock();
+    return function;
+  }
+
+  FunctionLowering lowerInto(func::FuncOp function) {
+    return FunctionLowering(*resources, mesh, OpBuilder::atBlockEnd(&function.front()));
+  }
+
+  static void finish(func::FuncOp function, ValueRange results = {}) {
+    OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+    func::ReturnOp::create(builder, function.getLoc(), results);
+    function.setFunctionType(builder.getFunctionType(function.front().getArgumentTypes(), results.getTypes()));
+  }
+
+  /// `@init` and `@evaluate`: results go to resources.
+  LogicalResult lowerPlain(func::FuncOp old) {
+    func::FuncOp function = createFunction(old.getLoc(), old.getName());
+    FunctionLowering lowering = lowerInto(function);
+    for (Operation &op : old.front().without_terminator())
+      if (failed(lowering.lower(op)))
+        return failure();
+    bool isInit = old.getName() == train::kInitFunction;
+    for (OpOperand &operand : old.front().getTerminator()->getOpOperands()) {
+      ResourceOp resource =
+          isInit ? resources->ofValue(operand.getOperandNumber()) : resources->getEvaluation();
+      if (failed(store(lowering, operand.get(), resource, *operand.getOwner())))
+        return failure();
+    }
+    finish(function);
+    return success();
+  }
+
+  LogicalResult store(FunctionLowering &lowering, Value value, ResourceOp resource, Operation &user) {
+    if (failed(lowering.provide(value, user)))
+      return failure();
+    StoreOp::create(lowering.builder, user.getLoc(), resource.getSymName(), lowering.mapping.lookup(value));
+    return success();
+  }
+
+  LogicalResult lowerUpdate(func::FuncOp old) {
+    if (failed(buildReduce(old)))
+      return failure();
+    func::FuncOp function = createFunction(old.getLoc(), kUpdateFunction);
+    FunctionLowering lowering = lowerInto(function);
+    for (Operation &op : old.front().without_terminator())
+      if (failed(lowering.lower(op)))
+        return failure();
+    Operation *terminator = old.front().getTerminator();
+    if (failed(store(lowering, terminator->getOperand(0), resources->getGradientNorm(), *terminator)))
+      return failure();
+    finish(function);
+    return success();
+  }
+
+  /// Adds results of `@microbatch` that `value` is to their resources, right where it is made.
+  LogicalResult addToResources(FunctionLowering &lowering, Value value, Operation &user) {
+    for (ResourceOp resource : sinks.lookup(value)) {
+      if (failed(lowering.provide(value, user)))
+        return failure();
+      Value part = lowering.mapping.lookup(value);
+      if (part.getType() != resource.getType())
+        return user.emitOpError("returns a part of type ")
+               << part.getType() << " for a gradient that is accumulated as " << resource.getType()
+               << ": gradients that are split while they are accumulated are not available yet";
+      auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
+      if (Attribute repeat = user.getAttr(plan::kRepeatAttr))
+        add->setAttr(plan::kRepeatAttr, repeat);
+      if (resource.getKind() == ResourceKind::gradient)
+        gradientOrder.push_back(resource);
+    }
+    return success();
+  }
+
+  LogicalResult lowerMicrobatch(func::FuncOp old) {
+    Block &block = old.front();
+    if (failed(findSinks(old)))
+      return failure();
+    func::FuncOp forward = createFunction(old.getLoc(), kForwardFunction);
+    FunctionLowering lowering = lowerInto(forward);
+    auto op = block.begin(), end = std::prev(block.end());
+    for (; op != end && !llvm::isa<train::StashOp>(*op) && !op->hasAttr(train::kForwardAttr); ++op) {
+      if (failed(lowering.lower(*op)))
+        return failure();
+      for (Value result : op->getResults())
+        if (failed(addToResources(lowering, result, *op)))
+          return failure();
+    }
+    for (BlockArgument argument : block.getArguments())
+      if (failed(addToResources(lowering, argument, *block.getTerminator())))
+        return failure();
+
+    func::FuncOp backward = createFunction(old.getLoc(), kBackwardFunction);
+    FunctionLowering backwardLowering = lowerInto(backward);
+    SmallVector<Value> stash;
+    llvm::DenseMap<Value, Value> stashed;
+    for (; op != end; ++op) {
+      if (auto stashOp = llvm::dyn_cast<train::StashOp>(*op)) {
+        if (failed(lowerStash(stashOp, lowering, backwardLowering, stash, stashed, backward)))
+          return failure();
+      } else if (failed(backwardLowering.lower(*op))) {
+        return failure();
+      }
+      for (Value result : op->getResults())
+        if (failed(addToResources(backwardLowering, result, *op)))
+          return failure();
+    }
+    finish(forward, stash);
+    finish(backward);
+    return success();
+  }
+
+  /// Hands a forward value to `@backward`: as a result and argument, or by loading or making it again where that is free.
+  LogicalResult lowerStash(train::StashOp op, FunctionLowering &forward, FunctionLowering &backward,
+                           SmallVectorImpl<Value> &stash, llvm::DenseMap<Value, Value> &stashed,
+                           func::FuncOp backwardFunction) {
+    if (failed(forward.provide(op.getValue(), *op)))
+      return failure();
+    Value part = forward.mapping.lookup(op.getValue());
+    Value &handed = stashed[part];
+    if (!handed) {
+      Operation *producer = part.getDefiningOp();
+      if (llvm::isa_and_nonnull<LoadOp, train::ConstantOp>(producer)) {
+        handed = backward.builder.clone(*producer)->getResult(0);
+      } else {
+        handed = backwardFunction.front().addArgument(part.getType(), op.getLoc());
+        stash.push_back(part);
+      }
+    }
+    backward.mapping.map(op.getResult(), handed);
+    return success();
+  }
+
+  /// Which resources the results of `@microbatch` go to.
+  LogicalResult findSinks(func::FuncOp function) {
+    for (OpOperand &operand : function.front().getTerminator()->getOpOperands()) {
+      unsigned i = operand.getOperandNumber();
+      ResourceOp resource = resources->getLoss();
+      if (i > 0) {
+        auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
+        resource = name ? resources->ofGradient(name.getValue()) : ResourceOp();
+        if (!resource)
+          return function.emitError("result ") << i << " is the gradient of no weight with a plan.gradient_layout";
+      }
+      sinks[operand.get()].push_back(resource);
+    }
+    return success();
+  }
+
+  using Axes = SmallVector<Attribute, 2>;
+
+  /// The axes over which a resource has partial sums.
+  FailureOr<Axes> getSumAxes(ResourceOp resource) {
+    Axes axes;
+    for (plan::UnreducedAttr unreduced : resource.getLayout().getUnreduced()) {
+      if (unreduced.getKind() != train::ReductionKind::sum)
+        return resource.emitOpError("is accumulated but not a sum over ") << unreduced.getAxis();
+      axes.push_back(unreduced.getAxis());
+    }
+    return axes;
+  }
+
+  static int64_t getBytes(ResourceOp resource) {
+    RankedTensorType type = resource.getTensorType();
+    return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+  }
+
+  LogicalResult buildReduce(func::FuncOp update) {
+    int64_t limit = 4 << 20;
+    if (auto attribute = getOperation()->getAttrOfType<IntegerAttr>(plan::kBucketBytesAttr))
+      limit = attribute.getInt();
+    func::FuncOp function = createFunction(update.getLoc(), kReduceFunction);
+    OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+    auto flush = [&](const Axes &axes, SmallVectorImpl<ResourceOp> &bucket) {
+      if (bucket.empty())
+        return;
+      SmallVector<Value> values;
+      for (ResourceOp resource : bucket)
+        values.push_back(
+            LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName()).getResult());
+      auto reduce = AllReduceOp::create(builder, function.getLoc(), ValueRange(values).getTypes(), values,
+                                        builder.getArrayAttr(axes), train::ReductionKind::sum);
+      for (auto [resource, result] : llvm::zip_equal(bucket, reduce.getResults()))
+        StoreOp::create(builder, resource.getLoc(), resource.getSymName(), result);
+      bucket.clear();
+    };
+
+    SmallVector<ResourceOp> loss = {resources->getLoss()};
+    FailureOr<Axes> lossAxes = getSumAxes(loss.front());
+    if (failed(lossAxes))
+      return failure();
+    if (!lossAxes->empty())
+      flush(*lossAxes, loss);
+
+    struct Bucket {
+      Axes axes;
+      SmallVector<ResourceOp> resources;
+      int64_t bytes = 0;
+    };
+    SmallVector<Bucket, 2> open; // one per set of axes
+    llvm::DenseSet<Operation *> seen;
+    for (ResourceOp resource : gradientOrder) {
+      if (!seen.insert(resource).second)
+        return resource.emitOpError("is accumulated twice in a micro-batch");
+      FailureOr<Axes> axes = getSumAxes(resource);
+      if (failed(axes))
+        return failure();
+      if (axes->empty())
+        continue;
+      auto *bucket = llvm::find_if(open, [&](const Bucket &b) { return b.axes == *axes; });
+      if (bucket == open.end()) {
+        open.push_back({*axes, {}, 0});
+        bucket = std::prev(open.end());
+      }
+      if (bucket->bytes + getBytes(resource) > limit || // one allocation, one element type
+          (!bucket->resources.empty() && bucket->resources.front().getTensorType().getElementType() !=
+                                             resource.getTensorType().getElementType())) {
+        flush(bucket->axes, bucket->resources);
+        bucket->bytes = 0;
+      }
+      bucket->resources.push_back(resource);
+      bucket->bytes += getBytes(resource);
+    }
+    for (Bucket &bucket : open)
+      flush(bucket.axes, bucket.resources);
+    finish(function);
+    return success();
+  }
+
+  LogicalResult buildSchedule() {
+    ModuleOp module = getOperation();
+    int64_t microBatches = 1, groups = 1;
+    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
+        microBatches = attribute.getInt();
+    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+      groups = mesh.sizeOf(axis.getValue());
+    if (microBatches < 1 || microBatches % groups != 0)
+      return module.emitError("has ") << microBatches << " micro-batches per step, which " << groups
+                                      << " groups cannot share evenly";
+    MLIRContext *context = &getContext();
+    SmallVector<Attribute> actions;
+    auto act = [&](ActionKind kind, int64_t count = 1, int64_t length = 0) {
+      actions.push_back(ActionAttr::get(context, kind, 0, count, length));
+    };
+    if (microBatches / groups > 1)
+      act(ActionKind::repeat, microBatches / groups, 2);
+    for (ActionKind kind : {ActionKind::forward, ActionKind::backward, ActionKind::reduce, ActionKind::update})
+      act(kind);
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    ScheduleOp::create(builder, module.getLoc(), builder.getArrayAttr(actions));
+    return success();
+  }
+
+  void dropPlan() {
+    ModuleOp module = getOperation();
+    module->removeAttr(plan::kBucketBytesAttr);
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr})
+        parameter->removeAttr(name);
+  }
+
+  MeshAttr mesh;
+  Resources *resources = nullptr;
+  llvm::DenseMap<Value, SmallVector<ResourceOp, 1>> sinks;
+  SmallVector<ResourceOp> gradientOrder;
+};
+
+} // namespace

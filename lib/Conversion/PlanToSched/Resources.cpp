@@ -1,0 +1,172 @@
+#include "Lowering.h"
+
+#include "windlass/Support/Printable.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+using plan::LayoutAttr;
+
+Resources::Resources(ModuleOp module, plan::MeshAttr mesh, Operation *before)
+    : module(module), mesh(mesh), builder(before) {
+  for (Operation &op : *module.getBody())
+    if (auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      names.insert(name.getValue());
+}
+
+FailureOr<Resources> Resources::create(ModuleOp module, plan::MeshAttr mesh, Operation *before) {
+  Resources resources(module, mesh, before);
+  if (failed(resources.declareInputs()) || failed(resources.declareParameters()) || failed(resources.declareOthers()))
+    return failure();
+  return resources;
+}
+
+ResourceOp Resources::declare(Location loc, ResourceKind kind, const Twine &name, RankedTensorType global,
+                              LayoutAttr layout) {
+  std::string unique = name.str();
+  for (unsigned i = 0; !names.insert(unique).second; ++i)
+    unique = (name + "_" + Twine(i)).str();
+  return ResourceOp::create(builder, loc, builder.getStringAttr(unique), ResourceKindAttr::get(module.getContext(), kind),
+                            TypeAttr::get(layout.getLocalType(global, mesh)), TypeAttr::get(global), layout,
+                            /*logical_name=*/nullptr, /*of=*/nullptr, /*scalar=*/nullptr, /*arena=*/nullptr,
+                            /*offset=*/nullptr);
+}
+
+LogicalResult Resources::declareInputs() {
+  for (StringRef functionName : {train::kMicrobatchFunction, train::kEvaluateFunction}) {
+    auto function = module.lookupSymbol<func::FuncOp>(functionName);
+    if (!function)
+      continue;
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (function.getArgAttr(number, train::kInitValueAttr))
+        continue;
+      auto name = function.getArgAttrOfType<StringAttr>(number, train::kInputAttr);
+      if (!name)
+        return function.emitError("argument ") << number << " is neither an input nor a value of @init";
+      auto type = llvm::cast<RankedTensorType>(argument.getType());
+      LayoutAttr layout = plan::getLayout(argument);
+      if (ResourceOp existing = inputs.lookup(name.getValue())) {
+        if (existing.getGlobalType() != type || existing.getLayout() != layout)
+          return function.emitError("takes input ") << printable(name.getValue())
+                                                    << " with another type or layout than @" << train::kMicrobatchFunction;
+        continue;
+      }
+      ResourceOp resource =
+          declare(argument.getLoc(), ResourceKind::input, "input_" + Twine(inputs.size()), type, layout);
+      resource.setLogicalNameAttr(name);
+      for (StringRef attribute : {train::kFeedAttr, train::kVocabularyAttr})
+        if (Attribute value = function.getArgAttr(number, attribute))
+          resource->setAttr(attribute, value);
+      inputs[name.getValue()] = resource;
+    }
+  }
+  return success();
+}
+
+LogicalResult Resources::declareParameters() {
+  auto describe = [&](ResourceOp resource, train::ParameterOp parameter) {
+    resource.setLogicalNameAttr(parameter.getLogicalNameAttr());
+    resource.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    return resource;
+  };
+  SmallVector<train::ParameterOp> all(module.getOps<train::ParameterOp>());
+  auto layoutOf = [](train::ParameterOp parameter, StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
+  for (train::ParameterOp parameter : all) {
+    if (parameter.getRole() == train::Role::state)
+      continue;
+    LayoutAttr compute = layoutOf(parameter, plan::kLayoutAttr), master = layoutOf(parameter, plan::kMasterLayoutAttr);
+    if (!compute || !master)
+      return parameter.emitOpError("has no layouts");
+    if (!plan::haveSameParts(compute, master, mesh))
+      return parameter.emitOpError("has a master copy in ")
+             << master << " and a compute copy in " << compute << ": split optimizer states are not available yet";
+    parameters[parameter.getSymName()] = describe(declare(parameter.getLoc(), ResourceKind::parameter,
+                                                          "parameter_" + parameter.getSymName(),
+                                                          parameter.getTensorType(), compute),
+                                                  parameter);
+  }
+  for (train::ParameterOp parameter : all)
+    if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr))
+      gradients[parameter.getSymName()] = describe(declare(parameter.getLoc(), ResourceKind::gradient,
+                                                           "gradient_" + parameter.getSymName(),
+                                                           parameter.getTensorType(), layout),
+                                                   parameter);
+  for (train::ParameterOp parameter : all)
+    if (parameter.getRole() == train::Role::state) {
+      LayoutAttr layout = layoutOf(parameter, plan::kMasterLayoutAttr);
+      if (!layout)
+        return parameter.emitOpError("has no layouts");
+      parameters[parameter.getSymName()] =
+          describe(declare(parameter.getLoc(), ResourceKind::state, "state_" + parameter.getSymName(),
+                           parameter.getTensorType(), layout),
+                   parameter);
+    }
+  return success();
+}
+
+LogicalResult Resources::declareOthers() {
+  auto lookup = [&](StringRef name) { return module.lookupSymbol<func::FuncOp>(name); };
+  auto declareResult = [&](func::FuncOp function, unsigned result, ResourceKind kind,
+                           const Twine &name) -> FailureOr<ResourceOp> {
+    auto type = llvm::dyn_cast<RankedTensorType>(function.getResultTypes()[result]);
+    auto layout = function.getResultAttrOfType<LayoutAttr>(result, plan::kLayoutAttr);
+    if (!type || !layout)
+      return function.emitError("result ") << result << " has no layout";
+    if (kind == ResourceKind::loss)
+      if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+        layout = plan::addUnreduced(
+            layout, plan::UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum), mesh);
+    return declare(function.getLoc(), kind, name, type, layout);
+  };
+
+  if (func::FuncOp init = lookup(train::kInitFunction))
+    for (unsigned i = 0; i < init.getNumResults(); ++i) {
+      FailureOr<ResourceOp> resource = declareResult(init, i, ResourceKind::value, "value_" + Twine(i));
+      if (failed(resource))
+        return failure();
+      values[i] = *resource;
+    }
+  func::FuncOp update = lookup(train::kUpdateFunction);
+  if (update)
+    update.walk([&](train::HyperparameterOp op) {
+      ResourceOp &resource = scalars[static_cast<int64_t>(op.getName())];
+      if (resource)
+        return;
+      auto type = llvm::cast<RankedTensorType>(op.getResult().getType());
+      resource = declare(op.getLoc(), ResourceKind::scalar, "scalar_" + train::stringifyHyperparameter(op.getName()),
+                         type, LayoutAttr::getWhole(type));
+      resource.setScalarAttr(op.getNameAttr());
+    });
+  struct Output {
+    func::FuncOp function;
+    ResourceKind kind;
+    StringRef name;
+    ResourceOp &resource;
+  };
+  for (Output output : {Output{lookup(train::kMicrobatchFunction), ResourceKind::loss, "step_loss", loss},
+                        Output{update, ResourceKind::grad_norm, "step_grad_norm", gradientNorm},
+                        Output{lookup(train::kEvaluateFunction), ResourceKind::evaluate, "evaluate_loss", evaluation}}) {
+    if (!output.function)
+      continue;
+    if (output.function.getNumResults() == 0)
+      return output.function.emitError("returns nothing");
+    FailureOr<ResourceOp> resource = declareResult(output.function, 0, output.kind, output.name);
+    if (failed(resource))
+      return failure();
+    output.resource = *resource;
+  }
+  return success();
+}
+
+ResourceOp Resources::ofArgument(BlockArgument argument) {
+  auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  unsigned number = argument.getArgNumber();
+  if (auto index = function.getArgAttrOfType<IntegerAttr>(number, train::kInitValueAttr))
+    return values.lookup(index.getInt());
+  if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(number, train::kGradientAttr))
+    return gradients.lookup(name.getValue());
+  if (auto name = function.getArgAttrOfType<StringAttr>(number, train::kInputAttr))
+    return inputs.lookup(name.getValue());
+  return nullptr;
+}

@@ -1,0 +1,318 @@
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+
+#include "llvm/ADT/SmallSet.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+/// Appends a digit, keeping the normal form.
+static void append(Digits &digits, Digit digit) {
+  if (digit.size == 1)
+    return;
+  if (!digit.axis && !digits.empty() && !digits.back().axis)
+    digits.back().size *= digit.size;
+  else
+    digits.push_back(digit);
+}
+
+std::optional<Digits> plan::getDigits(DimLayoutAttr dim, MeshAttr mesh) {
+  Digits digits;
+  for (FactorLayoutAttr factor : dim.getFactors()) {
+    int64_t rest = factor.getSize();
+    for (StringAttr axis : factor.getAxes()) {
+      int64_t size = mesh.sizeOf(axis.getValue());
+      if (mesh.indexOf(axis.getValue()) < 0 || rest % size != 0)
+        return std::nullopt;
+      append(digits, {size, axis});
+      rest /= size;
+    }
+    append(digits, {rest, nullptr});
+  }
+  return digits;
+}
+
+bool plan::haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh) {
+  if (a == b)
+    return true;
+  if (a.getDims().size() != b.getDims().size() || a.getMemory() != b.getMemory() ||
+      a.getUnreduced().size() != b.getUnreduced().size())
+    return false;
+  for (UnreducedAttr unreduced : a.getUnreduced())
+    if (!llvm::is_contained(b.getUnreduced(), unreduced))
+      return false;
+  for (auto [dimA, dimB] : llvm::zip_equal(a.getDims(), b.getDims())) {
+    std::optional<Digits> digitsA = getDigits(dimA, mesh), digitsB = getDigits(dimB, mesh);
+    if (!digitsA || !digitsB || *digitsA != *digitsB)
+      return false;
+  }
+  return true;
+}
+
+LayoutAttr plan::addUnreduced(LayoutAttr layout, ArrayRef<UnreducedAttr> added, MeshAttr mesh) {
+  SmallVector<UnreducedAttr> all(layout.getUnreduced());
+  for (UnreducedAttr unreduced : added)
+    if (!llvm::is_contained(all, unreduced))
+      all.push_back(unreduced);
+  llvm::stable_sort(all, [&](UnreducedAttr a, UnreducedAttr b) {
+    return mesh.indexOf(a.getAxis().getValue()) < mesh.indexOf(b.getAxis().getValue());
+  });
+  return LayoutAttr::get(layout.getContext(), layout.getDims(), all, layout.getMemory());
+}
+
+LayoutAttr plan::dropUnreduced(LayoutAttr layout) {
+  return LayoutAttr::get(layout.getContext(), layout.getDims(), {}, layout.getMemory());
+}
+
+std::optional<SmallVector<SmallVector<StringAttr, 1>>> plan::mapAxes(DimLayoutAttr dim, ArrayRef<int64_t> sizes,
+                                                                     MeshAttr mesh) {
+  std::optional<Digits> digits = getDigits(dim, mesh);
+  if (!digits)
+    return std::nullopt;
+  SmallVector<SmallVector<StringAttr, 1>> axes(sizes.size());
+  size_t next = 0;
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    int64_t rest = size;
+    while (rest > 1) {
+      if (next == digits->size())
+        return std::nullopt;
+      Digit &digit = (*digits)[next];
+      if (digit.axis) {
+        // Axes are the outermost digits of a factor.
+        int64_t split = 1;
+        for (StringAttr axis : axes[i])
+          split *= mesh.sizeOf(axis.getValue());
+        if (size / rest != split || rest % digit.size != 0)
+          return std::nullopt;
+        axes[i].push_back(digit.axis);
+        rest /= digit.size;
+        ++next;
+        continue;
+      }
+      if (rest % digit.size == 0) {
+        rest /= digit.size;
+        ++next;
+      } else if (digit.size % rest == 0) {
+        digit.size /= rest;
+        rest = 1;
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  return axes;
+}
+
+StrategyAttr plan::getWholeStrategy(MLIRContext *context) { return StrategyAttr::get(context, {}, 0, -1); }
+
+SmallVector<func::FuncOp> plan::getPlannedFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (StringRef name :
+       {train::kInitFunction, train::kMicrobatchFunction, train::kUpdateFunction, train::kEvaluateFunction})
+    if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
+      functions.push_back(function);
+  return functions;
+}
+
+LayoutAttr plan::getLayout(Value value) {
+  if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
+    auto function = llvm::dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    return function ? function.getArgAttrOfType<LayoutAttr>(argument.getArgNumber(), kLayoutAttr) : LayoutAttr();
+  }
+  auto result = llvm::cast<OpResult>(value);
+  if (auto reshard = llvm::dyn_cast<ReshardOp>(result.getOwner()))
+    return reshard.getTo();
+  auto layouts = result.getOwner()->getAttrOfType<ArrayAttr>(kLayoutsAttr);
+  if (!layouts || layouts.size() != result.getOwner()->getNumResults())
+    return nullptr;
+  return llvm::dyn_cast<LayoutAttr>(layouts[result.getResultNumber()]);
+}
+
+void plan::setLayouts(Operation *op, ArrayRef<LayoutAttr> layouts) {
+  op->setAttr(kLayoutsAttr,
+              ArrayAttr::get(op->getContext(), SmallVector<Attribute>(layouts.begin(), layouts.end())));
+}
+
+/// Layout of one operand or result: the axes that the strategy puts on the factors of its dims.
+static FailureOr<LayoutAttr> layOut(Operation *op, Type type, const train::OpFactors &factors,
+                                    const train::ValueFactors &value, StrategyAttr strategy) {
+  MLIRContext *context = op->getContext();
+  auto shape = llvm::cast<RankedTensorType>(type).getShape();
+  if (value.size() != shape.size())
+    return op->emitOpError("describes factors of ") << value.size() << " dims of a value of type " << type;
+  SmallVector<DimLayoutAttr> dims;
+  for (auto [size, dim] : llvm::zip_equal(shape, value)) {
+    SmallVector<FactorLayoutAttr> layouts;
+    int64_t product = 1;
+    for (unsigned index : dim) {
+      const train::Factor &factor = factors.factors[index];
+      product *= factor.size;
+      layouts.push_back(FactorLayoutAttr::get(context, factor.size, strategy.axesOf(factor.name)));
+    }
+    if (dim.empty() && size != 1)
+      layouts.push_back(FactorLayoutAttr::get(context, product = size, {}));
+    else if (dim.empty())
+      layouts.push_back(FactorLayoutAttr::get(context, 1, {}));
+    if (product != size)
+      return op->emitOpError("has factors that multiply to ") << product << " on a dim of size " << size;
+    dims.push_back(DimLayoutAttr::get(context, layouts));
+  }
+  return LayoutAttr::get(context, dims, {}, MemoryKind::device);
+}
+
+/// Whether a factor is on one of the value's dims.
+static bool uses(const train::ValueFactors &value, unsigned factor) {
+  return llvm::any_of(value, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, factor); });
+}
+
+/// The largest declared set of operands that may be unreduced together and are, or none.
+static ArrayRef<unsigned> chooseUnreduced(const train::OpFactors &factors, ArrayRef<bool> unreduced) {
+  ArrayRef<unsigned> best;
+  for (ArrayRef<unsigned> set : factors.unreducedTogether)
+    if (set.size() > best.size() &&
+        llvm::all_of(set, [&](unsigned i) { return i < unreduced.size() && unreduced[i]; }))
+      best = set;
+  return best;
+}
+
+FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &factors, StrategyAttr strategy,
+                                        ArrayRef<LayoutAttr> available, MeshAttr mesh) {
+  MLIRContext *context = op->getContext();
+  if (factors.operands.size() != op->getNumOperands() || factors.results.size() != op->getNumResults())
+    return op->emitOpError("describes factors of ")
+           << factors.operands.size() << " operands and " << factors.results.size() << " results but has "
+           << op->getNumOperands() << " and " << op->getNumResults();
+  llvm::SmallSet<StringRef, 4> used;
+  for (FactorAxesAttr split : strategy.getSplits()) {
+    const train::Factor *factor = llvm::find_if(
+        factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
+    if (factor == factors.factors.end())
+      return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
+    if (factor->kind == train::FactorKind::Inner || factor->kind == train::FactorKind::Replicated)
+      return op->emitOpError("cannot split its factor ") << split.getFactor() << ", as its strategy wants";
+    int64_t rest = factor->size;
+    for (StringAttr axis : split.getAxes()) {
+      if (mesh.indexOf(axis.getValue()) < 0)
+        return op->emitOpError("is split over axis ") << axis << ", which the mesh " << mesh << " does not have";
+      if (!used.insert(axis.getValue()).second)
+        return op->emitOpError("uses axis ") << axis << " twice";
+      int64_t size = mesh.sizeOf(axis.getValue());
+      if (rest % size != 0)
+        return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which axis "
+                                              << axis << " of size " << size << " does not divide evenly";
+      rest /= size;
+    }
+  }
+
+  OpLayouts layouts;
+  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), factors.operands)) {
+    FailureOr<LayoutAttr> layout = layOut(op, operand.getType(), factors, value, strategy);
+    if (failed(layout))
+      return failure();
+    layouts.operands.push_back(*layout);
+  }
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), factors.results)) {
+    FailureOr<LayoutAttr> layout = layOut(op, result.getType(), factors, value, strategy);
+    if (failed(layout))
+      return failure();
+    // A factor that a result has not, it has combined: parts are left.
+    SmallVector<UnreducedAttr> unreduced;
+    for (auto [i, factor] : llvm::enumerate(factors.factors)) {
+      ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
+      if (axes.empty() || uses(value, i))
+        continue;
+      if (factor.kind != train::FactorKind::Reduction)
+        return op->emitOpError("splits factor '") << factor.name << "', which result " << result.getResultNumber()
+                                                  << " neither has nor reduces";
+      for (StringAttr axis : axes)
+        unreduced.push_back(UnreducedAttr::get(context, axis, factor.reduction));
+    }
+    layouts.results.push_back(addUnreduced(*layout, unreduced, mesh));
+  }
+
+  // Linear operators hand unreduced axes on, unless the axis splits something here.
+  for (AxisAttr axis : mesh.getAxes()) {
+    if (used.contains(axis.getName().getValue()))
+      continue;
+    auto sum = UnreducedAttr::get(context, axis.getName(), train::ReductionKind::sum);
+    SmallVector<bool> unreduced;
+    for (LayoutAttr layout : available)
+      unreduced.push_back(layout && llvm::is_contained(layout.getUnreduced(), sum));
+    ArrayRef<unsigned> kept = chooseUnreduced(factors, unreduced);
+    for (unsigned i : kept)
+      layouts.operands[i] = addUnreduced(layouts.operands[i], sum, mesh);
+    if (!kept.empty())
+      for (LayoutAttr &layout : layouts.results)
+        layout = addUnreduced(layout, sum, mesh);
+  }
+  return layouts;
+}
+
+/// Layout of a parameter as a function sees it: `@update` works on the master copy.
+static FailureOr<LayoutAttr> getParameterLayout(Operation *op, FlatSymbolRefAttr name) {
+  auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
+  if (!parameter)
+    return op->emitOpError("names no train.parameter: ") << name;
+  auto function = op->getParentOfType<func::FuncOp>();
+  bool master = function && function.getName() == train::kUpdateFunction;
+  auto layout = parameter->getAttrOfType<LayoutAttr>(master ? kMasterLayoutAttr : kLayoutAttr);
+  if (!layout || layout.getDims().size() != parameter.getTensorType().getShape().size())
+    return op->emitOpError("names ") << name << ", whose " << (master ? kMasterLayoutAttr : kLayoutAttr)
+                                     << " is missing or does not fit its type " << parameter.getTensorType();
+  return layout;
+}
+
+FailureOr<OpLayouts> plan::inferLayouts(Operation *op, ArrayRef<LayoutAttr> available, MeshAttr mesh) {
+  OpLayouts layouts;
+  if (auto read = llvm::dyn_cast<train::ReadOp>(op)) {
+    FailureOr<LayoutAttr> layout = getParameterLayout(op, read.getParameterAttr());
+    if (failed(layout))
+      return failure();
+    layouts.results = {*layout};
+    return layouts;
+  }
+  if (auto write = llvm::dyn_cast<train::WriteOp>(op)) {
+    FailureOr<LayoutAttr> layout = getParameterLayout(op, write.getParameterAttr());
+    if (failed(layout))
+      return failure();
+    layouts.operands = {*layout};
+    return layouts;
+  }
+  if (llvm::isa<train::HyperparameterOp>(op)) {
+    layouts.results = {LayoutAttr::getWhole(llvm::cast<RankedTensorType>(op->getResult(0).getType()))};
+    return layouts;
+  }
+  if (llvm::isa<train::StashOp>(op)) {
+    // What the backward pass reads is stored reduced: one reshard, made in the forward pass.
+    if (!available.front())
+      return op->emitOpError("stashes a value without a layout");
+    layouts.operands = {dropUnreduced(available.front())};
+    layouts.results = layouts.operands.front() ? SmallVector<LayoutAttr, 2>{layouts.operands.front()}
+                                               : SmallVector<LayoutAttr, 2>{};
+    return layouts;
+  }
+  if (auto reshard = llvm::dyn_cast<ReshardOp>(op)) {
+    layouts.operands = {reshard.getFrom()};
+    layouts.results = {reshard.getTo()};
+    return layouts;
+  }
+  if (llvm::isa<func::ReturnOp>(op)) {
+    auto function = op->getParentOfType<func::FuncOp>();
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+      if (!layout)
+        return op->emitOpError("returns result ") << i << " of @" << function.getName() << ", which has no plan.layout";
+      layouts.operands.push_back(layout);
+    }
+    return layouts;
+  }
+  auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+  if (!compute)
+    return op->emitOpError("has no place in a planned function");
+  auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+  if (!strategy)
+    return op->emitOpError("has no plan.strategy");
+  return inferLayouts(op, compute.getFactors(), strategy, available, mesh);
+}

@@ -1,0 +1,123 @@
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+
+namespace windlass::plan {
+#define GEN_PASS_DEF_MATERIALIZELAYOUTS
+#include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
+} // namespace windlass::plan
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+namespace {
+
+class Materializer {
+public:
+  Materializer(func::FuncOp function, MeshAttr mesh) : function(function), mesh(mesh) {}
+
+  LogicalResult run() {
+    if (function.getName() == train::kUpdateFunction && failed(reshardGradients()))
+      return failure();
+    for (Operation &op : llvm::make_early_inc_range(function.front()))
+      if (!llvm::isa<ReshardOp>(op) && failed(materialize(op)))
+        return failure();
+    return success();
+  }
+
+private:
+  /// Brings every gradient to the layout of its master copy before anything else uses it.
+  LogicalResult reshardGradients() {
+    OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
+    for (BlockArgument argument : function.getArguments()) {
+      auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
+      auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+      auto master = parameter ? parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
+      LayoutAttr layout = getLayout(argument);
+      if (!master || !layout)
+        return function.emitError("argument ") << argument.getArgNumber() << " of @update names no weight with layouts";
+      if (haveSameParts(layout, master, mesh))
+        continue;
+      auto reshard = ReshardOp::create(builder, argument.getLoc(), argument, layout, master);
+      argument.replaceAllUsesExcept(reshard.getResult(), reshard);
+    }
+    return success();
+  }
+
+  LogicalResult materialize(Operation &op) {
+    SmallVector<LayoutAttr> available;
+    for (Value operand : op.getOperands()) {
+      available.push_back(getLayout(operand));
+      if (!available.back())
+        return op.emitOpError("takes a value without a layout");
+    }
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+    if (failed(layouts))
+      return failure();
+    for (auto [operand, have, want] : llvm::zip_equal(op.getOpOperands(), available, layouts->operands))
+      if (!haveSameParts(have, want, mesh))
+        operand.set(getReshard(operand.get(), have, want, &op));
+    if (op.getNumResults() == 0)
+      return success();
+
+    // The layout in which consumers are to find a result may be another one than that in which it is made.
+    SmallVector<LayoutAttr> wanted;
+    for (OpResult result : op.getResults())
+      wanted.push_back(getLayout(result));
+    setLayouts(&op, layouts->results);
+    for (auto [result, made, want] : llvm::zip_equal(op.getResults(), layouts->results, wanted))
+      if (want && !haveSameParts(made, want, mesh)) {
+        Value reshard = getReshard(result, made, want, nullptr);
+        result.replaceAllUsesExcept(reshard, reshard.getDefiningOp());
+      }
+    return success();
+  }
+
+  /// The value under another layout; one reshard for all consumers.
+  Value getReshard(Value value, LayoutAttr from, LayoutAttr to, Operation *consumer) {
+    for (ReshardOp existing : reshards[value])
+      if (haveSameParts(existing.getTo(), to, mesh))
+        return existing.getResult();
+    OpBuilder builder(function.getContext());
+    Operation *producer = value.getDefiningOp();
+    // Results of computation are resharded at once, everything else (weights, inputs, the stash) when it is needed.
+    if (producer && (!consumer || llvm::isa<train::TrainOpInterface>(producer))) {
+      while (llvm::isa_and_nonnull<ReshardOp>(producer->getNextNode()))
+        producer = producer->getNextNode();
+      builder.setInsertionPointAfter(producer);
+    } else {
+      // Stash ops stand together.
+      while (llvm::isa<train::StashOp>(consumer) && llvm::isa_and_nonnull<train::StashOp>(consumer->getPrevNode()))
+        consumer = consumer->getPrevNode();
+      builder.setInsertionPoint(consumer);
+    }
+    auto reshard = ReshardOp::create(builder, value.getLoc(), value, from, to);
+    bool belongsToProducer = producer && llvm::isa<train::TrainOpInterface>(producer);
+    if (Operation *owner = belongsToProducer ? producer : consumer)
+      if (Attribute repeat = owner->getAttr(kRepeatAttr))
+        reshard->setAttr(kRepeatAttr, repeat);
+    reshards[value].push_back(reshard);
+    return reshard.getResult();
+  }
+
+  func::FuncOp function;
+  MeshAttr mesh;
+  llvm::DenseMap<Value, SmallVector<ReshardOp, 1>> reshards;
+};
+
+struct MaterializeLayouts : windlass::plan::impl::MaterializeLayoutsBase<MaterializeLayouts> {
+  using MaterializeLayoutsBase::MaterializeLayoutsBase;
+
+  void runOnOperation() override {
+    auto mesh = getOperation()->getAttrOfType<MeshAttr>(kMeshAttr);
+    if (!mesh) {
+      getOperation().emitError("has no plan.mesh: apply a strategy or a plan first");
+      return signalPassFailure();
+    }
+    for (func::FuncOp function : getPlannedFunctions(getOperation()))
+      if (failed(Materializer(function, mesh).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,185 @@
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+
+#include "llvm/ADT/SmallSet.h"
+
+namespace windlass::plan {
+#define GEN_PASS_DEF_VERIFYLAYOUTS
+#include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
+} // namespace windlass::plan
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+namespace {
+
+using Emit = llvm::function_ref<InFlightDiagnostic()>;
+
+/// A layout by itself: it fits the shape, and its axes exist, divide and are used once.
+LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, StringAttr forbidden) {
+  auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return emit() << "is of type " << type << ", which can have no layout";
+  if (!layout)
+    return emit() << "has no layout";
+  if (layout.getDims().size() != static_cast<size_t>(tensor.getRank()))
+    return emit() << "has a layout of " << layout.getDims().size() << " dims but type " << type;
+  llvm::SmallSet<StringRef, 4> used;
+  auto use = [&](StringAttr axis) -> LogicalResult {
+    if (mesh.indexOf(axis.getValue()) < 0)
+      return emit() << "names axis " << axis << ", which the mesh " << mesh << " does not have";
+    if (axis == forbidden)
+      return emit() << "names axis " << axis << ", on which each member has values of its own";
+    if (!used.insert(axis.getValue()).second)
+      return emit() << "names axis " << axis << " twice";
+    return success();
+  };
+  for (auto [size, dim] : llvm::zip_equal(tensor.getShape(), layout.getDims())) {
+    int64_t product = 1;
+    for (FactorLayoutAttr factor : dim.getFactors()) {
+      product *= factor.getSize();
+      int64_t rest = factor.getSize();
+      for (StringAttr axis : factor.getAxes()) {
+        if (failed(use(axis)))
+          return failure();
+        if (rest % mesh.sizeOf(axis.getValue()) != 0)
+          return emit() << "has a factor of size " << factor.getSize() << ", which axis " << axis << " of size "
+                        << mesh.sizeOf(axis.getValue()) << " does not divide evenly";
+        rest /= mesh.sizeOf(axis.getValue());
+      }
+    }
+    if (product != size)
+      return emit() << "has a layout whose factors multiply to " << product << " on a dim of size " << size;
+  }
+  for (UnreducedAttr unreduced : layout.getUnreduced())
+    if (failed(use(unreduced.getAxis())))
+      return failure();
+  return success();
+}
+
+struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
+  using VerifyLayoutsBase::VerifyLayoutsBase;
+
+  void runOnOperation() override {
+    if (failed(verify()))
+      signalPassFailure();
+  }
+
+  LogicalResult verify() {
+    ModuleOp module = getOperation();
+    mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+    if (!mesh)
+      return module.emitError("has no plan.mesh: apply a strategy or a plan first");
+    llvm::SmallSet<StringRef, 4> names;
+    for (AxisAttr axis : mesh.getAxes())
+      if (axis.getSize() < 1 || !names.insert(axis.getName().getValue()).second)
+        return module.emitError("axis ") << axis.getName() << " of the mesh is there twice or has size " << axis.getSize();
+    dataAxis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
+    if (dataAxis && mesh.indexOf(dataAxis.getValue()) < 0)
+      return module.emitError("plan.data_axis ") << dataAxis << " is not in the mesh " << mesh;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (failed(verifyParameter(parameter)))
+        return failure();
+    for (func::FuncOp function : getPlannedFunctions(module))
+      if (failed(verifyFunction(function)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult verifyParameter(train::ParameterOp parameter) {
+    for (StringRef name : {kLayoutAttr, kGradientLayoutAttr, kMasterLayoutAttr}) {
+      if (name == kGradientLayoutAttr && !parameter->hasAttr(name))
+        continue;
+      auto emit = [&] { return parameter.emitOpError() << name << " "; };
+      if (failed(verifyLayout(emit, parameter->getAttrOfType<LayoutAttr>(name), parameter.getTensorType(), mesh, {})))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult verifyFunction(func::FuncOp function) {
+    // Inside these, every group works on its own micro-batch.
+    StringAttr forbidden;
+    if (function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction)
+      forbidden = dataAxis;
+    for (BlockArgument argument : function.getArguments()) {
+      auto emit = [&] { return function.emitError() << "argument " << argument.getArgNumber() << " "; };
+      if (failed(verifyLayout(emit, getLayout(argument), argument.getType(), mesh, forbidden)))
+        return failure();
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto emit = [&] { return function.emitError() << "result " << i << " "; };
+      auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+      if (failed(verifyLayout(emit, layout, function.getResultTypes()[i], mesh, forbidden)))
+        return failure();
+    }
+    if (failed(verifyGradients(function)))
+      return failure();
+    for (Operation &op : function.front())
+      if (failed(verifyOp(op, forbidden)))
+        return failure();
+    return success();
+  }
+
+  /// `@update` receives a gradient as its weight says.
+  LogicalResult verifyGradients(func::FuncOp function) {
+    if (function.getName() != train::kUpdateFunction)
+      return success();
+    for (BlockArgument argument : function.getArguments()) {
+      auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
+      auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+      auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
+      if (!layout || !haveSameParts(layout, getLayout(argument), mesh))
+        return function.emitError("argument ") << argument.getArgNumber()
+                                               << " has another layout than its weight's plan.gradient_layout";
+    }
+    return success();
+  }
+
+  LogicalResult verifyOp(Operation &op, StringAttr forbidden) {
+    auto reshard = llvm::dyn_cast<ReshardOp>(op);
+    if (reshard && !materialized)
+      return op.emitOpError("does not belong to this level: layouts are not materialized yet");
+    bool isReturn = llvm::isa<func::ReturnOp>(op);
+    if (!reshard && !isReturn) {
+      if (!op.getAttrOfType<StrategyAttr>(kStrategyAttr))
+        return op.emitOpError("has no plan.strategy");
+      if (op.getNumResults() > 0) {
+        auto layouts = op.getAttrOfType<ArrayAttr>(kLayoutsAttr);
+        if (!layouts || layouts.size() != op.getNumResults())
+          return op.emitOpError("has ") << (layouts ? layouts.size() : 0) << " plan.layouts but " << op.getNumResults()
+                                        << " results";
+      }
+    }
+    for (OpResult result : op.getResults()) {
+      auto emit = [&] { return op.emitOpError() << "result " << result.getResultNumber() << " "; };
+      if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden)))
+        return failure();
+    }
+    SmallVector<LayoutAttr> available;
+    for (Value operand : op.getOperands()) {
+      available.push_back(getLayout(operand));
+      if (!available.back())
+        return op.emitOpError("takes a value without a layout");
+    }
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+    if (failed(layouts))
+      return failure();
+    if (!materialized)
+      return success();
+    for (auto [i, have, want] : llvm::enumerate(available, layouts->operands))
+      if (!haveSameParts(have, want, mesh))
+        return op.emitOpError("takes operand ") << i << " as " << have << " but needs it as " << want;
+    for (auto [result, made] : llvm::zip_equal(op.getResults(), layouts->results))
+      if (!haveSameParts(getLayout(result), made, mesh))
+        return op.emitOpError("makes result ") << result.getResultNumber() << " as " << made << " but its layout is "
+                                               << getLayout(result);
+    return success();
+  }
+
+  MeshAttr mesh;
+  StringAttr dataAxis;
+};
+
+} // namespace
