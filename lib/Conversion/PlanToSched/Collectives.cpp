@@ -71,8 +71,8 @@ FailureOr<Value> sched::lowerReshard(OpBuilder &builder, Location loc, Value par
   // Sums over members come first, by kind; scattered at once where a dim becomes split over just these axes.
   for (plan::UnreducedAttr unreduced : to.getUnreduced())
     if (!llvm::is_contained(from.getUnreduced(), unreduced))
-      return emitError(loc) << "cannot reshard from " << from << " to " << to << ": a whole value has no partial sums over "
-                            << unreduced.getAxis();
+      return emitError(loc) << "cannot reshard from " << from << " to " << to
+                            << ": a whole value has no partial sums over " << unreduced.getAxis();
   for (auto kind : {train::ReductionKind::sum, train::ReductionKind::max, train::ReductionKind::min}) {
     Axes reduce;
     for (plan::UnreducedAttr unreduced : from.getUnreduced())

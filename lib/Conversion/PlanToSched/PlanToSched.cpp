@@ -35,7 +35,8 @@ public:
       if (!resource)
         return op.emitOpError("names no train.parameter: ") << write.getParameterAttr();
       auto store = StoreOp::create(builder, op.getLoc(), resource.getSymName(), mapping.lookup(write.getValue()));
-      return copyLabels(op, store);
+      copyLabels(op, store);
+      return success();
     }
     if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
       return lower(reshard);
@@ -50,7 +51,18 @@ public:
     auto argument = llvm::dyn_cast<BlockArgument>(value);
     if (!argument)
       return user.emitOpError("uses a value of the forward pass that no train.stash hands over");
-    return load(value, resources.ofArgument(argument), user);
+    // Arguments belong to no repeated block: they are loaded at the start.
+    OpBuilder::InsertionGuard guard(builder);
+    if (lastArgument)
+      builder.setInsertionPointAfter(lastArgument);
+    else
+      builder.setInsertionPointToStart(builder.getInsertionBlock());
+    ResourceOp resource = resources.ofArgument(argument);
+    if (!resource)
+      return user.emitOpError("uses an argument that no resource holds");
+    lastArgument = LoadOp::create(builder, argument.getLoc(), resource.getTensorType(), resource.getSymName());
+    mapping.map(value, lastArgument->getResult(0));
+    return success();
   }
 
   LogicalResult load(Value value, ResourceOp resource, Operation &op) {
@@ -58,7 +70,8 @@ public:
       return op.emitOpError("uses a value that no resource holds");
     auto load = LoadOp::create(builder, op.getLoc(), resource.getTensorType(), resource.getSymName());
     mapping.map(value, load.getResult());
-    return copyLabels(op, load);
+    copyLabels(op, load);
+    return success();
   }
 
   IRMapping mapping;
@@ -80,23 +93,24 @@ private:
       return success();
     }
     Operation *last = builder.getInsertionBlock()->empty() ? nullptr : &builder.getInsertionBlock()->back();
-    FailureOr<Value> part =
-        lowerReshard(builder, reshard.getLoc(), mapping.lookup(reshard.getInput()),
-                     llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(), reshard.getTo(), mesh);
+    FailureOr<Value> part = lowerReshard(builder, reshard.getLoc(), mapping.lookup(reshard.getInput()),
+                                         llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(),
+                                         reshard.getTo(), mesh);
     if (failed(part))
       return failure();
     for (Operation *op = last ? last->getNextNode() : &builder.getInsertionBlock()->front(); op; op = op->getNextNode())
-      (void)copyLabels(*reshard, op);
+      copyLabels(*reshard, op);
     mapping.map(reshard.getResult(), *part);
     return success();
   }
 
-  LogicalResult copyLabels(Operation &from, Operation *to) {
+  static void copyLabels(Operation &from, Operation *to) {
     for (StringRef name : {StringRef(plan::kRepeatAttr), StringRef(train::kIdAttr), StringRef(train::kForwardAttr)})
       if (Attribute attribute = from.getAttr(name))
         to->setAttr(name, attribute);
-    return success();
   }
+
+  Operation *lastArgument = nullptr;
 };
 
 struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
@@ -123,9 +137,9 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
       return failure();
     resources = &*declared;
     for (func::FuncOp function : planned) {
-      LogicalResult done = function == microbatch          ? lowerMicrobatch(function)
-                           : function == update            ? lowerUpdate(function)
-                                                           : lowerPlain(function);
+      LogicalResult done = function == microbatch ? lowerMicrobatch(function)
+                           : function == update   ? lowerUpdate(function)
+                                                  : lowerPlain(function);
       if (failed(done))
         return failure();
     }
@@ -165,8 +179,7 @@ private:
         return failure();
     bool isInit = old.getName() == train::kInitFunction;
     for (OpOperand &operand : old.front().getTerminator()->getOpOperands()) {
-      ResourceOp resource =
-          isInit ? resources->ofValue(operand.getOperandNumber()) : resources->getEvaluation();
+      ResourceOp resource = isInit ? resources->ofValue(operand.getOperandNumber()) : resources->getEvaluation();
       if (failed(store(lowering, operand.get(), resource, *operand.getOwner())))
         return failure();
     }
@@ -253,7 +266,8 @@ private:
     return success();
   }
 
-  /// Hands a forward value to `@backward`: as a result and argument, or by loading or making it again where that is free.
+  /// Hands a forward value to `@backward`: as a result and argument, or by loading or making it again where that is
+  /// free.
   LogicalResult lowerStash(train::StashOp op, FunctionLowering &forward, FunctionLowering &backward,
                            SmallVectorImpl<Value> &stash, llvm::DenseMap<Value, Value> &stashed,
                            func::FuncOp backwardFunction) {
@@ -264,7 +278,12 @@ private:
     if (!handed) {
       Operation *producer = part.getDefiningOp();
       if (llvm::isa_and_nonnull<LoadOp, train::ConstantOp>(producer)) {
-        handed = backward.builder.clone(*producer)->getResult(0);
+        Operation *again = backward.builder.clone(*producer);
+        if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
+          again->setAttr(plan::kRepeatAttr, repeat);
+        else
+          again->removeAttr(plan::kRepeatAttr);
+        handed = again->getResult(0);
       } else {
         handed = backwardFunction.front().addArgument(part.getType(), op.getLoc());
         stash.push_back(part);
@@ -356,8 +375,8 @@ private:
         bucket = std::prev(open.end());
       }
       if (bucket->bytes + getBytes(resource) > limit || // one allocation, one element type
-          (!bucket->resources.empty() && bucket->resources.front().getTensorType().getElementType() !=
-                                             resource.getTensorType().getElementType())) {
+          (!bucket->resources.empty() &&
+           bucket->resources.front().getTensorType().getElementType() != resource.getTensorType().getElementType())) {
         flush(bucket->axes, bucket->resources);
         bucket->bytes = 0;
       }

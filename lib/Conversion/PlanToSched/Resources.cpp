@@ -26,7 +26,8 @@ ResourceOp Resources::declare(Location loc, ResourceKind kind, const Twine &name
   std::string unique = name.str();
   for (unsigned i = 0; !names.insert(unique).second; ++i)
     unique = (name + "_" + Twine(i)).str();
-  return ResourceOp::create(builder, loc, builder.getStringAttr(unique), ResourceKindAttr::get(module.getContext(), kind),
+  return ResourceOp::create(builder, loc, builder.getStringAttr(unique),
+                            ResourceKindAttr::get(module.getContext(), kind),
                             TypeAttr::get(layout.getLocalType(global, mesh)), TypeAttr::get(global), layout,
                             /*logical_name=*/nullptr, /*of=*/nullptr, /*scalar=*/nullptr, /*arena=*/nullptr,
                             /*offset=*/nullptr);
@@ -48,8 +49,8 @@ LogicalResult Resources::declareInputs() {
       LayoutAttr layout = plan::getLayout(argument);
       if (ResourceOp existing = inputs.lookup(name.getValue())) {
         if (existing.getGlobalType() != type || existing.getLayout() != layout)
-          return function.emitError("takes input ") << printable(name.getValue())
-                                                    << " with another type or layout than @" << train::kMicrobatchFunction;
+          return function.emitError("takes input ")
+                 << printable(name.getValue()) << " with another type or layout than @" << train::kMicrobatchFunction;
         continue;
       }
       ResourceOp resource =
@@ -71,7 +72,9 @@ LogicalResult Resources::declareParameters() {
     return resource;
   };
   SmallVector<train::ParameterOp> all(module.getOps<train::ParameterOp>());
-  auto layoutOf = [](train::ParameterOp parameter, StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
+  auto layoutOf = [](train::ParameterOp parameter, StringRef name) {
+    return parameter->getAttrOfType<LayoutAttr>(name);
+  };
   for (train::ParameterOp parameter : all) {
     if (parameter.getRole() == train::Role::state)
       continue;
@@ -81,17 +84,17 @@ LogicalResult Resources::declareParameters() {
     if (!plan::haveSameParts(compute, master, mesh))
       return parameter.emitOpError("has a master copy in ")
              << master << " and a compute copy in " << compute << ": split optimizer states are not available yet";
-    parameters[parameter.getSymName()] = describe(declare(parameter.getLoc(), ResourceKind::parameter,
-                                                          "parameter_" + parameter.getSymName(),
-                                                          parameter.getTensorType(), compute),
-                                                  parameter);
+    parameters[parameter.getSymName()] =
+        describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
+                         parameter.getTensorType(), compute),
+                 parameter);
   }
   for (train::ParameterOp parameter : all)
     if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr))
-      gradients[parameter.getSymName()] = describe(declare(parameter.getLoc(), ResourceKind::gradient,
-                                                           "gradient_" + parameter.getSymName(),
-                                                           parameter.getTensorType(), layout),
-                                                   parameter);
+      gradients[parameter.getSymName()] =
+          describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(),
+                           parameter.getTensorType(), layout),
+                   parameter);
   for (train::ParameterOp parameter : all)
     if (parameter.getRole() == train::Role::state) {
       LayoutAttr layout = layoutOf(parameter, plan::kMasterLayoutAttr);
@@ -144,9 +147,10 @@ LogicalResult Resources::declareOthers() {
     StringRef name;
     ResourceOp &resource;
   };
-  for (Output output : {Output{lookup(train::kMicrobatchFunction), ResourceKind::loss, "step_loss", loss},
-                        Output{update, ResourceKind::grad_norm, "step_grad_norm", gradientNorm},
-                        Output{lookup(train::kEvaluateFunction), ResourceKind::evaluate, "evaluate_loss", evaluation}}) {
+  for (Output output :
+       {Output{lookup(train::kMicrobatchFunction), ResourceKind::loss, "step_loss", loss},
+        Output{update, ResourceKind::grad_norm, "step_grad_norm", gradientNorm},
+        Output{lookup(train::kEvaluateFunction), ResourceKind::evaluate, "evaluate_loss", evaluation}}) {
     if (!output.function)
       continue;
     if (output.function.getNumResults() == 0)

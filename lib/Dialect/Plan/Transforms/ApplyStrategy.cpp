@@ -22,8 +22,7 @@ constexpr char kBatchAxis[] = "batch";
 /// Spreads the splits of a function's arguments over its ops.
 class Propagation {
 public:
-  Propagation(func::FuncOp function, MeshAttr mesh)
-      : function(function), mesh(mesh), context(function.getContext()) {}
+  Propagation(func::FuncOp function, MeshAttr mesh) : function(function), mesh(mesh), context(function.getContext()) {}
 
   LogicalResult run() {
     for (Operation &op : function.front().without_terminator())
@@ -43,7 +42,8 @@ private:
   using Splits = std::map<unsigned, SmallVector<StringAttr, 1>>;
 
   /// Whether the op may carry `axes` on a factor besides what it already carries.
-  bool canSplit(const train::OpFactors &factors, unsigned index, ArrayRef<StringAttr> axes, const Splits &splits) const {
+  bool canSplit(const train::OpFactors &factors, unsigned index, ArrayRef<StringAttr> axes,
+                const Splits &splits) const {
     const train::Factor &factor = factors.factors[index];
     if (factor.kind != train::FactorKind::Parallel && factor.kind != train::FactorKind::Reduction)
       return false;
@@ -67,13 +67,13 @@ private:
     SmallVector<FactorAxesAttr> attributes;
     for (auto &[index, axes] : splits)
       if (!axes.empty())
-        attributes.push_back(
-            FactorAxesAttr::get(context, StringAttr::get(context, factors.factors[index].name), axes));
+        attributes.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factors.factors[index].name), axes));
     return StrategyAttr::get(context, attributes, 0, -1);
   }
 
   /// Takes over the axes with which a dim arrives (or is wanted), where its factors can say them.
-  void takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits) const {
+  void takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout,
+                Splits &splits) const {
     SmallVector<int64_t> sizes;
     for (unsigned index : dim)
       sizes.push_back(factors.factors[index].size);
@@ -183,8 +183,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
     if (strategy != "ddp" && strategy != "auto")
-      return module.emitError("strategy ")
-             << printable(strategy) << " is not known: use ddp, or auto, which is ddp";
+      return module.emitError("strategy ") << printable(strategy) << " is not known: use ddp, or auto, which is ddp";
     if (ranks < 1 || ranks > (1 << 20))
       return module.emitError("cannot plan for ") << ranks << " ranks: use between 1 and " << (1 << 20);
     if (bucketBytes < 1)
@@ -238,11 +237,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
           continue;
         int64_t batch = type.getDimSize(0);
         if (batch % parts != 0)
-          return function.emitError()
-                 << ranks << " ranks do not fit " << microBatches << " micro-batches of batch " << batch
-                 << ": gcd(" << ranks << ", " << microBatches << ") = " << groups
-                 << " micro-batches run at once and the batch would be split " << parts
-                 << " ways; change the ranks, the micro-batches or the graph's batch";
+          return function.emitError() << ranks << " ranks do not fit " << microBatches << " micro-batches of batch "
+                                      << batch << ": gcd(" << ranks << ", " << microBatches << ") = " << groups
+                                      << " micro-batches run at once and the batch would be split " << parts
+                                      << " ways; change the ranks, the micro-batches or the graph's batch";
       }
     return success();
   }
@@ -267,8 +265,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     } else if (isInput(function, argument) && type.getRank() > 0 && mesh.indexOf(kBatchAxis) >= 0) {
       SmallVector<DimLayoutAttr> dims(layout.getDims());
       dims[0] = DimLayoutAttr::get(
-          context,
-          {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
+          context, {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
       layout = LayoutAttr::get(context, dims, {}, MemoryKind::device);
     }
     function.setArgAttr(argument.getArgNumber(), kLayoutAttr, layout);

@@ -131,8 +131,7 @@ LayoutAttr plan::getLayout(Value value) {
 }
 
 void plan::setLayouts(Operation *op, ArrayRef<LayoutAttr> layouts) {
-  op->setAttr(kLayoutsAttr,
-              ArrayAttr::get(op->getContext(), SmallVector<Attribute>(layouts.begin(), layouts.end())));
+  op->setAttr(kLayoutsAttr, ArrayAttr::get(op->getContext(), SmallVector<Attribute>(layouts.begin(), layouts.end())));
 }
 
 /// Layout of one operand or result: the axes that the strategy puts on the factors of its dims.
@@ -171,8 +170,7 @@ static bool uses(const train::ValueFactors &value, unsigned factor) {
 static ArrayRef<unsigned> chooseUnreduced(const train::OpFactors &factors, ArrayRef<bool> unreduced) {
   ArrayRef<unsigned> best;
   for (ArrayRef<unsigned> set : factors.unreducedTogether)
-    if (set.size() > best.size() &&
-        llvm::all_of(set, [&](unsigned i) { return i < unreduced.size() && unreduced[i]; }))
+    if (set.size() > best.size() && llvm::all_of(set, [&](unsigned i) { return i < unreduced.size() && unreduced[i]; }))
       best = set;
   return best;
 }
@@ -186,8 +184,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
            << op->getNumOperands() << " and " << op->getNumResults();
   llvm::SmallSet<StringRef, 4> used;
   for (FactorAxesAttr split : strategy.getSplits()) {
-    const train::Factor *factor = llvm::find_if(
-        factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
+    const train::Factor *factor =
+        llvm::find_if(factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
     if (factor == factors.factors.end())
       return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
     if (factor->kind == train::FactorKind::Inner || factor->kind == train::FactorKind::Replicated)
@@ -224,8 +222,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       if (axes.empty() || uses(value, i))
         continue;
       if (factor.kind != train::FactorKind::Reduction)
-        return op->emitOpError("splits factor '") << factor.name << "', which result " << result.getResultNumber()
-                                                  << " neither has nor reduces";
+        return op->emitOpError("splits factor '")
+               << factor.name << "', which result " << result.getResultNumber() << " neither has nor reduces";
       for (StringAttr axis : axes)
         unreduced.push_back(UnreducedAttr::get(context, axis, factor.reduction));
     }
@@ -289,8 +287,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, ArrayRef<LayoutAttr> avai
     if (!available.front())
       return op->emitOpError("stashes a value without a layout");
     layouts.operands = {dropUnreduced(available.front())};
-    layouts.results = layouts.operands.front() ? SmallVector<LayoutAttr, 2>{layouts.operands.front()}
-                                               : SmallVector<LayoutAttr, 2>{};
+    layouts.results =
+        layouts.operands.front() ? SmallVector<LayoutAttr, 2>{layouts.operands.front()} : SmallVector<LayoutAttr, 2>{};
     return layouts;
   }
   if (auto reshard = llvm::dyn_cast<ReshardOp>(op)) {

@@ -74,7 +74,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     llvm::SmallSet<StringRef, 4> names;
     for (AxisAttr axis : mesh.getAxes())
       if (axis.getSize() < 1 || !names.insert(axis.getName().getValue()).second)
-        return module.emitError("axis ") << axis.getName() << " of the mesh is there twice or has size " << axis.getSize();
+        return module.emitError("axis ") << axis.getName() << " of the mesh is there twice or has size "
+                                         << axis.getSize();
     dataAxis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
     if (dataAxis && mesh.indexOf(dataAxis.getValue()) < 0)
       return module.emitError("plan.data_axis ") << dataAxis << " is not in the mesh " << mesh;
@@ -131,8 +132,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
       auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
       if (!layout || !haveSameParts(layout, getLayout(argument), mesh))
-        return function.emitError("argument ") << argument.getArgNumber()
-                                               << " has another layout than its weight's plan.gradient_layout";
+        return function.emitError("argument ")
+               << argument.getArgNumber() << " has another layout than its weight's plan.gradient_layout";
     }
     return success();
   }
@@ -173,8 +174,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         return op.emitOpError("takes operand ") << i << " as " << have << " but needs it as " << want;
     for (auto [result, made] : llvm::zip_equal(op.getResults(), layouts->results))
       if (!haveSameParts(getLayout(result), made, mesh))
-        return op.emitOpError("makes result ") << result.getResultNumber() << " as " << made << " but its layout is "
-                                               << getLayout(result);
+        return op.emitOpError("makes result ")
+               << result.getResultNumber() << " as " << made << " but its layout is " << getLayout(result);
     return success();
   }
 
