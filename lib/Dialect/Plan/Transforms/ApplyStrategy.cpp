@@ -185,9 +185,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (strategy != "ddp" && strategy != "auto")
       return module.emitError("strategy ") << printable(strategy) << " is not known: use ddp, or auto, which is ddp";
     if (ranks < 1 || ranks > (1 << 20))
-      return module.emitError("cannot plan for ") << ranks << " ranks: use between 1 and " << (1 << 20);
+      return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and " << (1 << 20);
     if (bucketBytes < 1)
-      return module.emitError("buckets of ") << bucketBytes << " bytes hold nothing: use at least 1";
+      return module.emitError("buckets of ") << int64_t(bucketBytes) << " bytes hold nothing: use at least 1";
+    const int64_t ranks = this->ranks;
     int64_t microBatches = 1;
     if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
       if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
@@ -196,7 +197,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
 
     int64_t groups = std::gcd<int64_t>(ranks, microBatches), parts = ranks / groups;
-    if (failed(checkBatch(module, microBatches, groups, parts)))
+    if (failed(checkBatch(module, ranks, microBatches, groups, parts)))
       return failure();
     SmallVector<AxisAttr> axes;
     if (groups > 1)
@@ -229,7 +230,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return function.getArgAttr(argument.getArgNumber(), train::kInputAttr) != nullptr;
   }
 
-  LogicalResult checkBatch(ModuleOp module, int64_t microBatches, int64_t groups, int64_t parts) {
+  LogicalResult checkBatch(ModuleOp module, int64_t ranks, int64_t microBatches, int64_t groups, int64_t parts) {
     for (func::FuncOp function : getPlannedFunctions(module))
       for (BlockArgument argument : function.getArguments()) {
         auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());

@@ -56,8 +56,9 @@ LayoutAttr plan::addUnreduced(LayoutAttr layout, ArrayRef<UnreducedAttr> added, 
   for (UnreducedAttr unreduced : added)
     if (!llvm::is_contained(all, unreduced))
       all.push_back(unreduced);
-  llvm::stable_sort(all, [&](UnreducedAttr a, UnreducedAttr b) {
-    return mesh.indexOf(a.getAxis().getValue()) < mesh.indexOf(b.getAxis().getValue());
+  llvm::sort(all, [&](UnreducedAttr a, UnreducedAttr b) {
+    return std::make_pair(mesh.indexOf(a.getAxis().getValue()), a.getKind()) <
+           std::make_pair(mesh.indexOf(b.getAxis().getValue()), b.getKind());
   });
   return LayoutAttr::get(layout.getContext(), layout.getDims(), all, layout.getMemory());
 }

@@ -1,0 +1,158 @@
+// RUN: windlass-opt %s -verify-diagnostics -split-input-file --plan-verify-layouts
+
+// expected-error @below {{has no plan.mesh}}
+module {}
+
+// -----
+
+// expected-error @below {{plan.data_axis "data" is not in the mesh}}
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>, plan.data_axis = "data"} {}
+
+// -----
+
+// expected-error @below {{axis "a" of the mesh is there twice or has size 2}}
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"a", 2>]>} {}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.layout has no layout}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none>
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 names axis "b", which the mesh}}
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4, ["b"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 names axis "a" twice}}
+  func.func @evaluate(%x: tensor<4x4xf32> {plan.layout = #plan.layout<[<[<4, ["a"]>]>, <[<4, ["a"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 has a factor of size 3, which axis "a" of size 2 does not divide evenly}}
+  func.func @evaluate(%x: tensor<3xf32> {plan.layout = #plan.layout<[<[<3, ["a"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>, plan.data_axis = "data"} {
+  // expected-error @below {{argument 0 names axis "data", on which each member has values of its own}}
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4, ["data"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 has a layout whose factors multiply to 6 on a dim of size 4}}
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<2>, <3>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{has no plan.strategy}}
+    %0 = train.exp %x : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{has 0 plan.layouts but 1 results}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[]>}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{takes operand 0 as}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{makes result 0 as}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{has no factor "rows", which its strategy splits}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[<"rows", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{has factor "d0" of size 4, which axis "a" of size 3 does not divide evenly}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4x4xf32> {plan.layout = #plan.layout<[<[<4>]>, <[<4>]>]>}) {
+    // expected-error @below {{cannot split its factor}}
+    %0 = train.softmax %x : tensor<4x4xf32> {plan.strategy = #plan.strategy<[<"row", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4>]>, <[<4>]>]>]}
+    return
+  }
+}
+
+// -----
+
+// A sum of parts may not go through an op that is not linear.
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>}) {
+    // expected-error @below {{takes operand 0 as}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    return
+  }
+}
+
+// -----
+
+// @update receives a gradient as it was accumulated.
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>}
+  // expected-error @below {{argument 0 has another layout than its weight's plan.gradient_layout}}
+  func.func @update(%g: tensor<4xf32> {train.gradient = @w, plan.layout = #plan.layout<[<[<4>]>]>}) {
+    return
+  }
+}
