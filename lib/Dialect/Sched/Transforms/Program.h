@@ -9,9 +9,6 @@
 
 namespace windlass::sched {
 
-/// Every storage and every part of a bucket starts at a multiple of this (bytes).
-constexpr int64_t kAlignment = 64;
-
 /// Memory that is placed as one piece: a resource, the gradients of a bucket, or a transient value.
 struct Storage {
   int64_t bytes = 0;

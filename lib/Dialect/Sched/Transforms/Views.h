@@ -13,6 +13,9 @@ namespace windlass::sched {
 /// Views of the runtime have at most this many dims.
 constexpr int64_t kMaxViewRank = 8;
 
+/// Every storage and every part of a bucket starts at a multiple of this (bytes).
+constexpr int64_t kAlignment = 64;
+
 /// Bytes of one element in an arena; a boolean takes one.
 int64_t getElementBytes(mlir::Type element);
 /// Bytes of a dense tensor of that type.

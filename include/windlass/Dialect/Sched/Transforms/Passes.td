@@ -35,4 +35,17 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
 
+def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
+  let summary = "Checks commands: memory, order of streams, collectives";
+  let description = [{
+    Fails where an op is no command, a resource or buffer leaves its arena, resources overlap, a byte is read before it
+    is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
+    update in place, streams use a byte without an event that orders them, the arena exceeds the limit, or the
+    collectives of the ranks do not meet. Two steps are followed, of two micro-batches and of one.
+  }];
+  let options = [
+    Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes that the device arena may have at most; 0: no limit">,
+  ];
+}
+
 #endif

@@ -1,0 +1,68 @@
+// What an arena's bytes hold while commands run: the model behind sched-verify-commands. Plain C++, no IR.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_MEMORYTIMELINE_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_MEMORYTIMELINE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass::sched {
+
+/// Bytes [first, second).
+using ByteRange = std::pair<int64_t, int64_t>;
+
+/// Ranges that a strided window touches, increasing and disjoint. A window of more than `limit` runs becomes the one
+/// range that holds it, and `isExact` false.
+std::vector<ByteRange> getByteRanges(int64_t offset, int64_t elementBytes, std::vector<int64_t> sizes,
+                                     std::vector<int64_t> strides, bool &isExact, size_t limit = 1 << 14);
+
+/// Whether two lists, each increasing and disjoint, share a byte.
+bool overlap(const std::vector<ByteRange> &a, const std::vector<ByteRange> &b);
+
+/// Which value each byte holds, who wrote it and who reads it, with the order that streams and events guarantee.
+class MemoryTimeline {
+public:
+  /// Owner of bytes that hold nothing.
+  static constexpr int64_t kNothing = -1;
+
+  /// The ranges hold `owner`, written before everything else.
+  void define(const ByteRange &range, int64_t owner);
+  /// What the ranges hold is not to be read any more; who uses them still counts.
+  void forget(const ByteRange &range);
+  /// Gaps of less than `alignment` bytes inside the range that do not hold `owner` are its padding.
+  void adoptPadding(const ByteRange &range, int64_t owner, int64_t alignment);
+
+  /// A command on `stream`. Each function returns an empty text or what is wrong.
+  void beginCommand(int64_t stream);
+  std::string read(const std::vector<ByteRange> &ranges, int64_t owner);
+  std::string write(const std::vector<ByteRange> &ranges, int64_t owner);
+  void record(int64_t event, int64_t stream);
+  std::string wait(int64_t event, int64_t stream);
+
+private:
+  using Clock = std::map<int64_t, int64_t>;
+  struct Region {
+    int64_t end = 0;
+    int64_t owner = kNothing;
+    /// Stream and number of the command that wrote it last; number 0: before everything.
+    int64_t writer = 0, written = 0;
+    /// Per stream the number of the last command that read it since.
+    Clock readers;
+  };
+
+  /// Cuts regions so that `range` is made of whole ones.
+  std::map<int64_t, Region>::iterator cut(const ByteRange &range);
+  bool isAfter(int64_t stream, int64_t number) const;
+
+  std::map<int64_t, Region> regions;
+  /// Per stream: how much of every stream is complete when its next command starts.
+  std::map<int64_t, Clock> clocks;
+  std::map<int64_t, Clock> events;
+  int64_t stream = 0, number = 0;
+};
+
+} // namespace windlass::sched
+
+#endif

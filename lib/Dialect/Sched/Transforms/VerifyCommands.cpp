@@ -1,0 +1,343 @@
+#include "MemoryTimeline.h"
+#include "Views.h"
+#include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+#include <map>
+#include <optional>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_VERIFYCOMMANDS
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+/// What one buffer covers.
+struct Window {
+  std::vector<ByteRange> ranges;
+  bool isExact = true;
+  int64_t owner = 0;
+};
+
+class Verifier {
+public:
+  explicit Verifier(ModuleOp module, int64_t memoryLimit) : module(module), memoryLimit(memoryLimit) {}
+
+  LogicalResult run() {
+    return success(succeeded(checkLevel()) && succeeded(checkArena()) && succeeded(checkResources()) &&
+                   succeeded(checkBuffers()) && succeeded(checkStep()) && succeeded(checkCollectives()));
+  }
+
+private:
+  static bool isStepFunction(func::FuncOp function) { return !function->hasAttr(kScalarFunctionAttr); }
+
+  LogicalResult checkLevel() {
+    for (Operation &op : *module.getBody())
+      if (!isa<ResourceOp, ArenaOp, CommunicatorOp, ScheduleOp, func::FuncOp, train::ParameterOp>(op))
+        return op.emitOpError("does not belong to the level of commands");
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (!isStepFunction(function))
+        continue;
+      if (function.getNumArguments() || function.getNumResults() || !function.getBody().hasOneBlock())
+        return function.emitOpError("must be one block without arguments and results at the level of commands");
+      for (Operation &op : function.getBody().front())
+        if (!isa<BufferOp, LaunchOp, LaunchMapOp, LaunchCollectiveOp, RecordOp, WaitOp, func::ReturnOp>(op))
+          return op.emitOpError("is no command: it must be lowered before");
+    }
+    return success();
+  }
+
+  LogicalResult checkArena() {
+    for (ArenaOp arena : module.getOps<ArenaOp>())
+      if (arena.getSymName() == kDeviceArena)
+        bytes = arena.getBytes();
+    if (bytes < 0)
+      return module.emitError("has no arena @") << kDeviceArena;
+    if (memoryLimit > 0 && bytes > memoryLimit)
+      return module.emitError("needs ") << bytes << " bytes of device memory but the limit is " << memoryLimit
+                                        << ": use more ranks, a smaller micro-batch or a larger --memory-limit";
+    return success();
+  }
+
+  LogicalResult checkResources() {
+    std::map<int64_t, ResourceOp> placed;
+    for (ResourceOp resource : module.getOps<ResourceOp>()) {
+      if (!resource.getOffset() || resource.getArena() != StringRef(kDeviceArena))
+        return resource.emitOpError("is not placed in @") << kDeviceArena;
+      int64_t begin = *resource.getOffset(), size = getTensorBytes(resource.getTensorType());
+      if (begin < 0 || begin > bytes - size)
+        return resource.emitOpError("ends at byte ") << begin + size << " but the arena has " << bytes;
+      if (size == 0)
+        continue;
+      auto [it, isNew] = placed.try_emplace(begin, resource);
+      if (!isNew)
+        return resource.emitOpError("overlaps @") << it->second.getSymName();
+      auto next = std::next(it);
+      if (next != placed.end() && next->first < begin + size)
+        return resource.emitOpError("overlaps @") << next->second.getSymName();
+      if (it != placed.begin()) {
+        ResourceOp previous = std::prev(it)->second;
+        if (static_cast<int64_t>(*previous.getOffset()) + getTensorBytes(previous.getTensorType()) > begin)
+          return resource.emitOpError("overlaps @") << previous.getSymName();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult checkBuffers() {
+    WalkResult result = module.walk([&](BufferOp buffer) {
+      auto type = cast<MemRefType>(buffer.getType());
+      SmallVector<int64_t> strides;
+      int64_t typeOffset = 0;
+      if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, typeOffset)) || typeOffset != 0 ||
+          llvm::any_of(strides, [](int64_t stride) { return stride < 0; }))
+        return buffer.emitOpError("has type ") << type << ": shape and strides must be static, strides not negative",
+               WalkResult::interrupt();
+      if (type.getRank() > kMaxViewRank)
+        return buffer.emitOpError("has ")
+                   << type.getRank() << " dims but the runtime's views have at most " << kMaxViewRank,
+               WalkResult::interrupt();
+      int64_t element = getElementBytes(type.getElementType());
+      int64_t offset = buffer.getOffset(), end = offset + element;
+      for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
+        end += (size - 1) * stride * element;
+      if (offset < 0 || end > bytes)
+        return buffer.emitOpError("ends at byte ") << end << " but the arena has " << bytes, WalkResult::interrupt();
+      if (offset % element)
+        return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,
+               WalkResult::interrupt();
+      Window window;
+      window.ranges = getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
+                                    {strides.begin(), strides.end()}, window.isExact);
+      if (auto storage = buffer->getAttrOfType<IntegerAttr>(kStorageAttr))
+        window.owner = storage.getInt();
+      windows[buffer.getResult()] = std::move(window);
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Whether the command may read `in` where it writes `out`, which is the same window.
+  static bool mayWorkInPlace(Operation *op, int64_t in, int64_t out) {
+    if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
+      return true;
+    StringRef kernel = cast<LaunchOp>(op).getKernel();
+    if (kernel == "softmax")
+      return in == 0;
+    if (kernel == "softmax_grad" || kernel == "softmax_cross_entropy_grad")
+      return in == 1;
+    return (kernel == "adamw" || kernel == "sgd") && in == out;
+  }
+
+  LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool addsToOuts) {
+    memory.beginCommand(stream);
+    auto report = [&](const std::string &problem) -> LogicalResult {
+      if (problem.empty())
+        return success();
+      return op->emitOpError(problem);
+    };
+    for (Value in : ins)
+      if (!windows.contains(in))
+        return op->emitOpError("has an operand that is no sched.buffer");
+    for (Value out : outs)
+      if (!windows.contains(out))
+        return op->emitOpError("has an operand that is no sched.buffer");
+    for (Value in : ins)
+      if (failed(report(memory.read(windows[in].ranges, windows[in].owner))))
+        return failure();
+    for (auto [o, out] : llvm::enumerate(outs)) {
+      const Window &written = windows[out];
+      for (auto [i, in] : llvm::enumerate(ins)) {
+        const Window &read = windows[in];
+        if (in == out && mayWorkInPlace(op, i, o))
+          continue;
+        if (read.isExact && written.isExact && overlap(read.ranges, written.ranges))
+          return op->emitOpError("writes over its operand ") << i << ", which it may not do in place";
+      }
+      for (size_t other = 0; other < o; ++other)
+        if (written.isExact && windows[outs[other]].isExact && overlap(windows[outs[other]].ranges, written.ranges))
+          return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
+      if (addsToOuts && failed(report(memory.read(written.ranges, written.owner))))
+        return failure();
+    }
+    for (Value out : outs)
+      if (failed(report(memory.write(windows[out].ranges, windows[out].owner))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult runFunction(StringRef name, bool isFirst) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      return success();
+    for (Operation &op : function.getBody().front()) {
+      LogicalResult result = success();
+      if (auto launch = dyn_cast<LaunchOp>(op)) {
+        result = runCommand(&op, launch.getStream(), launch.getIns(), launch.getOuts(),
+                            launch.getAccumulate() || (launch.getAccumulateAfterFirst() && !isFirst));
+      } else if (auto map = dyn_cast<LaunchMapOp>(op)) {
+        result =
+            runCommand(&op, map.getStream(), map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !isFirst);
+      } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
+        auto communicator = module.lookupSymbol<CommunicatorOp>(collective.getCommunicator());
+        // Padding between the parts of a bucket is reduced too, whatever it holds.
+        for (const ByteRange &range : windows[collective.getIn()].ranges)
+          memory.adoptPadding(range, windows[collective.getIn()].owner, kAlignment);
+        result = runCommand(&op, communicator.getStream(), collective.getIn(), collective.getOut(), false);
+      } else if (auto record = dyn_cast<RecordOp>(op)) {
+        memory.record(record.getEvent(), record.getStream());
+      } else if (auto wait = dyn_cast<WaitOp>(op)) {
+        std::string problem = memory.wait(wait.getEvent(), wait.getStream());
+        if (!problem.empty())
+          return op.emitOpError(problem);
+      }
+      if (failed(result))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Every buffer that touches a resource belongs to one value, or to the bucket that holds it.
+  LogicalResult assignResources() {
+    for (ResourceOp resource : module.getOps<ResourceOp>()) {
+      int64_t begin = *resource.getOffset();
+      places.push_back({{begin, begin + getTensorBytes(resource.getTensorType())}, resource, std::nullopt});
+    }
+    llvm::sort(places, [](const Place &a, const Place &b) { return a.range < b.range; });
+    WalkResult result = module.walk([&](BufferOp buffer) {
+      const Window &window = windows[buffer.getResult()];
+      for (const ByteRange &range : window.ranges) {
+        auto place = llvm::partition_point(places, [&](const Place &p) { return p.range.second <= range.first; });
+        for (; place != places.end() && place->range.first < range.second; ++place) {
+          if (!place->owner)
+            place->owner = window.owner;
+          if (*place->owner != window.owner)
+            return buffer.emitOpError("of value ") << window.owner << " touches @" << place->resource.getSymName()
+                                                   << ", which is value " << *place->owner,
+                   WalkResult::interrupt();
+        }
+      }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  void forgetTransients() {
+    int64_t position = 0;
+    for (const Place &place : places) {
+      memory.forget({position, place.range.first});
+      position = place.range.second;
+    }
+    memory.forget({position, bytes});
+  }
+
+  /// Two steps in a row, of two micro-batches and of one.
+  LogicalResult checkStep() {
+    if (failed(assignResources()))
+      return failure();
+    bool hasInit = module.lookupSymbol<func::FuncOp>(kInitFunction) != nullptr;
+    for (Place &place : places) {
+      ResourceKind kind = place.resource.getKind();
+      if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::state, ResourceKind::scalar},
+                             kind) ||
+          (kind == ResourceKind::value && !hasInit))
+        memory.define(place.range, place.owner.value_or(0));
+    }
+    struct Action {
+      StringRef function;
+      bool isFirst;
+    };
+    for (Action action :
+         {Action{kInitFunction, true}, Action{kForwardFunction, true}, Action{kBackwardFunction, true},
+          Action{kForwardFunction, false}, Action{kBackwardReduceFunction, false}, Action{kUpdateFunction, false},
+          Action{kForwardFunction, true}, Action{kBackwardReduceFunction, true}, Action{kUpdateFunction, true},
+          Action{kEvaluateFunction, true}}) {
+      // The stash is all that one function leaves to the next.
+      if (action.function != kBackwardFunction && action.function != kBackwardReduceFunction)
+        forgetTransients();
+      if (failed(runFunction(action.function, action.isFirst)))
+        return failure();
+    }
+    return success();
+  }
+
+  void appendCollectives(StringRef name, SmallVectorImpl<LaunchCollectiveOp> &calls) {
+    if (auto function = module.lookupSymbol<func::FuncOp>(name))
+      llvm::append_range(calls, function.getOps<LaunchCollectiveOp>());
+  }
+
+  /// All ranks run one text; what differs is who their partners are.
+  LogicalResult checkCollectives() {
+    SmallVector<LaunchCollectiveOp> calls;
+    for (StringRef name : {kInitFunction, kForwardFunction, kBackwardFunction, kForwardFunction,
+                           kBackwardReduceFunction, kUpdateFunction, kEvaluateFunction})
+      appendCollectives(name, calls);
+    if (calls.empty())
+      return success();
+    auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+    if (!mesh)
+      return module.emitError("has collectives but no ") << plan::kMeshAttr;
+    std::vector<CollectiveTable> tables(mesh.getRanks());
+    for (LaunchCollectiveOp call : calls) {
+      auto communicator = module.lookupSymbol<CommunicatorOp>(call.getCommunicator());
+      SmallVector<bool> isVaried(mesh.getAxes().size(), false);
+      for (StringRef axis : communicator.getAxes().getAsValueRange<StringAttr>()) {
+        int64_t index = mesh.indexOf(axis);
+        if (index < 0)
+          return communicator.emitOpError("names axis '") << axis << "', which the mesh does not have";
+        isVaried[index] = true;
+      }
+      std::string signature;
+      llvm::raw_string_ostream(signature)
+          << stringifyCollectiveKind(call.getKind()) << " " << train::stringifyReductionKind(call.getReduction())
+          << " of " << cast<MemRefType>(call.getIn().getType());
+      // Ranks with equal coordinates on the axes that are not varied are one group.
+      std::map<SmallVector<int64_t>, std::vector<int64_t>> groups;
+      for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+        SmallVector<int64_t> key = mesh.coordinatesOf(rank);
+        for (size_t i = 0; i < key.size(); ++i)
+          if (isVaried[i])
+            key[i] = 0;
+        groups[key].push_back(rank);
+      }
+      for (auto &[key, members] : groups)
+        for (int64_t member : members)
+          tables[member].push_back({members, signature});
+    }
+    std::string problem = replayCollectives(tables);
+    if (!problem.empty())
+      return module.emitError("collectives do not meet: ") << problem;
+    return success();
+  }
+
+  /// A resource's bytes and the number of the value that its buffers carry.
+  struct Place {
+    ByteRange range;
+    ResourceOp resource;
+    std::optional<int64_t> owner;
+  };
+
+  ModuleOp module;
+  int64_t memoryLimit;
+  int64_t bytes = -1;
+  DenseMap<Value, Window> windows;
+  MemoryTimeline memory;
+  SmallVector<Place> places;
+};
+
+struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {
+  using VerifyCommandsBase::VerifyCommandsBase;
+
+  void runOnOperation() override {
+    if (failed(Verifier(getOperation(), memoryLimit).run()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace

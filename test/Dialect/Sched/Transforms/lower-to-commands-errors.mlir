@@ -1,0 +1,75 @@
+// RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-lower-to-commands
+
+func.func @evaluate() {
+  %x = train.constant dense<1.0> : tensor<4xf32>
+  // expected-error @below {{is element-wise and in no sched.map: run sched-fuse-elementwise first}}
+  %y = train.exp %x : tensor<4xf32>
+  %z = train.softmax %y : tensor<4xf32>
+  %s = train.reduce sum %z dims [0] : tensor<4xf32> -> tensor<f32>
+  sched.store @e, %s : tensor<f32>
+  return
+}
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+
+// -----
+
+func.func @evaluate() {
+  // expected-error @below {{has no command: it must be lowered before sched-lower-to-commands}}
+  %x = train.hyperparameter learning_rate : tensor<f32>
+  sched.store @e, %x : tensor<f32>
+  return
+}
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+
+// -----
+
+func.func @evaluate() {
+  %x = train.constant dense<1.0> : tensor<f32>
+  // expected-error @below {{adds to @e twice in one function: only the first micro-batch may overwrite it}}
+  sched.add_to @e, %x : tensor<f32>
+  sched.add_to @e, %x : tensor<f32>
+  return
+}
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+
+// -----
+
+// expected-error @below {{has one of @forward and @backward: a step needs both}}
+module {
+  func.func @forward() {
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @forward() {
+    return
+  }
+  // expected-error @below {{takes 1 values but the forward pass returns 0}}
+  func.func @backward(%x: tensor<4xf32>) {
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{must be forward and backward of each micro-batch, then reduce and update}}
+sched.schedule [#sched.action<forward>, #sched.action<update>]
+
+// -----
+
+// expected-error @below {{repeats 3 actions 2 times, which it does not hold}}
+sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+
+// -----
+
+func.func @evaluate() {
+  // expected-error @below {{but the runtime's views have at most 8 dims}}
+  %x = train.constant dense<1.0> : tensor<1x1x1x1x1x1x1x1x2xf32>
+  %s = train.reduce sum %x dims [0, 1, 2, 3, 4, 5, 6, 7, 8] : tensor<1x1x1x1x1x1x1x1x2xf32> -> tensor<f32>
+  sched.store @e, %s : tensor<f32>
+  return
+}
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>

@@ -1,0 +1,201 @@
+// RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-verify-commands=memory-limit=4096
+
+// Two values share bytes one after the other; a softmax runs in place.
+sched.arena @device_arena bytes 256
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 3 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "softmax" stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch "reduce" stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "reduce" stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  return
+}
+
+// -----
+
+// expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks}}
+module {
+  sched.arena @device_arena bytes 8192
+}
+
+// -----
+
+// expected-error @below {{has no arena @device_arena}}
+module {
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{is no command: it must be lowered before}}
+  %x = train.constant dense<1.0> : tensor<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+// expected-error @below {{must be one block without arguments and results}}
+func.func @evaluate(%x: tensor<f32>) {
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
+// expected-error @below {{overlaps @a}}
+sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 64 : i64}
+
+// -----
+
+sched.arena @device_arena bytes 256
+// expected-error @below {{is not placed in @device_arena}}
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]>
+
+// -----
+
+sched.arena @device_arena bytes 64
+// expected-error @below {{ends at byte 128 but the arena has 64}}
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
+
+// -----
+
+sched.arena @device_arena bytes 64
+func.func @evaluate() {
+  // expected-error @below {{ends at byte 80 but the arena has 64}}
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 64
+func.func @evaluate() {
+  // expected-error @below {{starts at byte 2, which is no multiple of its element's 4}}
+  %a = sched.buffer @device_arena[2] : memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  // expected-error @below {{reads byte 0 before it is written}}
+  sched.launch "copy" stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 2 : i64}
+  %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{reads byte 8 of value 1 after value 2 overwrote it}}
+  sched.launch "copy" stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+// A matrix product may not work in place, whatever the window.
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<2x2xf32> {sched.storage = 1 : i64}
+  %t = sched.buffer @device_arena[0] : memref<2x2xf32, strided<[1, 2]>> {sched.storage = 1 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<2x2xf32>
+  // expected-error @below {{writes over its operand 0, which it may not do in place}}
+  sched.launch "matmul" stream 0 ins(%a, %t) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>) -> memref<2x2xf32, strided<[1, 2]>>
+  return
+}
+
+// -----
+
+// The stash lives from forward to backward; a transient does not live from backward to update.
+sched.arena @device_arena bytes 256
+func.func @forward() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  return
+}
+func.func @backward_reduce() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  sched.launch "copy" stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+func.func @update() {
+  %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
+  // expected-error @below {{reads byte 64 before it is written}}
+  sched.launch "copy" stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+// A collective that does not wait for what it reduces.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.arena @device_arena bytes 256
+  sched.communicator @c over ["data"] stream 1
+  func.func @evaluate() {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    // expected-error @below {{reads byte 0 without waiting for its write on stream 0}}
+    sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+// A reader that does not wait for the collective.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.arena @device_arena bytes 256
+  sched.communicator @c over ["data"] stream 1
+  func.func @evaluate() {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.record 0 stream 0
+    sched.wait 0 stream 1
+    sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+    sched.record 1 stream 1
+    // expected-error @below {{reads byte 0 without waiting for its write on stream 1}}
+    sched.launch "softmax" stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{waits for event 3, which nothing has recorded}}
+  sched.wait 3 stream 0
+  return
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.arena @device_arena bytes 256
+  // expected-error @below {{names axis 'model', which the mesh does not have}}
+  sched.communicator @c over ["model"] stream 0
+  func.func @evaluate() {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+    return
+  }
+}
