@@ -4,6 +4,7 @@
 #include "windlass/rt/safetensors.h"
 
 #include "metrics.h"
+#include "sha256_blocks.h"
 #include "temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -100,6 +101,19 @@ TEST(Hash, Sha256MatchesTheStandard) {
   for (std::size_t at = 0; at < million.size(); at += 77)
     parts.update(million.data() + at, std::min<std::size_t>(77, million.size() - at));
   EXPECT_EQ(parts.finish_hex(), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Hash, BothWaysToCompressAgree) {
+  if (!has_sha256_instructions())
+    GTEST_SKIP() << "the processor has no SHA instructions";
+  std::vector<std::uint8_t> blocks(64 * 5);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    blocks[i] = static_cast<std::uint8_t>(i * i + 3 * i);
+  std::uint32_t a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  sha256_portable(a, blocks.data(), 5);
+  sha256_accelerated(b, blocks.data(), 5);
+  EXPECT_TRUE(std::equal(a, a + 8, b));
+  EXPECT_NE(a[0], 1u);
 }
 
 TEST(Hash, Crc32cMatchesRfc3720) {

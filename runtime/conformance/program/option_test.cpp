@@ -1,9 +1,16 @@
 #include "options.h"
 
+#include "windlass/rt/json.h"
+
+#include "temporary_folder.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace windlass::rt;
+using namespace windlass::rt::test;
 using testing::HasSubstr;
 
 namespace {
@@ -122,6 +129,57 @@ TEST(Options, WrongFlagsNameTheCause) {
     EXPECT_EQ(s.code(), c.code) << c.message << ": " << s.message();
     EXPECT_THAT(s.message(), HasSubstr(c.message));
   }
+}
+
+TEST(Options, AConfigHoldsAnyOfThemAndFlagsWin) {
+  temporary_folder folder;
+  std::string path =
+      folder.write("c.json", R"({"data": ["a", "b"], "lr": 0.5, "steps": 9, "bytes": true, "profile": false, "o": "out",
+                    "seed": 18446744073709551615, "inputs": "x=next", "betas": [0.5, 0.75], "micro-batches": 4})");
+  options o;
+  status s = parse({"--lr", "0.25", "--config", path.c_str(), "--inputs", "y=tokens"}, o);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  EXPECT_THAT(o.data, testing::ElementsAre("a", "b"));
+  EXPECT_EQ(o.lr, 0.25);
+  EXPECT_EQ(o.steps, 9);
+  EXPECT_TRUE(o.bytes && !o.profile);
+  EXPECT_EQ(o.run, "out");
+  EXPECT_EQ(*o.seed, ~0ull);
+  EXPECT_EQ(o.beta2, 0.75);
+  ASSERT_EQ(o.inputs.size(), 1u);
+  EXPECT_EQ(o.inputs[0].first, "y");
+  ASSERT_TRUE(parse({"--data", "c", "--config", path.c_str()}, o).is_ok());
+  EXPECT_THAT(o.data, testing::ElementsAre("c"));
+}
+
+TEST(Options, WrongConfigsNameFileAndSetting) {
+  temporary_folder folder;
+  const std::pair<const char *, const char *> cases[] = {{"{\"stpes\": 1}", "did you mean --steps?"},
+                                                         {"{\"lr\": \"fast\"}", "--lr needs a number"},
+                                                         {"{\"lr\": {}}", "is no text, number"},
+                                                         {"[]", "not a JSON object"},
+                                                         {"{", "not JSON"},
+                                                         {"{\"micro-batches\": 3}", "compiled for '4'"},
+                                                         {"{\"config\": \"x\"}", "no setting"},
+                                                         {"{\"--lr\": 1}", "no setting"},
+                                                         {"{\"bytes\": 1}", "takes no value"},
+                                                         {"{\"data\": [[1]]}", "is no text"}};
+  for (const auto &[text, message] : cases) {
+    options o;
+    std::string path = folder.write("c.json", text);
+    status s = parse({"--data", "a", "--config", path.c_str()}, o);
+    EXPECT_EQ(s.code(), status_code::bad_input) << text;
+    EXPECT_THAT(s.message(), testing::AllOf(HasSubstr("c.json"), HasSubstr(message)));
+  }
+}
+
+TEST(Options, TheSchemaNamesEverySetting) {
+  json schema;
+  status s = parse_json(read_all(WINDLASS_TRAIN_SCHEMA), schema);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  std::vector<std::string> named = schema.find("properties")->keys;
+  std::sort(named.begin(), named.end());
+  EXPECT_EQ(named, setting_names());
 }
 
 TEST(Options, HelpListsEveryFlagWithDefaults) {

@@ -210,6 +210,11 @@ const option_row rows[] = {
      [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
     {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
      [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},
+    {"config", "F", "a JSON object that holds any of these settings; flags win",
+     [](options &o, const flag_value &f) {
+       o.config = f.text;
+       return f.text.empty() ? usage("--config needs a file") : ok_status();
+     }},
     {"json", nullptr, "the summary as one JSON object",
      [](options &o, const flag_value &) { return o.json = true, ok_status(); }},
     {"v", nullptr, "say more", [](options &o, const flag_value &) { return o.verbosity = 2, ok_status(); }},
@@ -276,10 +281,10 @@ status unknown_flag(const std::string &name) {
 
 } // namespace
 
-status parse_options(const program &p, int argc, const char *const *argv, options &out) {
-  bool has_clip_norm = false;
-  for (int i = 1; i < argc; ++i) {
-    flag_value flag = {argv[i], ""};
+/// Reads a list of flags on top of what `out` holds.
+static status parse_flags(const program &p, const std::vector<std::string> &args, options &out, bool &has_clip_norm) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    flag_value flag = {args[i], ""};
     if (flag.name.size() < 2 || flag.name[0] != '-')
       return usage("unexpected argument " + quote(flag.name) + "; see --help");
     std::size_t sign = flag.name.find('=');
@@ -291,8 +296,8 @@ status parse_options(const program &p, int argc, const char *const *argv, option
     if (flag.name == "-h")
       flag.name = "--help";
     auto take_value = [&] {
-      if (!has_value && i + 1 < argc)
-        flag.text = argv[++i], has_value = true;
+      if (!has_value && i + 1 < args.size())
+        flag.text = args[++i], has_value = true;
       return has_value ? ok_status() : usage(flag.name + " needs a value");
     };
     if (flag.name == "--clip") {
@@ -319,8 +324,8 @@ status parse_options(const program &p, int argc, const char *const *argv, option
       if (has_value)
         return usage(flag.name + " takes no value, but " + quote(flag.text) + " is given");
     } else if (found->argument[0] == '[') {
-      if (!has_value && i + 1 < argc && argv[i + 1][0] != '-')
-        flag.text = argv[++i];
+      if (!has_value && i + 1 < args.size() && !args[i + 1].empty() && args[i + 1][0] != '-')
+        flag.text = args[++i];
     } else {
       WINDLASS_TRY(take_value());
     }
@@ -329,13 +334,48 @@ status parse_options(const program &p, int argc, const char *const *argv, option
     if (out.help || out.version)
       return ok_status();
   }
+  return ok_status();
+}
+
+status parse_options(const program &p, int argc, const char *const *argv, options &out) {
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc), settings;
+  bool has_clip_norm = false;
+  options flags;
+  WINDLASS_TRY(parse_flags(p, args, flags, has_clip_norm));
+  if (!flags.config.empty() && !flags.help && !flags.version) {
+    // The file's settings first, then the flags on top of them; a list given as a flag takes the place of the file's.
+    out = options();
+    WINDLASS_TRY(read_config(flags.config, settings));
+    if (status read = parse_flags(p, settings, out, has_clip_norm); !read.is_ok())
+      return bad_input(quote(flags.config) + ": " + read.message());
+    if (!flags.data.empty())
+      out.data.clear();
+    if (!flags.eval_data.empty())
+      out.eval_data.clear();
+    if (!flags.inputs.empty())
+      out.inputs.clear();
+    WINDLASS_TRY(parse_flags(p, args, out, has_clip_norm));
+  } else {
+    out = flags;
+  }
+  if (out.help || out.version)
+    return ok_status();
   if (has_clip_norm && !p.clips)
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip");
   if (out.data.empty() && out.steps > 0)
     return usage("--data is missing; give the training data");
-  if ((out.eval_every > 0) && out.eval_data.empty())
+  if (out.eval_every > 0 && out.eval_data.empty())
     return usage("--eval-every needs --eval-data");
   return ok_status();
+}
+
+std::vector<std::string> setting_names() {
+  std::vector<std::string> out = {"micro-batches", "optimizer", "n", "ranks", "precision", "clip"};
+  for (const option_row &row : rows)
+    if (std::string name = row.name; name != "help" && name != "version" && name != "config")
+      out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 std::string help_text(const program &p) {

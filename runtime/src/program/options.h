@@ -36,7 +36,7 @@ struct options {
   std::int64_t eval_every = 0, eval_batches = 10;
   std::int32_t threads = 0; ///< 0: the processors this process may use, divided by its host's ranks
   communicator_kind communicator = communicator_kind::automatic;
-  std::string dump_gradients;
+  std::string dump_gradients, config;
   bool profile = false, bytes = false, json = false, help = false, version = false;
   nan_policy on_nan = nan_policy::stop;
   int verbosity = 1; ///< 0 quiet, 2 verbose
@@ -44,6 +44,10 @@ struct options {
 
 /// Reads the flags and compares the ones of compiled-in settings with `p`.
 status parse_options(const program &p, int argc, const char *const *argv, options &out);
+/// The settings of a --config file as flags.
+status read_config(const std::string &path, std::vector<std::string> &flags);
+/// Every setting that a --config file may hold: flags without their dashes.
+std::vector<std::string> setting_names();
 /// The text of --help, with defaults and what is compiled in.
 std::string help_text(const program &p);
 
