@@ -1,5 +1,7 @@
 #include "FunctionLowering.h"
 
+#include "Accumulation.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -113,6 +115,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerConcat(concat);
   if (auto pad = dyn_cast<train::PadOp>(op))
     return lowerPad(pad);
+  if (auto sum = dyn_cast<train::AccumulateOp>(op); sum && isSummedByKernels(sum))
+    return lowerAccumulate(sum);
   if (auto map = dyn_cast<MapOp>(op))
     return lowerMap(map);
   if (auto matmul = dyn_cast<train::MatmulOp>(op))
@@ -212,36 +216,86 @@ bool FunctionLowering::isTouchedBetween(FlatSymbolRefAttr resource, Operation *f
   });
 }
 
+bool FunctionLowering::isLoaded(unsigned storage) {
+  return llvm::any_of(resourceUsers, [&](auto &entry) {
+    return llvm::any_of(entry.second, [&](Operation *user) {
+      auto load = dyn_cast<LoadOp>(user);
+      return load && program.getView(program.getResource(load.getResourceAttr())).storage == storage;
+    });
+  });
+}
+
 bool FunctionLowering::isWrittenWhileRead(LoadOp load) {
   return llvm::any_of(resourceUsers.lookup(load.getResourceAttr()), [&](Operation *user) {
     return !isa<LoadOp>(user) && load->isBeforeInBlock(user) && hasAliasReadAfter(load.getResult(), user);
   });
 }
 
-View FunctionLowering::getAssembled(Operation *op, Operation *producer) {
+View FunctionLowering::allocateFor(Value value) {
+  // A transpose that is reshaped next wants its own order of dims to be dense, or the reshape would copy.
+  auto type = tensorType(value);
+  for (Operation *user : value.getUsers()) {
+    auto transpose = dyn_cast<train::TransposeOp>(user);
+    if (!transpose || transpose.getPermutation().empty() || transpose.getPermutation().back() != type.getRank() - 1)
+      continue;
+    View plain = View::dense(0, type).permuted(transpose.getPermutation());
+    for (Operation *reader : transpose->getUsers())
+      if (auto reshape = dyn_cast<train::ReshapeOp>(reader);
+          reshape && !plain.reshaped(tensorType(reshape.getResult()).getShape()))
+        return allocate(tensorType(transpose.getResult())).permuted(invert(transpose.getPermutation()));
+  }
+  return allocate(type);
+}
+
+/// Whether the terms of a sum come from several instances of a repeated block, so that the first must be like the rest.
+static bool sumsRepeats(train::AccumulateOp op) {
+  DenseSet<Attribute> instances;
+  for (Value input : op.getInputs())
+    if (Attribute repeat = input.getDefiningOp()->getAttr(plan::kRepeatAttr))
+      instances.insert(repeat);
+  return instances.size() > 1;
+}
+
+FunctionLowering::Destination FunctionLowering::getAssembled(Operation *op, Operation *producer) {
   auto it = assembled.find(op);
   if (it != assembled.end())
     return it->second;
-  View view;
+  Destination result;
   if (auto allReduce = dyn_cast<AllReduceOp>(op)) {
     // Parts start where a vector load is aligned; what is between them is reduced and ignored.
     int64_t elementBytes = getElementBytes(tensorType(allReduce.getInputs().front()).getElementType());
     int64_t bytes = 0;
     for (Value input : allReduce.getInputs())
       bytes = llvm::alignTo(bytes, kAlignment) + getTensorBytes(tensorType(input));
-    view = allocate(
+    result.view = allocate(
         RankedTensorType::get({bytes / elementBytes}, tensorType(allReduce.getInputs().front()).getElementType()));
-  } else if (auto destination = findDestination(op->getResult(0), producer); destination && !destination->accumulates) {
-    view = destination->view;
   } else {
-    view = allocate(tensorType(op->getResult(0)));
+    auto sum = dyn_cast<train::AccumulateOp>(op);
+    auto destination = findDestination(op->getResult(0), producer);
+    bool fits = destination && (destination->mode == Mode::Overwrite ||
+                                (sum && destination->mode == Mode::AddAfterFirst && !sumsRepeats(sum)));
+    // A term whose kernel reads the place of the sum could not be written there.
+    if (sum && fits && isLoaded(destination->view.storage))
+      fits = false;
+    if (fits)
+      result = *destination;
+    else
+      result.view = allocate(tensorType(op->getResult(0)));
+    if (fits && destination->mode == Mode::AddAfterFirst)
+      delivered.insert(destination->consumer);
+    if (sum && sumsRepeats(sum)) {
+      // At the start of the function, so that it stands in no instance.
+      Command fill = makeFill(op, result.view, 0);
+      commands.insert(commands.begin(), std::move(fill));
+      begun.insert(op);
+    }
   }
-  assembled[op] = view;
-  return view;
+  assembled[op] = result;
+  return result;
 }
 
 View FunctionLowering::getPart(Operation *op, unsigned index, Operation *producer) {
-  View whole = getAssembled(op, producer);
+  View whole = getAssembled(op, producer).view;
   if (auto concat = dyn_cast<train::ConcatOp>(op)) {
     SmallVector<int64_t> starts(whole.sizes.size(), 0);
     for (Value input : concat.getInputs().take_front(index))
@@ -272,7 +326,7 @@ std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(V
     if (isTouchedBetween(name, producer, user))
       return std::nullopt;
     destination.view = program.getView(program.getResource(name));
-    destination.accumulates = isa<AddToOp>(user);
+    destination.mode = isa<AddToOp>(user) ? Mode::AddAfterFirst : Mode::Overwrite;
     return destination;
   }
   if (auto transpose = dyn_cast<train::TransposeOp>(user)) {
@@ -297,6 +351,13 @@ std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(V
     destination.view = getPart(user, use.getOperandNumber(), producer);
     return destination;
   }
+  if (auto sum = dyn_cast<train::AccumulateOp>(user); sum && isSummedByKernels(sum) && !sum->use_empty()) {
+    destination = getAssembled(sum, producer);
+    destination.consumer = sum;
+    if (!begun.insert(sum).second)
+      destination.mode = Mode::Add;
+    return destination;
+  }
   if (auto allReduce = dyn_cast<AllReduceOp>(user)) {
     if (!llvm::all_equal(llvm::map_range(allReduce.getInputs(), [](Value v) { return getElementTypeOrSelf(v); })))
       return std::nullopt;
@@ -313,9 +374,7 @@ static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
   return index == result && static_cast<int64_t>(index) < getUpdatedOperands(op);
 }
 
-SmallVector<View, 3> FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, bool &accumulates) {
-  SmallVector<View, 3> outputs;
-  accumulates = false;
+void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &command) {
   for (OpResult result : op->getResults()) {
     auto destination = findDestination(result, op);
     if (destination) {
@@ -323,28 +382,28 @@ SmallVector<View, 3> FunctionLowering::makeOutputs(Operation *op, bool canAccumu
         View input = views.lookup(operand.get());
         if (input.storage != destination->view.storage)
           continue;
-        if (destination->accumulates || !(input == destination->view) ||
+        if (destination->mode != Mode::Overwrite || !(input == destination->view) ||
             !mayRunInPlace(op, operand.getOperandNumber(), result.getResultNumber())) {
           destination.reset();
           break;
         }
       }
     }
-    if (destination && destination->accumulates && !canAccumulate) {
+    if (destination && destination->mode != Mode::Overwrite && !canAccumulate) {
       additions.push_back({result, *destination});
       destination.reset();
     }
     if (destination) {
-      accumulates |= destination->accumulates;
-      if (destination->accumulates)
+      command.accumulates |= destination->mode == Mode::Add;
+      command.accumulatesAfterFirst |= destination->mode == Mode::AddAfterFirst;
+      if (isa<AddToOp>(destination->consumer))
         delivered.insert(destination->consumer);
-      outputs.push_back(destination->view);
+      command.outs.push_back(destination->view);
     } else {
-      outputs.push_back(allocate(tensorType(result)));
+      command.outs.push_back(allocateFor(result));
     }
-    views[result] = outputs.back();
+    views[result] = command.outs.back();
   }
-  return outputs;
 }
 
 void FunctionLowering::finish(Operation *op) {
@@ -375,14 +434,16 @@ void FunctionLowering::pushCopy(Operation *op, const View &out, const View &in) 
   push(std::move(command), op);
 }
 
-void FunctionLowering::pushFill(Operation *op, const View &out, double value) {
+Command FunctionLowering::makeFill(Operation *op, const View &out, double value) {
   Builder builder(op->getContext());
   Command command(Command::Kind::Launch, op->getLoc());
   command.kernel = "fill";
   command.outs.push_back(out);
   command.settings.push_back(builder.getNamedAttr("value", builder.getF64FloatAttr(value)));
-  push(std::move(command), op);
+  return command;
 }
+
+void FunctionLowering::pushFill(Operation *op, const View &out, double value) { push(makeFill(op, out, value), op); }
 
 void FunctionLowering::pushAdd(Operation *op, const View &out, const View &in) {
   Command command(Command::Kind::Map, op->getLoc());
@@ -435,8 +496,9 @@ LogicalResult FunctionLowering::lowerConstant(train::ConstantOp op) {
     auto integer = cast<IntegerAttr>(attribute);
     return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getValue().getSExtValue();
   };
-  bool accumulates = false;
-  View out = makeOutputs(op, /*canAccumulate=*/false, accumulates).front();
+  Command command(Command::Kind::Launch, op.getLoc());
+  makeOutputs(op, /*canAccumulate=*/false, command);
+  View out = command.outs.front();
   if (elements.isSplat()) {
     pushFill(op, out, toDouble(elements.getSplatValue<Attribute>()));
     finish(op);
@@ -473,12 +535,12 @@ LogicalResult FunctionLowering::lowerConcat(train::ConcatOp op) {
     if (!(value == part))
       pushCopy(op, part, value);
   }
-  views[op.getResult()] = getAssembled(op, op);
+  views[op.getResult()] = getAssembled(op, op).view;
   return success();
 }
 
 LogicalResult FunctionLowering::lowerPad(train::PadOp op) {
-  View part = getPart(op, 0, op), whole = getAssembled(op, op);
+  View part = getPart(op, 0, op), whole = getAssembled(op, op).view;
   View value = views.lookup(op.getInput());
   if (!(value == part))
     pushCopy(op, part, value);
@@ -500,13 +562,19 @@ LogicalResult FunctionLowering::lowerPad(train::PadOp op) {
   return success();
 }
 
+LogicalResult FunctionLowering::lowerAccumulate(train::AccumulateOp op) {
+  // Every term has been added where it was made.
+  views[op.getResult()] = getAssembled(op, op).view;
+  return success();
+}
+
 LogicalResult FunctionLowering::lowerMap(MapOp op) {
   Command command(Command::Kind::Map, op.getLoc());
   command.function = op.getFunctionAttr();
   auto space = tensorType(op.getResults().front()).getShape();
   for (auto [input, dims] : llvm::zip_equal(op.getInputs(), op.getOperandDims()))
     command.ins.push_back(views.lookup(input).broadcasted(cast<DenseI64ArrayAttr>(dims), space));
-  command.outs = makeOutputs(op, /*canAccumulate=*/op.getNumResults() == 1, command.accumulatesAfterFirst);
+  makeOutputs(op, /*canAccumulate=*/op.getNumResults() == 1, command);
   push(std::move(command), op);
   finish(op);
   return success();
@@ -539,7 +607,7 @@ LogicalResult FunctionLowering::lowerMatmul(train::MatmulOp op) {
       views.lookup(op.getLhs()).permuted(concatenate(op.getLhsBatch(), lhsFree, op.getLhsContract())));
   command.ins.push_back(
       views.lookup(op.getRhs()).permuted(concatenate(op.getRhsBatch(), op.getRhsContract(), rhsFree)));
-  command.outs = makeOutputs(op, /*canAccumulate=*/true, command.accumulatesAfterFirst);
+  makeOutputs(op, /*canAccumulate=*/true, command);
   command.settings.push_back(builder.getNamedAttr("batch_rank", builder.getI64IntegerAttr(op.getLhsBatch().size())));
   command.settings.push_back(
       builder.getNamedAttr("contract_rank", builder.getI64IntegerAttr(op.getLhsContract().size())));
@@ -553,7 +621,7 @@ LogicalResult FunctionLowering::lowerReduce(train::ReduceOp op) {
   command.kernel = "reduce";
   auto kept = otherDims(op.getInput(), op.getDims(), {});
   command.ins.push_back(views.lookup(op.getInput()).permuted(concatenate(kept, op.getDims(), {})));
-  command.outs = makeOutputs(op, op.getKind() == train::ReductionKind::sum, command.accumulatesAfterFirst);
+  makeOutputs(op, canAccumulate(op), command);
   command.settings.push_back(builder.getNamedAttr("kind", op.getKindAttr()));
   command.settings.push_back(builder.getNamedAttr("reduced_rank", builder.getI64IntegerAttr(op.getDims().size())));
   push(std::move(command), op);
@@ -570,8 +638,7 @@ LogicalResult FunctionLowering::lowerKernel(Operation *op) {
       view = makeDense(op, view);
     command.ins.push_back(std::move(view));
   }
-  bool canAccumulate = isa<train::EmbeddingGradOp, train::ScatterAddOp, train::SquareSumOp>(op);
-  command.outs = makeOutputs(op, canAccumulate, command.accumulatesAfterFirst);
+  makeOutputs(op, canAccumulate(op), command);
   // Optimizer steps change their operands: where a result goes elsewhere, the operand is copied there first.
   for (int64_t i = 0; i < getUpdatedOperands(op); ++i) {
     if (!(command.ins[i] == command.outs[i]))
@@ -602,7 +669,7 @@ LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
       pushCopy(op, part, value);
     views[result] = part;
   }
-  View whole = getAssembled(op, op);
+  View whole = getAssembled(op, op).view;
   unsigned communicator = program.getCommunicator(op.getAxes());
   int64_t ready = program.events++, done = program.events++;
   auto pushEvent = [&](Command::Kind kind, int64_t stream, int64_t event) {

@@ -18,10 +18,13 @@ public:
   std::vector<Command> commands;
 
 private:
-  /// Where a result is written, and whether it is added to what is there.
+  /// What a result does to what its buffer holds: overwrites it, adds to it from the second micro-batch on, adds to it.
+  enum class Mode { Overwrite, AddAfterFirst, Add };
+
+  /// Where a result is written.
   struct Destination {
     View view;
-    bool accumulates = false;
+    Mode mode = Mode::Overwrite;
     /// The store, add_to or assembling op that wants it there.
     mlir::Operation *consumer = nullptr;
   };
@@ -34,6 +37,7 @@ private:
   mlir::LogicalResult lowerConstant(train::ConstantOp op);
   mlir::LogicalResult lowerConcat(train::ConcatOp op);
   mlir::LogicalResult lowerPad(train::PadOp op);
+  mlir::LogicalResult lowerAccumulate(train::AccumulateOp op);
   mlir::LogicalResult lowerMap(MapOp op);
   mlir::LogicalResult lowerMatmul(train::MatmulOp op);
   mlir::LogicalResult lowerReduce(train::ReduceOp op);
@@ -43,18 +47,21 @@ private:
   /// Where the single use of `value` wants it; none where it has no wish or cannot have it.
   std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
   /// Views to write the results to. A destination that adds is used only where `canAccumulate`; else the value gets
-  /// memory of its own and `finish` adds it.
-  llvm::SmallVector<View, 3> makeOutputs(mlir::Operation *op, bool canAccumulate, bool &accumulates);
+  /// memory of its own and `finish` adds it. Sets the outputs and the mode of `command`.
+  void makeOutputs(mlir::Operation *op, bool canAccumulate, Command &command);
   View allocate(mlir::RankedTensorType type);
-  /// The storage that `op` (a concat, pad or all_reduce) assembles from parts, made when the first part is: that of
-  /// `producer`.
-  View getAssembled(mlir::Operation *op, mlir::Operation *producer);
+  /// Memory for a result in the order of dims that suits its users.
+  View allocateFor(mlir::Value value);
+  /// The storage that `op` (a concat, pad, accumulate or all_reduce) assembles from parts, made when the first part is:
+  /// that of `producer`.
+  Destination getAssembled(mlir::Operation *op, mlir::Operation *producer);
   View getPart(mlir::Operation *op, unsigned index, mlir::Operation *producer);
   /// Emits the additions that the kernel of `op` could not make itself.
   void finish(mlir::Operation *op);
 
   void push(Command command, mlir::Operation *op);
   void pushCopy(mlir::Operation *op, const View &out, const View &in);
+  Command makeFill(mlir::Operation *op, const View &out, double value);
   void pushFill(mlir::Operation *op, const View &out, double value);
   void pushAdd(mlir::Operation *op, const View &out, const View &in);
   /// Holds the compute stream until collectives that work on the storages of `command` are done.
@@ -66,6 +73,7 @@ private:
   /// Whether something reads or writes the resource after `from` (excluded) and before `to` (excluded), or reads what
   /// a load gave before, after `from`.
   bool isTouchedBetween(mlir::FlatSymbolRefAttr resource, mlir::Operation *from, mlir::Operation *to);
+  bool isLoaded(unsigned storage);
   bool isWrittenWhileRead(LoadOp load);
 
   Program &program;
@@ -74,7 +82,9 @@ private:
   /// add_to ops whose addition the producer makes.
   llvm::DenseSet<mlir::Operation *> delivered;
   llvm::SmallVector<std::pair<mlir::Value, Destination>, 2> additions;
-  llvm::DenseMap<mlir::Operation *, View> assembled;
+  llvm::DenseMap<mlir::Operation *, Destination> assembled;
+  /// Sums whose first term has been written.
+  llvm::DenseSet<mlir::Operation *> begun;
   /// Event of the collective that last worked on a storage and that the compute stream has not waited for.
   llvm::MapVector<unsigned, int64_t> pending;
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;

@@ -1,3 +1,4 @@
+#include "Accumulation.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -14,7 +15,12 @@ namespace windlass::sched {
 
 namespace {
 
-bool isElementwise(Operation *op) { return isa<train::ScalarOpInterface>(op) && op->getNumResults() == 1; }
+/// Sums that kernels make need no map.
+bool isElementwise(Operation *op) {
+  if (auto sum = dyn_cast<train::AccumulateOp>(op))
+    return !isSummedByKernels(sum);
+  return isa<train::ScalarOpInterface>(op) && op->getNumResults() == 1;
+}
 
 ArrayRef<int64_t> getSpace(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()).getShape(); }
 

@@ -1,0 +1,17 @@
+// How much scratch the kernels of a program need.
+#ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_SCRATCH_H
+#define WINDLASS_DIALECT_SCHED_TRANSFORMS_SCRATCH_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+namespace windlass::sched {
+
+/// Bytes of scratch that the kernel needs with that many threads: what the runtime's own `*_scratch_bytes` say.
+int64_t getScratchBytes(LaunchOp launch, int64_t threads);
+
+/// The most that any command of the module (L5) needs per thread: `scratch_bytes` of the emitted program.
+int64_t getScratchBytesPerThread(mlir::ModuleOp module);
+
+} // namespace windlass::sched
+
+#endif

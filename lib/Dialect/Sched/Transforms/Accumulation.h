@@ -1,0 +1,28 @@
+// Sums that kernels make by adding to one buffer instead of a map over all terms.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_ACCUMULATION_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_ACCUMULATION_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+namespace windlass::sched {
+
+/// Whether the kernel of `op` can add its result to what the buffer holds.
+inline bool canAccumulate(mlir::Operation *op) {
+  if (auto reduce = llvm::dyn_cast<train::ReduceOp>(op))
+    return reduce.getKind() == train::ReductionKind::sum;
+  return llvm::isa<train::MatmulOp, train::EmbeddingGradOp, train::ScatterAddOp, train::SquareSumOp>(op);
+}
+
+/// Whether every term of the sum comes from such a kernel and is read by nothing else. The sum then needs no command of
+/// its own: the norm's squares, the gradients of a tied weight, the paths through several projections.
+inline bool isSummedByKernels(train::AccumulateOp op) {
+  return llvm::isa<mlir::RankedTensorType>(op.getResult().getType()) &&
+         llvm::all_of(op.getInputs(), [&](mlir::Value input) {
+           mlir::Operation *producer = input.getDefiningOp();
+           return producer && producer->getBlock() == op->getBlock() && input.hasOneUse() && canAccumulate(producer);
+         });
+}
+
+} // namespace windlass::sched
+
+#endif

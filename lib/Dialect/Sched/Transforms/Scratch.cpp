@@ -1,0 +1,48 @@
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+
+#include "windlass/rt/kernels.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+/// The runtime's view of a buffer, without data: scratch depends on sizes and strides only.
+static rt::view toView(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  rt::view view;
+  if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) || type.getRank() > rt::max_rank)
+    return view;
+  view.rank = static_cast<std::int32_t>(type.getRank());
+  for (auto [i, size, stride] : llvm::enumerate(type.getShape(), strides)) {
+    view.sizes[i] = size;
+    view.strides[i] = stride;
+  }
+  return view;
+}
+
+int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
+  StringRef kernel = launch.getKernel();
+  auto in = [&](unsigned index) { return toView(launch.getIns()[index]); };
+  auto setting = [&](StringRef name) -> int32_t {
+    auto value = launch.getSettings().getAs<IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  };
+  if (kernel == "matmul" && launch.getIns().size() == 2 && launch.getOuts().size() == 1)
+    return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1), setting("batch_rank"),
+                                              setting("contract_rank"));
+  if (kernel == "layer_norm_grad" && launch.getIns().size() == 5)
+    return rt::layer_norm_grad_scratch_bytes(in(1), threads);
+  if (kernel == "attention" && launch.getIns().size() >= 3 && in(0).rank == 4 && in(1).rank == 4)
+    return rt::attention_scratch_bytes(in(0), in(1), threads);
+  if (kernel == "attention_grad" && launch.getIns().size() >= 6 && in(1).rank == 4 && in(2).rank == 4)
+    return rt::attention_grad_scratch_bytes(in(1), in(2), threads);
+  return 0;
+}
+
+int64_t windlass::sched::getScratchBytesPerThread(ModuleOp module) {
+  int64_t most = 0;
+  module.walk([&](LaunchOp launch) { most = std::max(most, getScratchBytes(launch, 1)); });
+  return llvm::alignTo(most, 64);
+}
