@@ -263,6 +263,37 @@ TEST_F(Training, ASignalSavesAndLeaves) {
   EXPECT_EQ(losses("r").size(), steps + 1);
 }
 
+TEST_F(Training, AKilledRunLosesOnlyTheStepsSinceItsCheckpoint) {
+  ASSERT_EQ(train(2, "whole", {"--steps", "40"}).code, 0);
+  for (int kills = 0; kills < 3; ++kills) {
+    pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      std::vector<std::string> all = flags;
+      all.insert(all.begin(), {"train", "-o", folder / "r", "--steps", "40", "--checkpoint-every", "1", "--keep", "2",
+                               "--threads", "1", "-q"});
+      if (kills > 0)
+        all.push_back("--resume");
+      std::vector<char *> argv;
+      for (std::string &flag : all)
+        argv.push_back(flag.data());
+      _exit(run_program(bigram_program(2), static_cast<int>(argv.size()), argv.data()));
+    }
+    // Wait for a checkpoint, then kill at some moment of the steps that follow.
+    std::string first = folder / ("r/checkpoints/" + checkpoint_name(1));
+    for (int i = 0; i < 2000 && kills == 0 && !std::filesystem::exists(first); ++i)
+      usleep(1000);
+    usleep(static_cast<unsigned>(20000 + 17000 * kills));
+    kill(child, SIGKILL);
+    int code = 0;
+    ASSERT_EQ(waitpid(child, &code, 0), child);
+  }
+  run_result last = train(2, "r", {"--steps", "40", "--resume"});
+  ASSERT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(parameters("whole", "step-000040"), parameters("r", "step-000040"));
+  EXPECT_EQ(losses("whole"), losses("r"));
+}
+
 TEST_F(Training, ErrorsOfOneRankEndAllWithOneMessage) {
   // Windows of micro-batch 1 go to rank 1; in order, without shuffling by a seed, some rank meets the bad id.
   std::vector<std::uint16_t> tokens(4 * 8 * 4 + 1, 7);

@@ -10,6 +10,7 @@ namespace windlass::rt {
 
 class progress {
 public:
+  ~progress() { clear(); } // an error that ends the run is printed on a line of its own
   /// Shows itself when standard error is a terminal and `wanted`.
   void open(bool wanted, std::int64_t steps);
   void show(const step_metrics &row);
