@@ -22,7 +22,8 @@ std::optional<Level> windlass::interpreter::levelOf(ModuleOp module) {
 }
 
 bool windlass::interpreter::interpreterSupports(StringRef opName) {
-  return hasKernel(opName) || opName == train::ParameterOp::getOperationName() ||
+  // `sched` ops are executed by the machines of L4 and L5.
+  return hasKernel(opName) || opName.starts_with("sched.") || opName == train::ParameterOp::getOperationName() ||
          opName == train::ReadOp::getOperationName() || opName == train::WriteOp::getOperationName() ||
          opName == train::HyperparameterOp::getOperationName() || opName == train::StashOp::getOperationName() ||
          opName == plan::ReshardOp::getOperationName();
@@ -34,6 +35,16 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
     return module.emitError("is of no level: it has neither @loss nor @microbatch, resources or arenas");
   // A module of L1 or L2 may name nothing of it, but runs on a mesh of one rank.
   module.getContext()->getOrLoadDialect<plan::PlanDialect>();
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  if (!mesh)
+    mesh = plan::MeshAttr::get(module.getContext(), {});
+  // Ranks are simulated one after another: more than this is a mistake.
+  constexpr int64_t kRankLimit = 1024;
+  int64_t ranks = 1;
+  for (plan::AxisAttr axis : mesh.getAxes()) {
+    if (axis.getSize() < 1 || axis.getSize() > kRankLimit || (ranks *= axis.getSize()) > kRankLimit)
+      return module.emitError("has the mesh ") << mesh << ", which must have 1 to " << kRankLimit << " ranks";
+  }
   RunInputs inputs(module, options);
   FailureOr<RunResult> result = failure();
   switch (*level) {
@@ -45,8 +56,11 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
     result = runFunctions(module, inputs);
     break;
   case Level::L4:
+    result = runResources(module, inputs, mesh);
+    break;
   case Level::L5:
-    return module.emitError("holds resources, which are not executed");
+    result = runCommands(module, inputs, mesh);
+    break;
   }
   if (failed(result))
     return failure();

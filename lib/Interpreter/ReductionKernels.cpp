@@ -31,8 +31,17 @@ template <class T> T combine(ReductionKind kind, T a, T b) {
 
 void reduce(KernelCall &call) {
   auto reduction = static_cast<ReductionKind>(call.integer("kind"));
-  SmallVector<int64_t> dims = call.integers("dims");
-  if (call.isBad() || !call.requireCounts(1, 1))
+  if (!call.requireCounts(1, 1))
+    return;
+  SmallVector<int64_t> dims;
+  if (call.attributes.contains("reduced_rank")) {
+    // As a command: the dims to reduce come last.
+    for (int64_t count = call.integer("reduced_rank"), i = 0; i < count && i < call.inputs[0].getRank(); ++i)
+      dims.push_back(call.inputs[0].getRank() - count + i);
+  } else {
+    dims = call.integers("dims");
+  }
+  if (call.isBad())
     return;
   const Tensor &input = call.inputs[0];
   Tensor &result = call.results[0];

@@ -1,0 +1,112 @@
+#include "Collectives.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+using windlass::train::ReductionKind;
+
+std::optional<std::vector<SmallVector<int64_t>>> windlass::interpreter::communicatorsOver(plan::MeshAttr mesh,
+                                                                                          ArrayAttr axes) {
+  SmallVector<int64_t> indices;
+  for (Attribute axis : axes) {
+    auto name = llvm::dyn_cast<StringAttr>(axis);
+    int64_t index = name ? mesh.indexOf(name.getValue()) : -1;
+    if (index < 0)
+      return std::nullopt;
+    indices.push_back(index);
+  }
+  // By the coordinates on all other axes; within a communicator by the coordinates on `axes` in their order.
+  std::map<std::vector<int64_t>, std::map<std::vector<int64_t>, int64_t>> groups;
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    std::vector<int64_t> others, own;
+    SmallVector<int64_t> coordinates = mesh.coordinatesOf(rank);
+    for (int64_t index : indices)
+      own.push_back(coordinates[index]);
+    for (auto [index, coordinate] : llvm::enumerate(coordinates))
+      if (!llvm::is_contained(indices, static_cast<int64_t>(index)))
+        others.push_back(coordinate);
+    groups[others][own] = rank;
+  }
+  std::vector<SmallVector<int64_t>> result;
+  for (auto &[others, members] : groups) {
+    result.emplace_back();
+    for (auto &[own, rank] : members)
+      result.back().push_back(rank);
+  }
+  return result;
+}
+
+Tensor windlass::interpreter::sliceAlong(const Tensor &tensor, int64_t dim, int64_t start, int64_t size) {
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[dim] = size;
+  Tensor result(tensor.getKind(), shape);
+  int64_t bytes = bytesOf(tensor.getKind());
+  SmallVector<int64_t, 4> strides = denseStrides(tensor.getShape(), bytes);
+  copyElements(result.mutableData(), denseStrides(shape, bytes), tensor.data() + start * strides[dim], strides, shape,
+               bytes);
+  return result;
+}
+
+Tensor windlass::interpreter::joinAlong(ArrayRef<Tensor> tensors, int64_t dim) {
+  SmallVector<int64_t> shape(tensors.front().getShape());
+  shape[dim] = 0;
+  for (const Tensor &tensor : tensors)
+    shape[dim] += tensor.getShape()[dim];
+  Tensor result(tensors.front().getKind(), shape);
+  int64_t bytes = bytesOf(result.getKind()), start = 0;
+  SmallVector<int64_t, 4> strides = denseStrides(shape, bytes);
+  for (const Tensor &tensor : tensors) {
+    copyElements(result.mutableData() + start * strides[dim], strides, tensor.data(),
+                 denseStrides(tensor.getShape(), bytes), tensor.getShape(), bytes);
+    start += tensor.getShape()[dim];
+  }
+  return result;
+}
+
+Tensor windlass::interpreter::combineAll(ArrayRef<Tensor> tensors, ReductionKind kind) {
+  Tensor result = tensors.front();
+  dispatch(result.getKind(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_same_v<T, bool>) {
+      MutableArrayRef<T> out = result.mutableValues<T>();
+      for (const Tensor &tensor : tensors.drop_front())
+        for (auto [all, one] : llvm::zip_equal(out, tensor.values<T>()))
+          all = kind == ReductionKind::sum ? all + one : kind == ReductionKind::max ? std::max(all, one) : std::min(all, one);
+    }
+  });
+  return result;
+}
+
+SmallVector<Tensor> windlass::interpreter::allReduce(ArrayRef<Tensor> members, ReductionKind kind) {
+  return SmallVector<Tensor>(members.size(), combineAll(members, kind));
+}
+
+SmallVector<Tensor> windlass::interpreter::allGather(ArrayRef<Tensor> members, int64_t dim) {
+  return SmallVector<Tensor>(members.size(), joinAlong(members, dim));
+}
+
+SmallVector<Tensor> windlass::interpreter::reduceScatter(ArrayRef<Tensor> members, int64_t dim, ReductionKind kind) {
+  return ownPart(SmallVector<Tensor>(members.size(), combineAll(members, kind)), dim);
+}
+
+SmallVector<Tensor> windlass::interpreter::allToAll(ArrayRef<Tensor> members, int64_t splitDim, int64_t concatDim) {
+  int64_t size = members.front().getShape()[splitDim] / static_cast<int64_t>(members.size());
+  SmallVector<Tensor> results;
+  for (size_t receiver = 0; receiver < members.size(); ++receiver) {
+    SmallVector<Tensor> pieces;
+    for (const Tensor &sender : members)
+      pieces.push_back(sliceAlong(sender, splitDim, receiver * size, size));
+    results.push_back(joinAlong(pieces, concatDim));
+  }
+  return results;
+}
+
+SmallVector<Tensor> windlass::interpreter::ownPart(ArrayRef<Tensor> members, int64_t dim) {
+  int64_t size = members.front().getShape()[dim] / static_cast<int64_t>(members.size());
+  SmallVector<Tensor> results;
+  for (auto [i, member] : llvm::enumerate(members))
+    results.push_back(sliceAlong(member, dim, i * size, size));
+  return results;
+}

@@ -1,0 +1,257 @@
+#include "Machine.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+using sched::ActionKind;
+using sched::ResourceKind;
+using sched::ResourceOp;
+
+/// Actions of a step: more than any schedule of a real step has.
+static constexpr size_t kActionLimit = 1 << 20;
+
+FailureOr<SmallVector<ActionKind>> windlass::interpreter::actionsOf(sched::ScheduleOp schedule) {
+  SmallVector<ActionKind> result;
+  ArrayRef<Attribute> actions = schedule.getActions().getValue();
+  for (size_t i = 0; i < actions.size(); ++i) {
+    auto action = llvm::cast<sched::ActionAttr>(actions[i]);
+    if (action.getKind() != ActionKind::repeat) {
+      result.push_back(action.getKind());
+      continue;
+    }
+    size_t length = std::max<int64_t>(0, action.getLength());
+    if (action.getCount() < 0 || length > actions.size() - i - 1)
+      return schedule.emitError("repeats actions that it does not hold");
+    for (int64_t n = 0; n < action.getCount(); ++n)
+      for (size_t k = 1; k <= length; ++k) {
+        auto repeated = llvm::cast<sched::ActionAttr>(actions[i + k]);
+        if (repeated.getKind() == ActionKind::repeat)
+          return schedule.emitError("nests one repeat in another");
+        if (result.size() >= kActionLimit)
+          return schedule.emitError("has more than ") << kActionLimit << " actions";
+        result.push_back(repeated.getKind());
+      }
+    i += length;
+  }
+  return result;
+}
+
+namespace {
+
+class ScheduleRunner {
+public:
+  ScheduleRunner(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh, Machine &machine)
+      : module(module), inputs(inputs), mesh(mesh), machine(machine) {
+    StringRef axis;
+    if (auto name = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+      axis = name.getValue();
+    groups = groupsAlong(mesh, axis);
+    everyone = groupsAlong(mesh, "");
+  }
+
+  FailureOr<RunResult> run();
+
+private:
+  FailureOr<Placement> placementOf(ResourceOp resource, bool isReduced);
+  LogicalResult writeWhole(ResourceOp resource, llvm::Expected<Tensor> whole);
+  LogicalResult writeInputs(int64_t firstK);
+  LogicalResult writeScalars(int64_t step);
+  LogicalResult loadParameters();
+  LogicalResult runFunction(StringRef name, int64_t index);
+  LogicalResult runAction(ActionKind action, int64_t step, RunResult &result);
+  /// The whole value, after reductions.
+  FailureOr<Tensor> wholeOf(ResourceOp resource);
+  LogicalResult dump(ResourceOp resource, const Twine &prefix, RunResult &result);
+
+  auto resources(ResourceKind kind) {
+    return llvm::make_filter_range(module.getOps<ResourceOp>(),
+                                   [kind](ResourceOp resource) { return resource.getKind() == kind; });
+  }
+
+  ModuleOp module;
+  const RunInputs &inputs;
+  plan::MeshAttr mesh;
+  Machine &machine;
+  std::vector<SmallVector<int64_t>> everyone, groups;
+  int64_t forwards = 0, backwards = 0;
+};
+
+} // namespace
+
+FailureOr<Placement> ScheduleRunner::placementOf(ResourceOp resource, bool isReduced) {
+  plan::LayoutAttr layout = resource.getLayout();
+  if (isReduced)
+    layout = plan::LayoutAttr::get(module.getContext(), layout.getDims(), {}, layout.getMemory());
+  llvm::Expected<Placement> placement =
+      Placement::create(layout, mesh, resource.getGlobalTensorType().getShape());
+  if (placement)
+    return std::move(*placement);
+  return resource.emitError("cannot be executed: ") << llvm::toString(placement.takeError());
+}
+
+LogicalResult ScheduleRunner::writeWhole(ResourceOp resource, llvm::Expected<Tensor> whole) {
+  if (!whole)
+    return resource.emitError("cannot be executed: ") << llvm::toString(whole.takeError());
+  FailureOr<Placement> placement = placementOf(resource, false);
+  if (failed(placement))
+    return failure();
+  RankValues parts;
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    parts.push_back(placement->cut(*whole, rank));
+  return machine.write(resource, parts);
+}
+
+static StringRef nameOf(ResourceOp resource) { return resource.getLogicalName().value_or(resource.getSymName()); }
+
+LogicalResult ScheduleRunner::loadParameters() {
+  for (auto [kind, role] : {std::pair(ResourceKind::parameter, train::Role::weight),
+                            std::pair(ResourceKind::state, train::Role::state)})
+    for (ResourceOp resource : resources(kind))
+      if (failed(writeWhole(resource, inputs.parameter(nameOf(resource), resource.getGlobalTensorType(), role))))
+        return failure();
+  return success();
+}
+
+LogicalResult ScheduleRunner::writeInputs(int64_t firstK) {
+  machine.waitForCompute();
+  for (ResourceOp resource : resources(ResourceKind::input)) {
+    FailureOr<Placement> placement = placementOf(resource, false);
+    if (failed(placement))
+      return failure();
+    auto vocabulary = resource->getAttrOfType<IntegerAttr>(train::kVocabularyAttr);
+    RankValues parts(mesh.getRanks());
+    for (auto [j, group] : llvm::enumerate(groups)) {
+      llvm::Expected<Tensor> whole =
+          inputs.input(nameOf(resource), resource.getGlobalTensorType(), vocabulary ? vocabulary.getInt() : 0,
+                       firstK + static_cast<int64_t>(j));
+      if (!whole)
+        return resource.emitError("cannot be executed: ") << llvm::toString(whole.takeError());
+      for (int64_t rank : group)
+        parts[rank] = placement->cut(*whole, rank);
+    }
+    if (failed(machine.write(resource, parts)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ScheduleRunner::writeScalars(int64_t step) {
+  for (ResourceOp resource : resources(ResourceKind::scalar)) {
+    if (!resource.getScalar())
+      return resource.emitError("cannot be executed: names no hyperparameter");
+    double value = inputs.hyperparameter(*resource.getScalar(), step);
+    if (failed(writeWhole(resource, Tensor::filled(inputs.floatKind(), {}, value))))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ScheduleRunner::runFunction(StringRef name, int64_t index) {
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  if (!function)
+    return module.emitError("has no @") << name;
+  return machine.run(function, index);
+}
+
+FailureOr<Tensor> ScheduleRunner::wholeOf(ResourceOp resource) {
+  FailureOr<Placement> placement = placementOf(resource, true);
+  if (failed(placement))
+    return failure();
+  RankValues parts;
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    parts.push_back(machine.peek(resource, rank));
+  llvm::Expected<Tensor> whole = placement->assemble(parts, everyone.front());
+  if (whole)
+    return std::move(*whole);
+  return resource.emitError("cannot be executed: ") << llvm::toString(whole.takeError());
+}
+
+LogicalResult ScheduleRunner::dump(ResourceOp resource, const Twine &prefix, RunResult &result) {
+  FailureOr<Tensor> whole = wholeOf(resource);
+  if (failed(whole))
+    return failure();
+  result.tensors[(prefix + nameOf(resource)).str()] = std::move(*whole);
+  return success();
+}
+
+LogicalResult ScheduleRunner::runAction(ActionKind action, int64_t step, RunResult &result) {
+  int64_t total = inputs.microBatches, perGroup = total / static_cast<int64_t>(groups.size());
+  switch (action) {
+  case ActionKind::forward:
+    if (forwards >= perGroup)
+      return module.emitError("has more forward actions than the ") << perGroup << " micro-batches of a rank's step";
+    if (failed(writeInputs(step * total + forwards * static_cast<int64_t>(groups.size()))))
+      return failure();
+    return runFunction(sched::kForwardFunction, forwards++);
+  case ActionKind::backward:
+    return runFunction(sched::kBackwardFunction, backwards++);
+  case ActionKind::reduce:
+    return runFunction(sched::kReduceFunction, backwards - 1);
+  case ActionKind::backward_reduce:
+    return runFunction(sched::kBackwardReduceFunction, backwards++);
+  case ActionKind::update: {
+    for (ResourceOp resource : resources(ResourceKind::gradient))
+      if (failed(dump(resource, "gradient." + Twine(step) + ".", result)))
+        return failure();
+    if (failed(writeScalars(step)))
+      return failure();
+    return runFunction(sched::kUpdateFunction, 0);
+  }
+  case ActionKind::repeat:
+    break;
+  }
+  return success();
+}
+
+FailureOr<RunResult> ScheduleRunner::run() {
+  auto schedules = module.getOps<sched::ScheduleOp>();
+  if (schedules.empty())
+    return module.emitError("has no sched.schedule");
+  FailureOr<SmallVector<ActionKind>> actions = actionsOf(*schedules.begin());
+  if (failed(actions))
+    return failure();
+  if (inputs.microBatches % static_cast<int64_t>(groups.size()))
+    return module.emitError() << groups.size() << " groups cannot share " << inputs.microBatches
+                              << " micro-batches: choose a multiple";
+  SmallVector<ResourceOp> outputs;
+  for (ResourceKind kind : {ResourceKind::loss, ResourceKind::grad_norm})
+    llvm::append_range(outputs, resources(kind));
+
+  RunResult result;
+  result.ranks = mesh.getRanks();
+  if (failed(loadParameters()))
+    return failure();
+  if (auto init = module.lookupSymbol<func::FuncOp>(sched::kInitFunction))
+    if (failed(machine.run(init, 0)))
+      return failure();
+  for (int64_t step = 0; step < inputs.options.steps; ++step) {
+    if (inputs.options.keepsTrajectory)
+      for (ResourceOp resource : resources(ResourceKind::parameter))
+        if (failed(dump(resource, "before." + Twine(step) + ".", result)))
+          return failure();
+    forwards = backwards = 0;
+    for (ActionKind action : *actions)
+      if (failed(runAction(action, step, result)))
+        return failure();
+    if (failed(machine.finishStep(outputs)))
+      return failure();
+    for (ResourceOp resource : outputs) {
+      FailureOr<Tensor> whole = wholeOf(resource);
+      if (failed(whole))
+        return failure();
+      (resource.getKind() == ResourceKind::loss ? result.losses : result.gradientNorms).push_back(whole->at(0));
+    }
+  }
+  for (ResourceOp resource : resources(ResourceKind::parameter))
+    if (failed(dump(resource, "parameter.", result)))
+      return failure();
+  for (ResourceOp resource : resources(ResourceKind::state))
+    if (failed(dump(resource, "state.", result)))
+      return failure();
+  return result;
+}
+
+FailureOr<RunResult> windlass::interpreter::runSchedule(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh,
+                                                        Machine &machine) {
+  return ScheduleRunner(module, inputs, mesh, machine).run();
+}

@@ -1,0 +1,404 @@
+// Level L5: commands on buffers of byte arenas, one set of arenas per rank. Commands run in the order of the text, which
+// is one that the streams may choose; ScheduleChecker shows that every other one gives the same.
+#include "Collectives.h"
+#include "Machine.h"
+#include "Runners.h"
+#include "ScalarFunctions.h"
+#include "SpmdEvaluator.h"
+#include "windlass/Interpreter/ScheduleChecker.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+
+namespace {
+
+/// All arenas of all ranks together must fit this many bytes: the interpreter is for small models.
+constexpr int64_t kArenaLimit = int64_t(16) << 30;
+
+/// A window with what its elements are.
+struct Buffer {
+  Window window;
+  ElementKind kind;
+  RankedTensorType type;
+};
+
+class BufferMachine : public Machine {
+public:
+  BufferMachine(ModuleOp module, plan::MeshAttr mesh, Precision precision)
+      : module(module), mesh(mesh), precision(precision) {}
+
+  LogicalResult prepare();
+  Tensor peek(sched::ResourceOp resource, int64_t rank) override {
+    return load(resourceBuffers.find(resource.getSymNameAttr())->second, rank);
+  }
+  LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override;
+  LogicalResult run(func::FuncOp function, int64_t index) override;
+  void waitForCompute() override { checker->waitByHost(sched::kComputeStream); }
+  LogicalResult finishStep(ArrayRef<sched::ResourceOp> outputs) override;
+
+private:
+  FailureOr<Buffer> makeBuffer(Operation *op, StringAttr arena, int64_t offset, ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> strides, Type element);
+  FailureOr<Buffer> bufferOf(Operation *user, Value value);
+  FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
+  Tensor load(const Buffer &buffer, int64_t rank);
+  void store(const Buffer &buffer, const Tensor &value, int64_t rank);
+  /// Bytes between elements: in f64 all of memory is twice as wide.
+  int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale(); }
+  int64_t scale() const { return precision == Precision::f64 ? 2 : 1; }
+
+  LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
+  LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
+                      bool accumulates);
+  LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
+  LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
+  LogicalResult runCollective(sched::LaunchCollectiveOp op);
+  LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
+                             int64_t rank);
+
+  ModuleOp module;
+  plan::MeshAttr mesh;
+  Precision precision;
+  DenseMap<StringAttr, unsigned> arenaIndices;
+  SmallVector<int64_t> arenaBytes;
+  /// [rank][arena]
+  std::vector<std::vector<std::vector<std::byte>>> memory;
+  DenseMap<StringAttr, Buffer> resourceBuffers;
+  DenseMap<Value, Buffer> buffers;
+  std::optional<ScheduleChecker> checker;
+};
+
+} // namespace
+
+LogicalResult BufferMachine::prepare() {
+  int64_t total = 0;
+  for (auto arena : module.getOps<sched::ArenaOp>()) {
+    int64_t bytes = arena.getBytes();
+    if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale() * mesh.getRanks()) > kArenaLimit)
+      return arena.emitError("cannot be executed: the arenas of ")
+             << mesh.getRanks() << " ranks exceed the " << kArenaLimit << " bytes that the interpreter takes";
+    arenaIndices[arena.getSymNameAttr()] = arenaBytes.size();
+    arenaBytes.push_back(bytes);
+  }
+  // What nobody wrote is NaN, so that it cannot hide in a sum.
+  memory.resize(mesh.getRanks());
+  for (auto &arenas : memory)
+    for (int64_t bytes : arenaBytes)
+      arenas.emplace_back(bytes * scale(), std::byte(0xFF));
+  checker.emplace(arenaBytes);
+
+  for (auto resource : module.getOps<sched::ResourceOp>()) {
+    if (!resource.getArenaAttr() || !resource.getOffset())
+      return resource.emitError("cannot be executed: has no place in an arena");
+    RankedTensorType type = resource.getTensorType();
+    FailureOr<Buffer> buffer = makeBuffer(resource, resource.getArenaAttr().getAttr(), *resource.getOffset(),
+                                          type.getShape(), denseStrides(type.getShape(), 1), type.getElementType());
+    if (failed(buffer))
+      return failure();
+    resourceBuffers.try_emplace(resource.getSymNameAttr(), std::move(*buffer));
+  }
+  return success();
+}
+
+FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int64_t offset, ArrayRef<int64_t> sizes,
+                                            ArrayRef<int64_t> strides, Type element) {
+  auto found = arenaIndices.find(arena);
+  if (found == arenaIndices.end())
+    return op->emitError("cannot be executed: there is no sched.arena ") << arena;
+  std::optional<ElementKind> kind = kindOf(element, precision);
+  if (!kind)
+    return op->emitError("cannot be executed: the interpreter computes with f32, f64, i64, i32 and i1 only");
+  Buffer buffer;
+  buffer.kind = *kind;
+  buffer.type = RankedTensorType::get(sizes, element);
+  buffer.window.arena = found->second;
+  buffer.window.offset = offset;
+  buffer.window.elementBytes = (element.getIntOrFloatBitWidth() + 7) / 8;
+  buffer.window.sizes.assign(sizes.begin(), sizes.end());
+  buffer.window.strides.assign(strides.begin(), strides.end());
+  // Each bound is checked before it can overflow the next product.
+  int64_t bytes = arenaBytes[found->second], last = offset + buffer.window.elementBytes;
+  bool isInside = offset >= 0 && offset <= bytes;
+  for (auto [size, stride] : llvm::zip_equal(sizes, strides)) {
+    if (size == 0) {
+      last = offset;
+      break;
+    }
+    isInside = isInside && size > 0 && stride >= 0 && stride <= bytes && (stride == 0 || size - 1 <= bytes / stride);
+    if (isInside)
+      last += (size - 1) * stride * buffer.window.elementBytes;
+  }
+  if (!isInside || last > bytes)
+    return op->emitError("cannot be executed: lies outside the ") << bytes << " bytes of @" << arena.getValue();
+  return buffer;
+}
+
+FailureOr<Buffer> BufferMachine::bufferOf(Operation *user, Value value) {
+  if (auto found = buffers.find(value); found != buffers.end())
+    return found->second;
+  auto op = value.getDefiningOp<sched::BufferOp>();
+  if (!op)
+    return user->emitError("cannot be executed: an operand is no sched.buffer");
+  auto type = llvm::cast<MemRefType>(value.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) || offset != 0 ||
+      llvm::any_of(strides, [](int64_t stride) { return ShapedType::isDynamic(stride); }))
+    return op.emitError("cannot be executed: needs static sizes and strides");
+  FailureOr<Buffer> buffer =
+      makeBuffer(op, op.getArenaAttr().getAttr(), op.getOffset(), type.getShape(), strides, type.getElementType());
+  if (failed(buffer))
+    return failure();
+  buffers.try_emplace(value, *buffer);
+  return buffer;
+}
+
+FailureOr<SmallVector<Buffer>> BufferMachine::buffersOf(Operation *user, ValueRange values) {
+  SmallVector<Buffer> result;
+  for (Value value : values) {
+    FailureOr<Buffer> buffer = bufferOf(user, value);
+    if (failed(buffer))
+      return failure();
+    result.push_back(std::move(*buffer));
+  }
+  return result;
+}
+
+static SmallVector<int64_t, 4> scaled(ArrayRef<int64_t> strides, int64_t unit) {
+  SmallVector<int64_t, 4> result;
+  for (int64_t stride : strides)
+    result.push_back(stride * unit);
+  return result;
+}
+
+Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
+  const Window &window = buffer.window;
+  Tensor result(buffer.kind, window.sizes);
+  int64_t bytes = bytesOf(buffer.kind);
+  copyElements(result.mutableData(), denseStrides(window.sizes, bytes),
+               memory[rank][window.arena].data() + window.offset * scale(), scaled(window.strides, pitch(buffer)),
+               window.sizes, bytes);
+  if (buffer.kind == ElementKind::boolean) // What nobody wrote is no bool.
+    for (int64_t i = 0; i < result.getElements(); ++i)
+      result.mutableData()[i] = std::byte(result.data()[i] != std::byte(0));
+  return result;
+}
+
+void BufferMachine::store(const Buffer &buffer, const Tensor &value, int64_t rank) {
+  const Window &window = buffer.window;
+  int64_t bytes = bytesOf(buffer.kind);
+  copyElements(memory[rank][window.arena].data() + window.offset * scale(), scaled(window.strides, pitch(buffer)),
+               value.data(), denseStrides(window.sizes, bytes), window.sizes, bytes);
+}
+
+LogicalResult BufferMachine::report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding) {
+  if (!finding)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitError(finding->text);
+  if (finding->meetsHost)
+    diagnostic << ": it is the host";
+  else if (finding->other && finding->other != op)
+    diagnostic.attachNote(finding->other->getLoc())
+        << "this is the other one: no event orders '" << finding->other->getName() << "' and '" << op->getName() << "'";
+  return failure();
+}
+
+LogicalResult BufferMachine::write(sched::ResourceOp resource, const RankValues &parts) {
+  const Buffer &buffer = resourceBuffers.find(resource.getSymNameAttr())->second;
+  checker->beginHost();
+  if (failed(report(resource, checker->write(buffer.window))))
+    return failure();
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    store(buffer, parts[rank], rank);
+  return success();
+}
+
+LogicalResult BufferMachine::finishStep(ArrayRef<sched::ResourceOp> outputs) {
+  checker->waitByHost();
+  checker->beginHost();
+  for (sched::ResourceOp output : outputs)
+    if (failed(report(output, checker->read(resourceBuffers.find(output.getSymNameAttr())->second.window))))
+      return failure();
+  return success();
+}
+
+LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
+                                   bool isInPlace, bool accumulates) {
+  checker->begin(op, stream);
+  for (const Buffer &in : ins)
+    if (failed(report(op, checker->read(in.window))))
+      return failure();
+  if (accumulates)
+    for (const Buffer &out : outs)
+      if (failed(report(op, checker->read(out.window))))
+        return failure();
+  for (const Buffer &out : outs) {
+    bool isAlsoRead =
+        isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == out.window; });
+    if (failed(report(op, checker->write(out.window, isAlsoRead || accumulates))))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult BufferMachine::storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results,
+                                          bool accumulates, int64_t rank) {
+  for (auto [out, result] : llvm::zip_equal(outs, results)) {
+    if (result.getKind() != out.kind || result.getShape() != out.type.getShape())
+      return op->emitError("cannot be executed: a result does not fit its buffer");
+    store(out, accumulates ? combineAll({load(out, rank), result}, train::ReductionKind::sum) : result, rank);
+  }
+  return success();
+}
+
+/// Kernels whose results may stand where they read the operand.
+static bool mayRunInPlace(StringRef kernel) {
+  static const llvm::StringSet<> names = {"softmax", "softmax_grad", "softmax_cross_entropy_grad", "adamw", "sgd"};
+  return names.contains(kernel);
+}
+
+LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
+  FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
+  if (failed(ins) || failed(outs))
+    return failure();
+  bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
+  if (failed(check(op, op.getStream(), *ins, *outs, mayRunInPlace(op.getKernel()), accumulates)))
+    return failure();
+  SmallVector<RankedTensorType> types;
+  for (const Buffer &out : *outs)
+    types.push_back(out.type);
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    SmallVector<Tensor> inputs, results;
+    for (const Buffer &in : *ins)
+      inputs.push_back(load(in, rank));
+    if (op.getKernel() == "copy" && inputs.size() == 1 && outs->size() == 1) {
+      results.push_back(inputs.front().cast(outs->front().kind));
+    } else if (op.getKernel() == "fill" && inputs.empty() && outs->size() == 1) {
+      auto value = op.getSettings().getAs<FloatAttr>("value");
+      if (!value)
+        return op.emitError("cannot be executed: needs the float setting 'value'");
+      results.push_back(Tensor::filled(outs->front().kind, outs->front().type.getShape(), value.getValueAsDouble()));
+    } else {
+      llvm::Expected<SmallVector<Tensor>> computed =
+          evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
+      if (!computed)
+        return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
+      results = std::move(*computed);
+    }
+    if (failed(storeResults(op, *outs, results, accumulates, rank)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
+  FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
+  FailureOr<func::FuncOp> function =
+      scalarFunctionOf(op, op.getFunctionAttr(), op.getIns().size(), op.getOuts().size());
+  if (failed(ins) || failed(outs) || failed(function))
+    return failure();
+  if (outs->empty())
+    return op.emitError("cannot be executed: writes nothing");
+  ArrayRef<int64_t> space = outs->front().type.getShape();
+  for (const Buffer &buffer : llvm::concat<Buffer>(*ins, *outs))
+    if (buffer.type.getShape() != space)
+      return op.emitError("cannot be executed: its buffers differ in shape");
+  bool accumulates = op.getAccumulateAfterFirst() && index > 0;
+  if (failed(check(op, op.getStream(), *ins, *outs, /*isInPlace=*/true, accumulates)))
+    return failure();
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    SmallVector<Tensor> inputs;
+    for (const Buffer &in : *ins)
+      inputs.push_back(load(in, rank));
+    FailureOr<SmallVector<Tensor>> results = applyScalarFunction(*function, inputs, space, precision);
+    if (failed(results) || failed(storeResults(op, *outs, *results, accumulates, rank)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
+  auto communicator = SymbolTable::lookupNearestSymbolFrom<sched::CommunicatorOp>(op, op.getCommunicatorAttr());
+  FailureOr<Buffer> in = bufferOf(op, op.getIn()), out = bufferOf(op, op.getOut());
+  if (!communicator || failed(in) || failed(out))
+    return failure();
+  auto groups = communicatorsOver(mesh, communicator.getAxes());
+  if (!groups)
+    return op.emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes "
+                                                         << communicator.getAxes();
+  checker->begin(op, communicator.getStream());
+  // A bucket is reduced with the gaps between its parts.
+  if (failed(report(op, checker->read(in->window, /*mayBeUnwritten=*/true))) ||
+      failed(report(op, checker->write(out->window, in->window == out->window))))
+    return failure();
+  for (const SmallVector<int64_t> &members : *groups) {
+    int64_t count = members.size(), elements = in->type.getNumElements();
+    bool scatters = op.getKind() == sched::CollectiveKind::reduce_scatter;
+    int64_t expected = op.getKind() == sched::CollectiveKind::all_gather ? elements * count
+                       : scatters                                        ? elements / count
+                                                                         : elements;
+    bool mustDivide = scatters || op.getKind() == sched::CollectiveKind::all_to_all;
+    if (in->kind != out->kind || out->type.getNumElements() != expected || (mustDivide && elements % count))
+      return op.emitError("cannot be executed: ")
+             << count << " members cannot exchange " << in->type << " for " << out->type;
+    SmallVector<Tensor> parts;
+    for (int64_t rank : members)
+      parts.push_back(load(*in, rank).reshaped({elements}));
+    SmallVector<Tensor> results;
+    switch (op.getKind()) {
+    case sched::CollectiveKind::all_reduce:
+      results = allReduce(parts, op.getReduction());
+      break;
+    case sched::CollectiveKind::all_gather:
+      results = allGather(parts, 0);
+      break;
+    case sched::CollectiveKind::reduce_scatter:
+      results = reduceScatter(parts, 0, op.getReduction());
+      break;
+    case sched::CollectiveKind::all_to_all:
+      results = allToAll(parts, 0, 0);
+      break;
+    }
+    for (auto [rank, result] : llvm::zip_equal(members, results))
+      store(*out, result.reshaped(out->type.getShape()), rank);
+  }
+  return success();
+}
+
+LogicalResult BufferMachine::run(func::FuncOp function, int64_t index) {
+  if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
+    return function.emitError("cannot be executed: needs one block and no arguments");
+  for (Operation &op : function.getBody().front()) {
+    LogicalResult done = success();
+    if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op)) {
+      done = runLaunch(launch, index);
+    } else if (auto map = llvm::dyn_cast<sched::LaunchMapOp>(op)) {
+      done = runMap(map, index);
+    } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
+      done = runCollective(collective);
+    } else if (auto record = llvm::dyn_cast<sched::RecordOp>(op)) {
+      checker->record(record.getEvent(), record.getStream());
+    } else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op)) {
+      if (!checker->wait(wait.getEvent(), wait.getStream()))
+        done = op.emitError("waits for event ") << wait.getEvent() << ", which nothing has recorded";
+    } else if (!llvm::isa<sched::BufferOp, func::ReturnOp>(op)) {
+      done = op.emitError("cannot be executed: is no command");
+    }
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
+FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs,
+                                                        plan::MeshAttr mesh) {
+  BufferMachine machine(module, mesh, inputs.options.precision);
+  if (failed(machine.prepare()))
+    return failure();
+  return runSchedule(module, inputs, mesh, machine);
+}

@@ -1,0 +1,180 @@
+// Level L4: functions on local tensors and resources, with collectives between ranks that run in lock step.
+#include "Collectives.h"
+#include "Machine.h"
+#include "Runners.h"
+#include "ScalarFunctions.h"
+#include "SpmdEvaluator.h"
+
+#include <deque>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::interpreter;
+
+namespace {
+
+class TensorMachine : public Machine {
+public:
+  TensorMachine(ModuleOp module, plan::MeshAttr mesh, Precision precision)
+      : module(module), mesh(mesh), precision(precision) {}
+
+  Tensor peek(sched::ResourceOp resource, int64_t rank) override {
+    RankValues &parts = contents[resource.getSymNameAttr()];
+    if (parts.empty()) // Never written: there is nothing that it should hold.
+      return Tensor(kindOf(resource.getTensorType().getElementType(), precision).value_or(ElementKind::f32),
+                    resource.getTensorType().getShape());
+    return parts[rank];
+  }
+  LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override {
+    contents[resource.getSymNameAttr()] = parts;
+    return success();
+  }
+  LogicalResult run(func::FuncOp function, int64_t index) override;
+
+private:
+  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index);
+  /// Runs `collective(members' operands) -> members' results` in every communicator over the axes.
+  template <class Function>
+  LogicalResult onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
+                          Function collective);
+  LogicalResult runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results);
+
+  ModuleOp module;
+  plan::MeshAttr mesh;
+  Precision precision;
+  DenseMap<StringAttr, RankValues> contents;
+  /// What forwards have handed to backwards that are still to come.
+  std::deque<SpmdValues> stash;
+};
+
+} // namespace
+
+LogicalResult TensorMachine::run(func::FuncOp function, int64_t index) {
+  SpmdValues arguments;
+  if (function.getName() == sched::kBackwardFunction) {
+    if (stash.empty())
+      return function.emitError("cannot be executed: no forward has handed over its stash");
+    arguments = std::move(stash.front());
+    stash.pop_front();
+  }
+  FailureOr<SpmdValues> results = runFunction(
+      function, std::move(arguments), mesh.getRanks(), precision,
+      [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
+        return runSpecial(op, operands, results, index);
+      },
+      [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
+  if (failed(results))
+    return failure();
+  if (function.getName() == sched::kForwardFunction)
+    stash.push_back(std::move(*results));
+  return success();
+}
+
+template <class Function>
+LogicalResult TensorMachine::onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
+                                       Function collective) {
+  auto communicators = communicatorsOver(mesh, axes);
+  if (!communicators)
+    return op.emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes " << axes;
+  result.resize(mesh.getRanks());
+  for (const SmallVector<int64_t> &members : *communicators) {
+    SmallVector<Tensor> parts;
+    for (int64_t rank : members)
+      parts.push_back(operand[rank]);
+    SmallVector<Tensor> combined = collective(parts);
+    for (auto [rank, tensor] : llvm::zip_equal(members, combined))
+      result[rank] = std::move(tensor);
+  }
+  // The op's type says what a member receives: a dim that the members do not divide shows here.
+  auto type = llvm::dyn_cast<RankedTensorType>(op.getResult(0).getType());
+  if (op.getNumResults() == 1 && type && result.front().getShape() != type.getShape())
+    return op.emitError("cannot be executed: members do not receive parts of the type ") << type;
+  return success();
+}
+
+LogicalResult TensorMachine::runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results) {
+  FailureOr<func::FuncOp> function = scalarFunctionOf(op, op.getFunctionAttr(), operands.size(), op.getNumResults());
+  if (failed(function))
+    return failure();
+  auto space = llvm::cast<RankedTensorType>(op.getResult(0).getType()).getShape();
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    SmallVector<Tensor> inputs;
+    for (auto [operand, attribute] : llvm::zip_equal(operands, op.getOperandDims())) {
+      const Tensor &input = operand[rank];
+      int64_t bytes = bytesOf(input.getKind());
+      SmallVector<int64_t, 4> dense = denseStrides(input.getShape(), bytes), strides(space.size(), 0);
+      for (auto [i, dim] : llvm::enumerate(llvm::cast<DenseI64ArrayAttr>(attribute).asArrayRef()))
+        strides[dim] = dense[i];
+      Tensor whole(input.getKind(), space);
+      copyElements(whole.mutableData(), denseStrides(space, bytes), input.data(), strides, space, bytes);
+      inputs.push_back(std::move(whole));
+    }
+    FailureOr<SmallVector<Tensor>> computed = applyScalarFunction(*function, inputs, space, precision);
+    if (failed(computed))
+      return failure();
+    for (auto [result, tensor] : llvm::zip_equal(results, *computed))
+      result.push_back(std::move(tensor));
+  }
+  return success();
+}
+
+FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
+                                          int64_t index) {
+  auto done = [](LogicalResult result) -> FailureOr<bool> {
+    if (failed(result))
+      return failure();
+    return true;
+  };
+  if (auto load = llvm::dyn_cast<sched::LoadOp>(op)) {
+    results[0] = contents.lookup(load.getResourceAttr().getAttr());
+    if (results[0].empty())
+      return op.emitError("reads ") << load.getResourceAttr() << " before anything wrote it";
+    return true;
+  }
+  if (auto store = llvm::dyn_cast<sched::StoreOp>(op)) {
+    contents[store.getResourceAttr().getAttr()] = operands[0];
+    return true;
+  }
+  if (auto add = llvm::dyn_cast<sched::AddToOp>(op)) {
+    RankValues &held = contents[add.getResourceAttr().getAttr()];
+    if (index == 0 || held.empty()) {
+      held = operands[0];
+      return true;
+    }
+    for (auto [sum, value] : llvm::zip_equal(held, operands[0]))
+      sum = combineAll({sum, value}, train::ReductionKind::sum);
+    return true;
+  }
+  if (auto map = llvm::dyn_cast<sched::MapOp>(op))
+    return done(runMap(map, operands, results));
+  if (auto reduce = llvm::dyn_cast<sched::AllReduceOp>(op)) {
+    for (auto [operand, result] : llvm::zip_equal(operands, results))
+      if (failed(onMembers(op, reduce.getAxes(), operand, result,
+                           [&](ArrayRef<Tensor> members) { return allReduce(members, reduce.getKind()); })))
+        return failure();
+    return true;
+  }
+  auto isDim = [&](uint64_t dim) { return dim < static_cast<uint64_t>(operands[0].front().getRank()); };
+  if (auto gather = llvm::dyn_cast<sched::AllGatherOp>(op); gather && isDim(gather.getDim()))
+    return done(onMembers(op, gather.getAxes(), operands[0], results[0],
+                          [&](ArrayRef<Tensor> members) { return allGather(members, gather.getDim()); }));
+  if (auto scatter = llvm::dyn_cast<sched::ReduceScatterOp>(op); scatter && isDim(scatter.getDim()))
+    return done(onMembers(op, scatter.getAxes(), operands[0], results[0], [&](ArrayRef<Tensor> members) {
+      return reduceScatter(members, scatter.getDim(), train::ReductionKind::sum);
+    }));
+  if (auto exchange = llvm::dyn_cast<sched::AllToAllOp>(op);
+      exchange && isDim(exchange.getSplitDim()) && isDim(exchange.getConcatDim()))
+    return done(onMembers(op, exchange.getAxes(), operands[0], results[0], [&](ArrayRef<Tensor> members) {
+      return allToAll(members, exchange.getSplitDim(), exchange.getConcatDim());
+    }));
+  if (auto own = llvm::dyn_cast<sched::OwnPartOp>(op); own && isDim(own.getDim()))
+    return done(onMembers(op, own.getAxes(), operands[0], results[0],
+                          [&](ArrayRef<Tensor> members) { return ownPart(members, own.getDim()); }));
+  return false;
+}
+
+FailureOr<RunResult> windlass::interpreter::runResources(ModuleOp module, const RunInputs &inputs,
+                                                         plan::MeshAttr mesh) {
+  TensorMachine machine(module, mesh, inputs.options.precision);
+  return runSchedule(module, inputs, mesh, machine);
+}
