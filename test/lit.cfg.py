@@ -12,5 +12,6 @@ config.test_exec_root = os.path.join(config.windlass_binary_dir, 'test')
 config.environment['PATH'] = os.pathsep.join([config.windlass_tools_dir, config.llvm_tools_dir, os.environ['PATH']])
 config.substitutions.append(('%python', config.python))
 config.substitutions.append(('%source', config.windlass_source_dir))
+config.substitutions.append(('%binary', config.windlass_binary_dir))
 # Diagnostics must not change with the terminal or the language.
 config.environment['LC_ALL'] = 'C'

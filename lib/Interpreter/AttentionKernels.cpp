@@ -71,7 +71,8 @@ void attention(KernelCall &call) {
   const Sizes s = *sizes;
   dispatchFloat(kind, [&](auto zero) {
     using T = decltype(zero);
-    ArrayRef<T> query = call.inputs[0].values<T>(), key = call.inputs[1].values<T>(), value = call.inputs[2].values<T>();
+    ArrayRef<T> query = call.inputs[0].values<T>(), key = call.inputs[1].values<T>(),
+                value = call.inputs[2].values<T>();
     const T *mask = hasMask ? call.inputs[3].values<T>().data() : nullptr;
     MutableArrayRef<T> out = call.results[0].mutableValues<T>(), logs = call.results[1].mutableValues<T>();
     std::vector<double> scores(s.keys), sums(s.width);

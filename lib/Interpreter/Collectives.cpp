@@ -73,7 +73,9 @@ Tensor windlass::interpreter::combineAll(ArrayRef<Tensor> tensors, ReductionKind
       MutableArrayRef<T> out = result.mutableValues<T>();
       for (const Tensor &tensor : tensors.drop_front())
         for (auto [all, one] : llvm::zip_equal(out, tensor.values<T>()))
-          all = kind == ReductionKind::sum ? all + one : kind == ReductionKind::max ? std::max(all, one) : std::min(all, one);
+          all = kind == ReductionKind::sum   ? all + one
+                : kind == ReductionKind::max ? std::max(all, one)
+                                             : std::min(all, one);
     }
   });
   return result;

@@ -6,8 +6,8 @@
 
 namespace windlass::interpreter {
 
-/// The members of every communicator over the axes: ranks that differ on these axes only, in order of their coordinates.
-/// Nothing where the mesh lacks an axis.
+/// The members of every communicator over the axes: ranks that differ on these axes only, in order of their
+/// coordinates. Nothing where the mesh lacks an axis.
 std::optional<std::vector<llvm::SmallVector<int64_t>>> communicatorsOver(plan::MeshAttr mesh, mlir::ArrayAttr axes);
 
 /// `size` elements from `start` along `dim`.

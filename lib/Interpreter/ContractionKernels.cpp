@@ -96,7 +96,8 @@ void matmul(KernelCall &call) {
   auto agree = [&](ArrayRef<int64_t> lhsDims, ArrayRef<int64_t> rhsDims) {
     return lhsDims.size() == rhsDims.size() && llvm::all_of(llvm::zip_equal(lhsDims, rhsDims), [&](auto pair) {
              auto [i, j] = pair;
-             return i >= 0 && i < lhs.getRank() && j >= 0 && j < rhs.getRank() && lhs.getShape()[i] == rhs.getShape()[j];
+             return i >= 0 && i < lhs.getRank() && j >= 0 && j < rhs.getRank() &&
+                    lhs.getShape()[i] == rhs.getShape()[j];
            });
   };
   if (call.isBad() ||

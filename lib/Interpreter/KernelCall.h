@@ -8,8 +8,8 @@
 
 namespace windlass::interpreter {
 
-/// One call. Results have their shape and hold zeros. The first failed requirement is the call's error; a kernel returns
-/// as soon as `isBad`, before it indexes anything by what it required.
+/// One call. Results have their shape and hold zeros. The first failed requirement is the call's error; a kernel
+/// returns as soon as `isBad`, before it indexes anything by what it required.
 class KernelCall {
 public:
   KernelCall(llvm::StringRef name, mlir::DictionaryAttr attributes, llvm::ArrayRef<Tensor> inputs,

@@ -131,7 +131,8 @@ llvm::Expected<Tensor> windlass::interpreter::tensorOf(ElementsAttr value, Ranke
     dispatch(*kind, [&](auto zero) {
       using T = decltype(zero);
       // A true i1 is -1 as a signed number.
-      result.mutableValues<T>()[i] = static_cast<T>(number.getBitWidth() == 1 ? !number.isZero() : number.getSExtValue());
+      result.mutableValues<T>()[i] =
+          static_cast<T>(number.getBitWidth() == 1 ? !number.isZero() : number.getSExtValue());
     });
   };
   if (dense.isSplat()) {

@@ -82,8 +82,7 @@ FailureOr<Placement> ScheduleRunner::placementOf(ResourceOp resource, bool isRed
   plan::LayoutAttr layout = resource.getLayout();
   if (isReduced)
     layout = plan::LayoutAttr::get(module.getContext(), layout.getDims(), {}, layout.getMemory());
-  llvm::Expected<Placement> placement =
-      Placement::create(layout, mesh, resource.getGlobalTensorType().getShape());
+  llvm::Expected<Placement> placement = Placement::create(layout, mesh, resource.getGlobalTensorType().getShape());
   if (placement)
     return std::move(*placement);
   return resource.emitError("cannot be executed: ") << llvm::toString(placement.takeError());
@@ -104,8 +103,8 @@ LogicalResult ScheduleRunner::writeWhole(ResourceOp resource, llvm::Expected<Ten
 static StringRef nameOf(ResourceOp resource) { return resource.getLogicalName().value_or(resource.getSymName()); }
 
 LogicalResult ScheduleRunner::loadParameters() {
-  for (auto [kind, role] : {std::pair(ResourceKind::parameter, train::Role::weight),
-                            std::pair(ResourceKind::state, train::Role::state)})
+  for (auto [kind, role] :
+       {std::pair(ResourceKind::parameter, train::Role::weight), std::pair(ResourceKind::state, train::Role::state)})
     for (ResourceOp resource : resources(kind))
       if (failed(writeWhole(resource, inputs.parameter(nameOf(resource), resource.getGlobalTensorType(), role))))
         return failure();

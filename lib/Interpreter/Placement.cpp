@@ -153,7 +153,9 @@ llvm::Expected<Tensor> Placement::assemble(ArrayRef<Tensor> parts, ArrayRef<int6
       using T = decltype(zero);
       if constexpr (!std::is_same_v<T, bool>)
         for (auto [all, one] : llvm::zip_equal(result->mutableValues<T>(), partial.values<T>()))
-          all = how == ReductionKind::sum ? all + one : how == ReductionKind::max ? std::max(all, one) : std::min(all, one);
+          all = how == ReductionKind::sum   ? all + one
+                : how == ReductionKind::max ? std::max(all, one)
+                                            : std::min(all, one);
     });
   }
   return *result;

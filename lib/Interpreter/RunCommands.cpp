@@ -1,5 +1,5 @@
-// Level L5: commands on buffers of byte arenas, one set of arenas per rank. Commands run in the order of the text, which
-// is one that the streams may choose; ScheduleChecker shows that every other one gives the same.
+// Level L5: commands on buffers of byte arenas, one set of arenas per rank. Commands run in the order of the text,
+// which is one that the streams may choose; ScheduleChecker shows that every other one gives the same.
 #include "Collectives.h"
 #include "Machine.h"
 #include "Runners.h"
@@ -238,8 +238,7 @@ LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffe
       if (failed(report(op, checker->read(out.window))))
         return failure();
   for (const Buffer &out : outs) {
-    bool isAlsoRead =
-        isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == out.window; });
+    bool isAlsoRead = isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == out.window; });
     if (failed(report(op, checker->write(out.window, isAlsoRead || accumulates))))
       return failure();
   }
@@ -329,8 +328,8 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
     return failure();
   auto groups = communicatorsOver(mesh, communicator.getAxes());
   if (!groups)
-    return op.emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes "
-                                                         << communicator.getAxes();
+    return op.emitError("cannot be executed: the mesh ")
+           << mesh << " has not all of the axes " << communicator.getAxes();
   checker->begin(op, communicator.getStream());
   // A bucket is reduced with the gaps between its parts.
   if (failed(report(op, checker->read(in->window, /*mayBeUnwritten=*/true))) ||
@@ -395,8 +394,7 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index) {
   return success();
 }
 
-FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs,
-                                                        plan::MeshAttr mesh) {
+FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh) {
   BufferMachine machine(module, mesh, inputs.options.precision);
   if (failed(machine.prepare()))
     return failure();

@@ -162,8 +162,8 @@ LogicalResult FunctionRunner::loadParameters() {
 
 LogicalResult FunctionRunner::loadTrajectory(int64_t step) {
   for (auto &[symbol, stored] : parameters) {
-    FailureOr<Tensor> whole = at(stored.op, inputs.parameterBefore(stored.op.getLogicalName(),
-                                                                   stored.op.getTensorType(), step));
+    FailureOr<Tensor> whole =
+        at(stored.op, inputs.parameterBefore(stored.op.getLogicalName(), stored.op.getTensorType(), step));
     if (failed(whole))
       return failure();
     stored.computeParts = cutForAll(*stored.compute, *whole);
@@ -181,8 +181,8 @@ FailureOr<RankValues> FunctionRunner::inputParts(func::FuncOp function, unsigned
     return failure();
   RankValues parts(ranks);
   for (auto [j, group] : llvm::enumerate(groups)) {
-    FailureOr<Tensor> whole = at(
-        function, inputs.input(name.getValue(), type, vocabulary ? vocabulary.getInt() : 0, firstK + int64_t(j)));
+    FailureOr<Tensor> whole =
+        at(function, inputs.input(name.getValue(), type, vocabulary ? vocabulary.getInt() : 0, firstK + int64_t(j)));
     if (failed(whole))
       return failure();
     for (int64_t rank : group)
@@ -198,7 +198,8 @@ LogicalResult FunctionRunner::write(train::WriteOp op, const RankValues &value) 
     return failure();
   bool isMaster = place->isSameAs(*stored.master);
   if (!isMaster && !place->isSameAs(*stored.compute))
-    return op.emitError("writes a value whose layout is neither that of the parameter's master nor of its compute copy");
+    return op.emitError(
+        "writes a value whose layout is neither that of the parameter's master nor of its compute copy");
   FailureOr<RankValues> master = reshard(op, *place, *stored.master, value, everyone);
   FailureOr<RankValues> compute = reshard(op, *place, *stored.compute, value, everyone);
   if (failed(master) || failed(compute))
@@ -223,7 +224,8 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     else if (place->isSameAs(*stored.compute))
       results[0] = stored.computeParts;
     else
-      return op.emitError("reads ") << read.getParameterAttr() << " under a layout in which the parameter is not stored";
+      return op.emitError("reads ") << read.getParameterAttr()
+                                    << " under a layout in which the parameter is not stored";
     return true;
   }
   if (auto writeOp = llvm::dyn_cast<train::WriteOp>(op)) {
@@ -390,9 +392,9 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
     if (failed(norms))
       return failure();
     if (!norms->empty()) {
-      FailureOr<Placement> place = placementOf(
-          update, wholeIfMissing(update.getResultAttr(0, plan::kLayoutAttr), update.getResultTypes()[0]),
-          update.getResultTypes()[0]);
+      FailureOr<Placement> place =
+          placementOf(update, wholeIfMissing(update.getResultAttr(0, plan::kLayoutAttr), update.getResultTypes()[0]),
+                      update.getResultTypes()[0]);
       if (failed(place))
         return failure();
       FailureOr<Tensor> norm = assembleWhole(update, *place, norms->front());

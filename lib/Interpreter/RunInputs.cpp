@@ -29,7 +29,8 @@ llvm::Expected<Tensor> RunInputs::find(const TensorMap &map, const std::string &
   if (found == map.end())
     return llvm::createStringError("no tensor " + printable(key) + " is given");
   if (found->second.getShape() != type.getShape())
-    return llvm::createStringError("the tensor " + printable(key) + " that is given has another shape than the program's");
+    return llvm::createStringError("the tensor " + printable(key) +
+                                   " that is given has another shape than the program's");
   llvm::Expected<ElementKind> kind = kindOfType(type, options.precision);
   if (!kind)
     return kind.takeError();
@@ -66,7 +67,8 @@ llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, i
   if (isFloat(*kind))
     return randomNormal(*kind, type.getShape(), 0, 1, options.seed, key);
   if (vocabulary <= 0)
-    return llvm::createStringError("the bound of the ids of " + printable(name) + " is unknown: micro-batches must be given");
+    return llvm::createStringError("the bound of the ids of " + printable(name) +
+                                   " is unknown: micro-batches must be given");
   return randomIntegers(*kind, type.getShape(), vocabulary, options.seed, key);
 }
 

@@ -25,8 +25,7 @@ mlir::FailureOr<SpmdValues> runFunction(mlir::func::FuncOp function, SpmdValues 
 
 /// The kernel of an op on one rank; reports at the op.
 mlir::FailureOr<llvm::SmallVector<Tensor>> runKernel(mlir::Operation &op, llvm::ArrayRef<Tensor> inputs,
-                                                     llvm::ArrayRef<mlir::RankedTensorType> types,
-                                                     Precision precision);
+                                                     llvm::ArrayRef<mlir::RankedTensorType> types, Precision precision);
 
 } // namespace windlass::interpreter
 

@@ -21,9 +21,7 @@ namespace json = llvm::json;
 /// A header larger than this belongs to no file that the interpreter can run.
 static constexpr uint64_t kHeaderLimit = 64 << 20;
 
-static llvm::Error failure(StringRef path, const Twine &text) {
-  return llvm::createStringError(path + ": " + text);
-}
+static llvm::Error failure(StringRef path, const Twine &text) { return llvm::createStringError(path + ": " + text); }
 
 /// A deep header would exhaust the stack of the JSON parser: real ones have three levels.
 static bool isShallow(StringRef text) {

@@ -153,9 +153,9 @@ int runFile(const Flags &flags) {
   options.seed = flags.seed;
   options.keepsTrajectory = flags.keepsTrajectory;
   TensorMap initial, batches, trajectory;
-  for (auto [path, map, target] : {std::tuple(&flags.initial, &initial, &options.initial),
-                                   std::tuple(&flags.batches, &batches, &options.batches),
-                                   std::tuple(&flags.trajectory, &trajectory, &options.trajectory)}) {
+  for (auto [path, map, target] :
+       {std::tuple(&flags.initial, &initial, &options.initial), std::tuple(&flags.batches, &batches, &options.batches),
+        std::tuple(&flags.trajectory, &trajectory, &options.trajectory)}) {
     if (path->empty())
       continue;
     llvm::Expected<TensorMap> tensors = readTensorFile(*path);
@@ -181,8 +181,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   Flags flags;
   cl::HideUnrelatedOptions(flags.category);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "executes a module of any level on simulated ranks, or compares two dumps\n");
+  cl::ParseCommandLineOptions(argc, argv, "executes a module of any level on simulated ranks, or compares two dumps\n");
   if (flags.files.size() != (flags.compare ? 2u : 1u)) {
     llvm::errs() << "windlass-run: needs " << (flags.compare ? "two dumps to compare" : "one file to run") << "\n";
     return 2;

@@ -11,7 +11,8 @@
 
 namespace windlass::interpreter {
 
-/// Level of the compiler that a module is at: L1 `@loss`, L2 functions of the step, L3 layouts, L4 resources, L5 buffers.
+/// Level of the compiler that a module is at: L1 `@loss`, L2 functions of the step, L3 layouts, L4 resources, L5
+/// buffers.
 enum class Level { L1 = 1, L2, L3, L4, L5 };
 
 /// The level that a module's contents show; none where it is of no level.

@@ -21,8 +21,8 @@ llvm::SmallVector<llvm::StringRef> kernelNames();
 /// Computes an operator. Result shapes are given, so that attributes that hold global sizes do not matter on local
 /// parts. `attributes` are the op's own; enumerations may be their attribute or a plain integer.
 ///
-/// Sums of float elements (reductions, matrix products, norms) are added in double and rounded once, so that a reference
-/// in f32 does not depend on how a sum was split more than it must.
+/// Sums of float elements (reductions, matrix products, norms) are added in double and rounded once, so that a
+/// reference in f32 does not depend on how a sum was split more than it must.
 llvm::Expected<llvm::SmallVector<Tensor>> evaluate(llvm::StringRef opName, mlir::DictionaryAttr attributes,
                                                    llvm::ArrayRef<Tensor> inputs,
                                                    llvm::ArrayRef<mlir::RankedTensorType> resultTypes,

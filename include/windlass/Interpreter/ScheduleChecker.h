@@ -25,11 +25,11 @@ struct Window {
   }
 };
 
-/// Follows one rank's commands in the order in which the host issues them. Two commands are ordered when they are on one
-/// stream, or when a chain of events (record on the one stream, later wait on the other) or a wait of the host leads
-/// from the first to the second: vector clocks over streams (Mattern, 1989). Of two commands that touch the same bytes,
-/// one of them writing, the later one must be ordered after the earlier one; then every order that the device may choose
-/// computes the same. Memory is followed in words of four bytes.
+/// Follows one rank's commands in the order in which the host issues them. Two commands are ordered when they are on
+/// one stream, or when a chain of events (record on the one stream, later wait on the other) or a wait of the host
+/// leads from the first to the second: vector clocks over streams (Mattern, 1989). Of two commands that touch the same
+/// bytes, one of them writing, the later one must be ordered after the earlier one; then every order that the device
+/// may choose computes the same. Memory is followed in words of four bytes.
 class ScheduleChecker {
 public:
   /// A finding: what is wrong with the current command, and the command that it meets (null: none, or the host).
