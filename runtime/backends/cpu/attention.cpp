@@ -101,25 +101,28 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
         const matrix result = head_of(out, batch, head).part(first, 0, rows, v.sizes[3]);
         block_scores(scores, of, head_of(q, batch, head), head_of(k, batch, head / of.group), mask, batch, head, first,
                      rows, seen, scale);
+        // The rows stay unnormalised until after the product, whose rows are shorter.
+        float factors[block];
         for (std::int64_t r = 0; r < rows; ++r) {
           float *row = scores + r * of.keys;
           const std::int64_t n = of.end_of(first + r);
-          const float total =
-              n == 0 ? -std::numeric_limits<float>::infinity() : cpu::log_sum_exp(row, cpu::unit_stride(), n);
+          float sum = 0;
+          const float total = cpu::exp_row(row, n, sum);
           *row_value(lse, batch, head, first + r) = total;
-          if (total == -std::numeric_limits<float>::infinity()) {
-            for (std::int64_t j = 0; j < seen; ++j)
-              row[j] = 0;
-            continue;
-          }
-          WINDLASS_SIMD
-          for (std::int64_t j = 0; j < n; ++j)
-            row[j] = windlass::scalar::exp(row[j] - total);
+          factors[r] = total == -std::numeric_limits<float>::infinity() ? 0.0f : 1.0f / sum;
           for (std::int64_t j = n; j < seen; ++j)
             row[j] = 0;
         }
         cpu::gemm(result, {scores, rows, seen, of.keys, 1},
                   head_of(v, batch, head / of.group).part(0, 0, seen, v.sizes[3]), 1.0f, 0.0f);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          float *row = result.data + r * result.row_stride;
+          cpu::with_stride(result.column_stride, [&](auto stride) {
+            WINDLASS_SIMD
+            for (std::int64_t e = 0; e < result.columns; ++e)
+              row[e * stride] *= factors[r];
+          });
+        }
       }
     });
     return {};

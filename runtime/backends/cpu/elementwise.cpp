@@ -84,6 +84,52 @@ template <int N> detail::loop_nest<N> nest_of(const view *const (&operands)[N]) 
   return nest;
 }
 
+/// Copies when the input's unit stride is in another dim than the output's: squares that stay in the cache.
+template <class T> bool copy_transposed(const detail::loop_nest<2> &nest, std::int32_t threads) {
+  constexpr std::int64_t tile = 32;
+  const int inner = nest.rank - 1;
+  int other = -1;
+  for (int d = 0; d < inner; ++d)
+    if (nest.strides[1][d] == 1)
+      other = d;
+  if (other < 0 || nest.strides[0][inner] != 1 || nest.sizes[inner] < 8 || nest.sizes[other] < 8)
+    return false;
+  detail::loop_nest<2> tiles = nest; // one step for each square
+  tiles.sizes[inner] = (nest.sizes[inner] + tile - 1) / tile;
+  tiles.sizes[other] = (nest.sizes[other] + tile - 1) / tile;
+  detail::parallel(threads, tiles.elements(), 16, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+    for (std::int64_t number = begin; number < end; ++number) {
+      std::int64_t rest = number, to = 0, from = 0, width = 0, height = 0;
+      for (int d = inner; d >= 0; --d) {
+        std::int64_t at = rest % tiles.sizes[d];
+        rest /= tiles.sizes[d];
+        if (d == inner || d == other) {
+          at *= tile;
+          (d == inner ? width : height) = std::min(tile, nest.sizes[d] - at);
+        }
+        to += at * nest.strides[0][d];
+        from += at * nest.strides[1][d];
+      }
+      T *out = reinterpret_cast<T *>(nest.data[0]) + to;
+      const T *in = reinterpret_cast<const T *>(nest.data[1]) + from;
+      const std::int64_t out_step = nest.strides[0][other], in_step = nest.strides[1][inner];
+      T square[tile][tile];
+      for (std::int64_t i = 0; i < width; ++i)
+        for (std::int64_t j = 0; j < height; ++j)
+          square[j][i] = in[i * in_step + j];
+      for (std::int64_t j = 0; j < height; ++j)
+        for (std::int64_t i = 0; i < width; ++i)
+          out[j * out_step + i] = square[j][i];
+    }
+  });
+  return true;
+}
+
+template <class T> void copy_strided(const detail::loop_nest<2> &nest, std::int32_t threads) {
+  if (!copy_transposed<T>(nest, threads))
+    detail::map_now(converter<T, T>(), nest, threads);
+}
+
 } // namespace
 
 status copy(stream &s, const view &out, const view &in) {
@@ -101,13 +147,13 @@ status copy(stream &s, const view &out, const view &in) {
         std::memcpy(nest.data[0] + begin, nest.data[1] + begin, static_cast<std::size_t>(end - begin));
       });
     } else if (bytes == 8) {
-      detail::map_now(converter<std::int64_t, std::int64_t>(), nest, threads);
+      copy_strided<std::int64_t>(nest, threads);
     } else if (bytes == 4) {
-      detail::map_now(converter<std::int32_t, std::int32_t>(), nest, threads);
+      copy_strided<std::int32_t>(nest, threads);
     } else if (bytes == 2) {
-      detail::map_now(converter<std::uint16_t, std::uint16_t>(), nest, threads);
+      copy_strided<std::uint16_t>(nest, threads);
     } else {
-      detail::map_now(converter<std::uint8_t, std::uint8_t>(), nest, threads);
+      copy_strided<std::uint8_t>(nest, threads);
     }
     return {};
   });

@@ -64,18 +64,19 @@ status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, 
         const float r = 1.0f / std::sqrt(squares / static_cast<float>(n) + static_cast<float>(epsilon));
         mean.as<float>()[of_mean.offset(row)] = m;
         rstd.as<float>()[of_rstd.offset(row)] = r;
-        WINDLASS_SIMD
-        for (std::int64_t i = 0; i < n; ++i)
-          out[i * sy] = (in[i * sx] - m) * r;
-        if (scales.data != nullptr) {
+        const float *factors = scales.data, *shifts = biases.data;
+        if (factors != nullptr && shifts != nullptr) {
           WINDLASS_SIMD
           for (std::int64_t i = 0; i < n; ++i)
-            out[i * sy] *= scales.data[i * sscale];
-        }
-        if (biases.data != nullptr) {
+            out[i * sy] = (in[i * sx] - m) * r * factors[i * sscale] + shifts[i * sbias];
+        } else if (factors != nullptr) {
           WINDLASS_SIMD
           for (std::int64_t i = 0; i < n; ++i)
-            out[i * sy] += biases.data[i * sbias];
+            out[i * sy] = (in[i * sx] - m) * r * factors[i * sscale];
+        } else {
+          WINDLASS_SIMD
+          for (std::int64_t i = 0; i < n; ++i)
+            out[i * sy] = (in[i * sx] - m) * r + (shifts == nullptr ? 0.0f : shifts[i * sbias]);
         }
       });
     };

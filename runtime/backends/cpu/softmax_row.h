@@ -48,6 +48,21 @@ template <class Stride> float log_sum_exp(const float *x, Stride stride, std::in
   return base + std::log(sum);
 }
 
+/// Replaces x by e^(x - base) with a base that keeps the sum in range; returns log(sum) + base. A row of -infinity only
+/// (or none) becomes zeros and gives -infinity.
+inline float exp_row(float *x, std::int64_t n, float &sum) {
+  const float most = row_max(x, unit_stride(), n);
+  const float base = std::isinf(most) ? 0.0f : most;
+  float total = 0;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t i = 0; i < n; ++i) {
+    x[i] = windlass::scalar::exp(x[i] - base);
+    total += x[i];
+  }
+  sum = total;
+  return base + std::log(total);
+}
+
 } // namespace windlass::rt::cpu
 
 #endif
