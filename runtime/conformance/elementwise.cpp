@@ -81,6 +81,15 @@ TEST(Map, InPlaceWithAConstant) {
   expect_near(x, expected, 1e-7);
 }
 
+TEST(Map, TreatsDenormalsAsZeroOnEveryThread) {
+  test_stream s(3);
+  const tensor x({70001});
+  EXPECT_STATUS_OK(fill(s, x, 1e-30));
+  EXPECT_STATUS_OK(map(s, scaled{1e-10f}, {x}, {x}));
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    ASSERT_EQ(x[i], 0.0f) << i;
+}
+
 TEST(Map, OnAWorker) {
   const std::unique_ptr<stream> s = make_worker_stream(1, nullptr, 0);
   const tensor x({1000});

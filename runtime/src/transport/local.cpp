@@ -42,7 +42,7 @@ public:
   std::int32_t index() const override { return index_; }
 
   status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
-    if (size_ == 1)
+    if (size_ == 1 || elements == 0)
       return {};
     // Each member reduces its part of all buffers and writes the result into all of them; parts do not overlap.
     publish(data, data);
@@ -58,6 +58,8 @@ public:
   }
 
   status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    if (bytes == 0) // on all members
+      return {};
     publish(in, nullptr);
     WINDLASS_TRY(barrier());
     for (std::int32_t m = 0; m < size_; ++m)
@@ -66,6 +68,8 @@ public:
   }
 
   status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
+    if (elements == 0)
+      return {};
     publish(in, nullptr);
     WINDLASS_TRY(barrier());
     for (std::int32_t m = 0; m < size_; ++m)
@@ -75,6 +79,8 @@ public:
   }
 
   status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    if (bytes == 0) // on all members
+      return {};
     publish(in, nullptr);
     WINDLASS_TRY(barrier());
     for (std::int32_t m = 0; m < size_; ++m)
@@ -83,6 +89,8 @@ public:
   }
 
   status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
+    if (bytes == 0) // on all members
+      return {};
     publish(data, nullptr);
     WINDLASS_TRY(barrier());
     if (index_ != root)
