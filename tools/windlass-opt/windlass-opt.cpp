@@ -1,4 +1,4 @@
-// Runs passes on IR of any level: the tool of the lit tests.
+// Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0.
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -6,23 +6,31 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
+#include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Onnx/IR/OnnxOps.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
+#include "windlass/Frontend/Onnx/Import.h"
 
 int main(int argc, char **argv) {
+  if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
+    return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
+
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect>();
   registry.insert<mlir::emitc::EmitCDialect>();
   registry.insert<mlir::func::FuncDialect>();
+  registry.insert<windlass::onnx::OnnxDialect>();
   registry.insert<windlass::train::TrainDialect>();
   registry.insert<windlass::plan::PlanDialect>();
   registry.insert<windlass::sched::SchedDialect>();
 
   mlir::registerTransformsPasses();
+  windlass::registerOnnxToTrainPasses();
   windlass::train::registerAutodiffPasses();
   windlass::train::registerTrainPasses();
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace windlass {
 
@@ -50,6 +51,9 @@ struct ImportedModel {
 /// External data need not exist.
 mlir::FailureOr<ImportedModel> importOnnx(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
+
+/// Imports `path` and prints L0 to standard output; `words` may be `--dim NAME=VALUE` pairs. Returns an exit code.
+int printImportedOnnx(llvm::StringRef path, const std::vector<std::string> &words);
 
 } // namespace windlass
 

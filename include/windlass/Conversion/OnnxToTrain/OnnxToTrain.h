@@ -1,0 +1,71 @@
+//===- OnnxToTrain.h - from the onnx dialect to the train dialect -*- C++ -*-===//
+
+#ifndef WINDLASS_CONVERSION_ONNXTOTRAIN_ONNXTOTRAIN_H
+#define WINDLASS_CONVERSION_ONNXTOTRAIN_ONNXTOTRAIN_H
+
+#include "windlass/Frontend/Onnx/WeightStore.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+struct OnnxToTrainOptions {
+  /// The output to train on; empty: `loss`, or the only scalar float output.
+  std::string loss;
+  /// For people (`train.model`).
+  std::string modelName;
+};
+
+/// An operator that cannot be legalized.
+struct UnsupportedOp {
+  /// `TopK`, or `domain.Name`.
+  std::string name;
+  /// What about it; empty when the operator as such is not known.
+  std::string reason;
+  int64_t count = 0;
+  /// Name of the first node.
+  std::string first;
+};
+
+/// What the importer decided about an initializer without the exporter's word for it, or against it.
+struct ParameterGuess {
+  std::string name;
+  bool trains = false;
+  std::string reason;
+};
+
+struct OnnxToTrainReport {
+  std::vector<UnsupportedOp> unsupported;
+  std::vector<ParameterGuess> guesses;
+  /// Name of the output that is trained on.
+  std::string loss;
+};
+
+/// Replaces the `onnx.graph` of a module by `@loss` and parameters (L1 before recognition). Fails with one error for
+/// bad input; unsupported operators are all listed in the report, with one error at the end. `weights` may be null:
+/// then no values of references are read.
+mlir::LogicalResult convertOnnxToTrain(mlir::ModuleOp module, const WeightStore *weights,
+                                       const OnnxToTrainOptions &options, OnnxToTrainReport &report);
+
+/// Everything from the converted module to L1: recognition of attention, GELU and so on (if asked for; off, the same
+/// loss is computed by primitives), simplification, ids.
+void buildTrainImportPipeline(mlir::OpPassManager &manager, bool recognize);
+
+/// A scope path and a node's name as one location; `getScopePath` reads it back (the node's name where there is no
+/// path).
+mlir::Location makeScopedLocation(llvm::StringRef scope, mlir::Location node);
+llvm::StringRef getScopePath(mlir::Location location);
+
+#define GEN_PASS_DECL
+#include "windlass/Conversion/OnnxToTrain/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "windlass/Conversion/OnnxToTrain/Passes.h.inc"
+
+} // namespace windlass
+
+#endif // WINDLASS_CONVERSION_ONNXTOTRAIN_ONNXTOTRAIN_H

@@ -1,0 +1,63 @@
+//===- Passes.td - the passes from L0 to L1 -------------------------------===//
+
+#ifndef WINDLASS_CONVERSION_ONNXTOTRAIN_PASSES_TD
+#define WINDLASS_CONVERSION_ONNXTOTRAIN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def OnnxConvertToTrain : Pass<"onnx-convert-to-train", "::mlir::ModuleOp"> {
+  let summary = "Legalize an onnx.graph into @loss over train ops";
+  let description = [{
+    One forward walk evaluates everything that depends on no input and no parameter, and legalizes the rest. Leaves no
+    `onnx` op: a function `@loss` with static shapes and `train.parameter` symbols in the order of the file. Values of
+    initializers that the graph holds by reference only are not read.
+  }];
+  let options = [Option<"loss", "loss", "std::string", "\"\"", "Name of the output to train on">];
+  let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
+def TrainSimplifyLayout : Pass<"train-simplify-layout", "::mlir::func::FuncOp"> {
+  let summary = "Fold reshapes and transposes into one another";
+  let description = [{
+    A transpose that a flatten and its inverse surround becomes one transpose; a reshape of a reshape becomes one, and so
+    does a transpose of a transpose.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainKeepDimensions : Pass<"train-keep-dimensions", "::mlir::func::FuncOp"> {
+  let summary = "Let operators work on the dims that a flatten merged";
+  let description = [{
+    Exporters flatten batch and tokens before a GEMM or a loss and restore them behind. The flatten is moved behind the
+    operators that do not mix rows (matmul, element-wise ops, normalisation, cross entropy), where it meets its inverse.
+    A transposed matmul operand becomes other contracted dims. Afterwards a matmul's free dims are the model's own, so that each can be split by a plan.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainRecognizeActivations : Pass<"train-recognize-activations", "::mlir::func::FuncOp"> {
+  let summary = "Replace the chains of GELU (erf and tanh) and SiLU by one op";
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainRecognizeLayerNorm : Pass<"train-recognize-layer-norm", "::mlir::func::FuncOp"> {
+  let summary = "Replace the mean, variance, scale and shift chain of layer normalisation by one op";
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainRecognizeAttention : Pass<"train-recognize-attention", "::mlir::func::FuncOp"> {
+  let summary = "Replace scaled dot-product attention over primitives by one op";
+  let description = [{
+    Recognises the product of queries and keys with the scale on either or both, an added mask, the softmax, the guard
+    that turns NaN rows into zeros, and the product with the values. A mask that is zero up to the diagonal and at most
+    -1e9 beyond becomes `causal`; keys and values that are repeated for groups of queries are used unrepeated.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainAssignIds : Pass<"train-assign-ids", "::mlir::func::FuncOp"> {
+  let summary = "Give every op its id: scope path, kind and ordinal";
+  let description = [{ Ids are unique in the function; nothing else changes. }];
+}
+
+#endif // WINDLASS_CONVERSION_ONNXTOTRAIN_PASSES_TD

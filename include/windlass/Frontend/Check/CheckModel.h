@@ -1,0 +1,42 @@
+//===- CheckModel.h - what a model file holds and what trains ---*- C++ -*-===//
+
+#ifndef WINDLASS_FRONTEND_CHECK_CHECKMODEL_H
+#define WINDLASS_FRONTEND_CHECK_CHECKMODEL_H
+
+#include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
+#include "windlass/Frontend/Onnx/Import.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace windlass {
+
+struct CheckOptions {
+  ImportOptions import;
+  OnnxToTrainOptions convert;
+  /// Recognise attention, GELU and so on.
+  bool recognize = true;
+  /// One JSON object instead of text.
+  bool json = false;
+  /// Ids and all parameters too.
+  bool verbose = false;
+};
+
+/// A model at L1.
+struct TrainModel {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::shared_ptr<WeightStore> weights;
+  OnnxToTrainReport report;
+};
+
+/// File to L1. Returns the exit code of the command line: 0, 1 for bad input, 4 for unsupported operators (then the
+/// report lists them all). Errors have been emitted to the context.
+int importTrainModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options, TrainModel &model);
+
+/// Imports `path` and prints parameters, inputs and how data feed them, the loss, the operators, what trains and each
+/// guess, and all that is not supported. Returns the exit code.
+int checkModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options, llvm::raw_ostream &out);
+
+} // namespace windlass
+
+#endif // WINDLASS_FRONTEND_CHECK_CHECKMODEL_H

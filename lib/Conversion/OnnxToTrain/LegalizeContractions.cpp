@@ -1,0 +1,168 @@
+//===- LegalizeContractions.cpp - matrix products -------------------------===//
+
+#include "Legalizer.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+void Legalizer::registerContractions() {
+  handlers["MatMul"] = &Legalizer::legalizeMatMul;
+  handlers["Gemm"] = &Legalizer::legalizeGemm;
+  handlers["Conv"] = &Legalizer::legalizeConv;
+}
+
+Entry Legalizer::matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64_t> lhsBatch,
+                        llvm::ArrayRef<int64_t> rhsBatch, llvm::ArrayRef<int64_t> lhsContract,
+                        llvm::ArrayRef<int64_t> rhsContract) {
+  Shape shape;
+  for (int64_t dim : lhsBatch)
+    shape.push_back(lhs.getShape()[dim]);
+  auto addFree = [&](const Entry &x, llvm::ArrayRef<int64_t> batch, llvm::ArrayRef<int64_t> contract) {
+    for (int64_t i = 0; i < x.getRank(); ++i)
+      if (!llvm::is_contained(batch, i) && !llvm::is_contained(contract, i))
+        shape.push_back(x.getShape()[i]);
+  };
+  addFree(lhs, lhsBatch, lhsContract);
+  addFree(rhs, rhsBatch, rhsContract);
+  Value a = eval.materialize(lhs), b = a ? eval.materialize(rhs) : Value();
+  if (!b)
+    return {};
+  auto type = RankedTensorType::get(shape, lhs.getElementType());
+  return Entry::of(
+      train::MatmulOp::create(builder, eval.getLocation(), type, a, b, lhsBatch, rhsBatch, lhsContract, rhsContract)
+          .getResult());
+}
+
+LogicalResult Legalizer::legalizeMatMul(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  Entry lhs = node.inputs[0], rhs = node.inputs[1];
+  if (!lhs.isFloat() || lhs.getElementType() != rhs.getElementType())
+    return lhs.isFloat() ? invalid(node, "has operands of different element types")
+                         : unsupported("multiplies matrices of integers");
+  if (lhs.getRank() == 0 || rhs.getRank() == 0)
+    return invalid(node, "has a scalar operand");
+  // Vectors have no free dim; otherwise the last two dims are the matrix and the others are broadcast.
+  int64_t lhsInner = lhs.getRank() - 1, rhsInner = rhs.getRank() == 1 ? 0 : rhs.getRank() - 2;
+  if (lhs.getShape()[lhsInner] != rhs.getShape()[rhsInner])
+    return invalid(node, "contracts dimensions of " + llvm::Twine(lhs.getShape()[lhsInner]) + " and " +
+                             llvm::Twine(rhs.getShape()[rhsInner]));
+  size_t lhsLead = lhs.getRank() >= 2 ? lhs.getRank() - 2 : 0, rhsLead = rhs.getRank() >= 2 ? rhs.getRank() - 2 : 0;
+  bool isShared =
+      rhsLead == 0 || llvm::all_of(rhs.getShape().take_front(rhsLead), [](int64_t dim) { return dim == 1; });
+  if (isShared && rhsLead <= lhsLead) {
+    // The right operand is one matrix for all: no batch dims, all leading dims of the left are free.
+    if (rhsLead > 0)
+      rhs = eval.reshape(rhs, rhs.getShape().drop_front(rhsLead));
+    if (!rhs.isTensor())
+      return give(node, rhs);
+    return give(node, matmul(lhs, rhs, {}, {}, {lhsInner}, {rhs.getRank() == 1 ? 0 : rhs.getRank() - 2}));
+  }
+  Shape lhsDims(lhs.getShape().take_front(lhsLead)), rhsDims(rhs.getShape().take_front(rhsLead));
+  FailureOr<Shape> lead = broadcastShapes(lhsDims, rhsDims);
+  if (failed(lead))
+    return invalid(node, "has leading dimensions that do not broadcast");
+  auto spread = [&](const Entry &x, size_t own) {
+    Shape shape(*lead);
+    llvm::append_range(shape, x.getShape().drop_front(own));
+    return failed(checkCount(node, shape)) ? Entry() : eval.broadcast(x, shape);
+  };
+  lhs = spread(lhs, lhsLead);
+  rhs = lhs.isTensor() ? spread(rhs, rhsLead) : Entry();
+  if (!rhs.isTensor())
+    return isInvalid ? failure() : unsupported(eval.takeReason());
+  Shape batch = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(lead->size())));
+  int64_t rhsRank = rhs.getRank() - static_cast<int64_t>(lead->size());
+  return give(node, matmul(lhs, rhs, batch, batch, {lhs.getRank() - 1}, {rhs.getRank() - (rhsRank == 1 ? 1 : 2)}));
+}
+
+LogicalResult Legalizer::legalizeGemm(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &lhs = node.inputs[0], &rhs = node.inputs[1];
+  if (lhs.getRank() != 2 || rhs.getRank() != 2 || lhs.getElementType() != rhs.getElementType())
+    return invalid(node, "needs two matrices of one element type");
+  if (!lhs.isFloat())
+    return unsupported("multiplies matrices of integers");
+  int64_t lhsInner = node.getInt("transA", 0) != 0 ? 0 : 1, rhsInner = node.getInt("transB", 0) != 0 ? 1 : 0;
+  if (lhs.getShape()[lhsInner] != rhs.getShape()[rhsInner])
+    return invalid(node, "contracts dimensions of " + llvm::Twine(lhs.getShape()[lhsInner]) + " and " +
+                             llvm::Twine(rhs.getShape()[rhsInner]));
+  double alpha = node.getFloat("alpha", 1), beta = node.getFloat("beta", 1);
+  Entry result = matmul(lhs, rhs, {}, {}, {lhsInner}, {rhsInner});
+  if (result.isTensor())
+    result = eval.binary(BinaryKind::mul, result, eval.scalar(alpha, lhs.getElementType()));
+  if (!result.isTensor() || !node.has(2) || beta == 0)
+    return give(node, result);
+  Entry bias = node.inputs[2];
+  if (!bias.isTensor() || bias.getElementType() != lhs.getElementType())
+    return invalid(node, "has a bias of another element type");
+  FailureOr<Shape> shape = broadcastShapes(result.getShape(), bias.getShape());
+  if (failed(shape) || result.getShape() != llvm::ArrayRef<int64_t>(*shape))
+    return invalid(node, "has a bias that does not broadcast to its result");
+  bias = eval.binary(BinaryKind::mul, bias, eval.scalar(beta, lhs.getElementType()));
+  return give(node, bias.isTensor() ? eval.binary(BinaryKind::add, result, bias) : bias);
+}
+
+/// A convolution whose kernels tile the image is a product of patches and kernels: the embedding of vision
+/// transformers. Others have no op yet.
+LogicalResult Legalizer::legalizeConv(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0], &kernel = node.inputs[1];
+  int64_t rank = x.getRank(), spatial = rank - 2;
+  if (spatial < 1 || kernel.getRank() != rank || !x.isFloat() || kernel.getElementType() != x.getElementType())
+    return invalid(node, "needs an image and kernels of the same rank");
+  auto all = [&](llvm::StringRef name, llvm::ArrayRef<int64_t> wanted, int64_t fallback) {
+    auto list = node.getInts(name);
+    if (!list)
+      return llvm::all_of(wanted, [&](int64_t value) { return value == fallback; });
+    return llvm::equal(*list, wanted);
+  };
+  Shape window(kernel.getShape().drop_front(2)), ones(spatial, 1), zeros(2 * spatial, 0);
+  llvm::StringRef padding = node.getString("auto_pad", "NOTSET");
+  if (node.getInt("group", 1) != 1 || !all("strides", window, 1) || !all("pads", zeros, 0) ||
+      !all("dilations", ones, 1) || (padding != "NOTSET" && padding != "VALID"))
+    return standInWindow(node);
+  if (kernel.getShape()[1] != x.getShape()[1])
+    return invalid(node, "has kernels of " + llvm::Twine(kernel.getShape()[1]) + " channels for an image of " +
+                             llvm::Twine(x.getShape()[1]));
+  // [n, c, y·h, x·w] -> [n, c, y, h, x, w] -> [n, y, x, c, h, w] · [o, c, h, w] -> [n, y, x, o] -> [n, o, y, x].
+  Shape starts(rank, 0), used(x.getShape()), apart(x.getShape().take_front(2)), order{0}, contract, kernelContract;
+  for (int64_t i = 0; i < spatial; ++i) {
+    int64_t count = window[i] > 0 ? x.getShape()[2 + i] / window[i] : 0;
+    if (count == 0)
+      return invalid(node, "has kernels larger than the image");
+    used[2 + i] = count * window[i];
+    apart.append({count, window[i]});
+    order.push_back(2 + 2 * i);
+  }
+  order.push_back(1);
+  for (int64_t i = 0; i < spatial; ++i)
+    order.push_back(3 + 2 * i);
+  for (int64_t i = 0; i < spatial + 1; ++i) {
+    contract.push_back(1 + spatial + i);
+    kernelContract.push_back(1 + i);
+  }
+  Entry result = eval.slice(x, starts, used, Shape(rank, 1));
+  if (result.isTensor())
+    result = eval.reshape(result, apart);
+  if (result.isTensor())
+    result = eval.transpose(result, order);
+  if (result.isTensor())
+    result = matmul(result, kernel, {}, {}, contract, kernelContract);
+  if (result.isTensor() && node.has(2)) {
+    if (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 ||
+        node.inputs[2].getShape()[0] != kernel.getShape()[0] || node.inputs[2].getElementType() != x.getElementType())
+      return invalid(node, "has a bias that does not fit its kernels");
+    result = eval.binary(BinaryKind::add, result, node.inputs[2]);
+  }
+  if (!result.isTensor())
+    return give(node, result);
+  Shape back{0, spatial + 1};
+  for (int64_t i = 0; i < spatial; ++i)
+    back.push_back(1 + i);
+  return give(node, eval.transpose(result, back));
+}

@@ -1,0 +1,257 @@
+//===- LegalizeElementwise.cpp - element-wise operators -------------------===//
+
+#include "Legalizer.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace mlir;
+using namespace windlass;
+
+static std::optional<UnaryKind> getUnaryKind(llvm::StringRef name) {
+  static const std::pair<llvm::StringRef, UnaryKind> table[] = {
+      {"Neg", UnaryKind::neg},        {"Abs", UnaryKind::abs},     {"Exp", UnaryKind::exp},
+      {"Log", UnaryKind::log},        {"Sqrt", UnaryKind::sqrt},   {"Reciprocal", UnaryKind::reciprocal},
+      {"Tanh", UnaryKind::tanh},      {"Erf", UnaryKind::erf},     {"Sin", UnaryKind::sin},
+      {"Cos", UnaryKind::cos},        {"Relu", UnaryKind::relu},   {"Sigmoid", UnaryKind::sigmoid},
+      {"Not", UnaryKind::logicalNot}, {"IsNaN", UnaryKind::isNan}, {"Sign", UnaryKind::sign},
+      {"Floor", UnaryKind::floor},    {"Ceil", UnaryKind::ceil}};
+  for (auto [key, kind] : table)
+    if (key == name)
+      return kind;
+  return std::nullopt;
+}
+
+static std::optional<BinaryKind> getBinaryKind(llvm::StringRef name) {
+  static const std::pair<llvm::StringRef, BinaryKind> table[] = {
+      {"Add", BinaryKind::add},  {"Sub", BinaryKind::sub},          {"Mul", BinaryKind::mul},
+      {"Div", BinaryKind::div},  {"Mod", BinaryKind::mod},          {"And", BinaryKind::bitAnd},
+      {"Or", BinaryKind::bitOr}, {"Xor", BinaryKind::bitXor},       {"BitwiseAnd", BinaryKind::bitAnd},
+      {"Max", BinaryKind::max},  {"BitwiseOr", BinaryKind::bitOr},  {"Min", BinaryKind::min},
+      {"Sum", BinaryKind::add},  {"BitwiseXor", BinaryKind::bitXor}};
+  for (auto [key, kind] : table)
+    if (key == name)
+      return kind;
+  return std::nullopt;
+}
+
+static std::optional<CompareKind> getCompareKind(llvm::StringRef name) {
+  static const std::pair<llvm::StringRef, CompareKind> table[] = {{"Equal", CompareKind::equal},
+                                                                  {"Less", CompareKind::less},
+                                                                  {"LessOrEqual", CompareKind::lessEqual},
+                                                                  {"Greater", CompareKind::greater},
+                                                                  {"GreaterOrEqual", CompareKind::greaterEqual}};
+  for (auto [key, kind] : table)
+    if (key == name)
+      return kind;
+  return std::nullopt;
+}
+
+void Legalizer::registerElementwise() {
+  for (const char *name : {"Neg", "Abs", "Exp", "Log", "Sqrt", "Reciprocal", "Tanh", "Erf", "Sin", "Cos", "Relu",
+                           "Sigmoid", "Not", "IsNaN", "Sign", "Floor", "Ceil"})
+    handlers[name] = &Legalizer::legalizeUnary;
+  for (const char *name :
+       {"Add", "Sub", "Mul", "Div", "Mod", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
+    handlers[name] = &Legalizer::legalizeBinary;
+  for (const char *name : {"Max", "Min", "Sum", "Mean"})
+    handlers[name] = &Legalizer::legalizeVariadic;
+  for (const char *name : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
+    handlers[name] = &Legalizer::legalizeCompare;
+  handlers["Pow"] = &Legalizer::legalizePow;
+  handlers["Where"] = &Legalizer::legalizeWhere;
+  handlers["Cast"] = &Legalizer::legalizeCast;
+  handlers["CastLike"] = &Legalizer::legalizeCast;
+  handlers["Gelu"] = &Legalizer::legalizeGelu;
+  handlers["Clip"] = &Legalizer::legalizeClip;
+  handlers["Dropout"] = &Legalizer::legalizeDropout;
+  handlers["Identity"] = &Legalizer::legalizeIdentity;
+}
+
+LogicalResult Legalizer::legalizeUnary(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  UnaryKind kind = *getUnaryKind(node.op.getOpType());
+  const Entry &x = node.inputs[0];
+  bool wantsBoolean = kind == UnaryKind::logicalNot;
+  bool takesIntegers = kind == UnaryKind::neg || kind == UnaryKind::abs || kind == UnaryKind::sign;
+  if (wantsBoolean != x.isBoolean() || (!wantsBoolean && !takesIntegers && !x.isFloat()))
+    return kind == UnaryKind::relu ? unsupported("is applied to integers")
+                                   : invalid(node, "has an operand of another element type than it takes");
+  return give(node, eval.unary(kind, x));
+}
+
+/// An error when two operands do not fit together.
+LogicalResult Legalizer::checkOperands(NodeContext &node, const Entry &lhs, const Entry &rhs) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (lhs.getElementType() != rhs.getElementType()) {
+    stream << "has operands of types " << lhs.type << " and " << rhs.type;
+    return invalid(node, text);
+  }
+  FailureOr<Shape> shape = broadcastShapes(lhs.getShape(), rhs.getShape());
+  if (succeeded(shape))
+    return checkCount(node, *shape);
+  stream << "has operands of shapes " << lhs.type << " and " << rhs.type << ", which do not broadcast";
+  return invalid(node, text);
+}
+
+LogicalResult Legalizer::legalizeBinary(NodeContext &node) {
+  if (failed(expectTensors(node, 2)) || failed(checkOperands(node, node.inputs[0], node.inputs[1])))
+    return failure();
+  BinaryKind kind = *getBinaryKind(node.op.getOpType());
+  bool isLogical = node.op.getOpType() == "And" || node.op.getOpType() == "Or" || node.op.getOpType() == "Xor";
+  if (isLogical != node.inputs[0].isBoolean())
+    return invalid(node, "has operands of another element type than it takes");
+  if (kind == BinaryKind::mod && node.inputs[0].isFloat() && node.getInt("fmod", 0) == 0)
+    return invalid(node, "takes floats only with fmod = 1");
+  if (kind == BinaryKind::mod && !node.inputs[0].isFloat() && node.getInt("fmod", 0) != 0)
+    return unsupported("has fmod = 1 on integers");
+  return give(node, eval.binary(kind, node.inputs[0], node.inputs[1]));
+}
+
+LogicalResult Legalizer::legalizeVariadic(NodeContext &node) {
+  if (node.inputs.empty())
+    return invalid(node, "has no operands");
+  if (failed(expectTensors(node, node.inputs.size())))
+    return failure();
+  llvm::StringRef name = node.op.getOpType();
+  BinaryKind kind = name == "Mean" ? BinaryKind::add : *getBinaryKind(name);
+  Entry result = node.inputs[0];
+  for (const Entry &operand : llvm::drop_begin(node.inputs)) {
+    if (failed(checkOperands(node, result, operand)))
+      return failure();
+    result = eval.binary(kind, result, operand);
+    if (!result.isTensor())
+      return give(node, result);
+  }
+  if (name == "Mean")
+    result = eval.binary(BinaryKind::div, result, eval.scalar(double(node.inputs.size()), result.getElementType()));
+  return give(node, result);
+}
+
+LogicalResult Legalizer::legalizeCompare(NodeContext &node) {
+  if (failed(expectTensors(node, 2)) || failed(checkOperands(node, node.inputs[0], node.inputs[1])))
+    return failure();
+  return give(node, eval.compare(*getCompareKind(node.op.getOpType()), node.inputs[0], node.inputs[1]));
+}
+
+LogicalResult Legalizer::legalizePow(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  // The exponent may have another type; the result has the base's.
+  const Entry &base = node.inputs[0];
+  Entry exponent = node.inputs[1];
+  if (!base.isFloat() && exponent.isFloat())
+    return unsupported("raises integers to a float power");
+  exponent = eval.cast(exponent, base.getElementType());
+  if (!exponent.isTensor())
+    return give(node, exponent);
+  if (failed(checkOperands(node, base, exponent)))
+    return failure();
+  return give(node, eval.binary(BinaryKind::pow, base, exponent));
+}
+
+LogicalResult Legalizer::legalizeWhere(NodeContext &node) {
+  if (failed(expectTensors(node, 3)) || failed(checkOperands(node, node.inputs[1], node.inputs[2])))
+    return failure();
+  if (!node.inputs[0].isBoolean())
+    return invalid(node, "has a condition that is not boolean");
+  FailureOr<Shape> branches = broadcastShapes(node.inputs[1].getShape(), node.inputs[2].getShape());
+  FailureOr<Shape> shape = broadcastShapes(node.inputs[0].getShape(), *branches);
+  if (failed(shape))
+    return invalid(node, "has a condition whose shape does not broadcast with the branches");
+  if (failed(checkCount(node, *shape)))
+    return failure();
+  return give(node, eval.select(node.inputs[0], node.inputs[1], node.inputs[2]));
+}
+
+/// ONNX's numbers of element types.
+static Type getElementTypeByNumber(int64_t number, MLIRContext *context) {
+  switch (number) {
+  case 1:
+    return Float32Type::get(context);
+  case 2:
+    return IntegerType::get(context, 8, IntegerType::Unsigned);
+  case 3:
+    return IntegerType::get(context, 8);
+  case 6:
+    return IntegerType::get(context, 32);
+  case 7:
+    return IntegerType::get(context, 64);
+  case 9:
+    return IntegerType::get(context, 1);
+  case 10:
+    return Float16Type::get(context);
+  case 11:
+    return Float64Type::get(context);
+  case 16:
+    return BFloat16Type::get(context);
+  default:
+    return {};
+  }
+}
+
+LogicalResult Legalizer::legalizeCast(NodeContext &node) {
+  bool isLike = node.op.getOpType() == "CastLike";
+  if (failed(expectTensors(node, isLike ? 2 : 1)))
+    return failure();
+  Type type =
+      isLike ? node.inputs[1].getElementType() : getElementTypeByNumber(node.getInt("to", 0), builder.getContext());
+  if (!type)
+    return unsupported("casts to ONNX element type " + llvm::Twine(node.getInt("to", 0)));
+  return give(node, eval.cast(node.inputs[0], type));
+}
+
+LogicalResult Legalizer::legalizeGelu(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  if (!node.inputs[0].isFloat())
+    return invalid(node, "has an operand that is not float");
+  llvm::StringRef form = node.getString("approximate", "none");
+  if (form != "none" && form != "tanh")
+    return unsupported("has approximate = '" + form.take_front(40) + "'");
+  return give(node, eval.unary(form == "tanh" ? UnaryKind::geluTanh : UnaryKind::geluErf, node.inputs[0]));
+}
+
+LogicalResult Legalizer::legalizeClip(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  Entry result = node.inputs[0];
+  for (size_t i : {1, 2}) {
+    if (!node.has(i))
+      continue;
+    if (!node.inputs[i].isTensor() || failed(checkOperands(node, result, node.inputs[i])))
+      return invalid(node, "has bounds that do not fit");
+    result = eval.binary(i == 1 ? BinaryKind::max : BinaryKind::min, result, node.inputs[i]);
+    if (!result.isTensor())
+      return give(node, result);
+  }
+  return give(node, result);
+}
+
+LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  // Without a training mode it is inactive: exporters write attention's dropout so.
+  bool isActive = false;
+  if (node.has(2)) {
+    const Entry &mode = node.inputs[2];
+    if (!mode.isTensor() || !mode.known || mode.known->getSize() != 1)
+      return unsupported("has a training mode that is not a constant");
+    isActive = mode.known->getReal(0) != 0;
+  }
+  double ratio = 0.5;
+  if (node.has(1) && node.inputs[1].isTensor() && node.inputs[1].known && node.inputs[1].known->getSize() == 1)
+    ratio = node.inputs[1].known->getReal(0);
+  if (isActive && ratio != 0)
+    return standIn(node, 0, node.inputs[0].getShape(), node.inputs[0].getElementType(), "is in training mode");
+  if (node.wants(1))
+    return unsupported("has its mask used");
+  return give(node, node.inputs[0]);
+}
+
+LogicalResult Legalizer::legalizeIdentity(NodeContext &node) {
+  if (node.inputs.size() != 1)
+    return invalid(node, "needs one operand");
+  return give(node, node.inputs[0]);
+}

@@ -1,0 +1,156 @@
+//===- LegalizeIndexing.cpp - reads at places given by integers -----------===//
+
+#include "Legalizer.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+void Legalizer::registerIndexing() {
+  handlers["Gather"] = &Legalizer::legalizeGather;
+  handlers["GatherND"] = &Legalizer::legalizeGatherNd;
+  handlers["GatherElements"] = &Legalizer::legalizeGatherElements;
+  handlers["Trilu"] = &Legalizer::legalizeTrilu;
+}
+
+LogicalResult Legalizer::legalizeGather(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  Entry indices = node.inputs[1];
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", 0), x.getRank());
+  if (failed(axis))
+    return failure();
+  if (indices.isFloat() || indices.isBoolean())
+    return invalid(node, "has indices that are not integers");
+  Shape shape(x.getShape().take_front(*axis));
+  llvm::append_range(shape, indices.getShape());
+  llvm::append_range(shape, x.getShape().drop_front(*axis + 1));
+  if (failed(checkCount(node, shape)))
+    return failure();
+  int64_t extent = x.getShape()[*axis];
+  if (indices.known) {
+    bool isNegative = false;
+    for (int64_t index : indices.known->storage->integers) {
+      if (index < -extent || index >= extent)
+        return invalid(node, "reads index " + llvm::Twine(index) + " of a dimension of size " + llvm::Twine(extent));
+      isNegative |= index < 0;
+    }
+    if (isNegative)
+      indices = Entry::of(makeKnown(indices.type, [&](KnownStorage &out) {
+        for (auto [to, from] : llvm::zip_equal(out.integers, indices.known->storage->integers))
+          to = from < 0 ? from + extent : from;
+      }));
+  }
+  return give(node, eval.gather(x, indices, *axis));
+}
+
+LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0], &indices = node.inputs[1];
+  if (node.getInt("batch_dims", 0) != 0)
+    return unsupported("has batch_dims");
+  if (!indices.known)
+    return unsupported("has indices that depend on an input");
+  if (indices.getRank() == 0 || indices.isFloat() || indices.isBoolean() || indices.getShape().back() > x.getRank() ||
+      indices.getShape().back() < 1)
+    return invalid(node, "has indices that do not fit its tensor");
+  // Each row of indices becomes one position in the leading dims, which are merged.
+  int64_t depth = indices.getShape().back(), rows = indices.known->getSize() / depth;
+  Shape outer(indices.getShape().drop_back()), inner(x.getShape().drop_front(depth)), merged;
+  auto strides = getStrides(x.getShape().take_front(depth));
+  int64_t extent = 1;
+  for (int64_t dim : x.getShape().take_front(depth))
+    extent *= dim;
+  merged.push_back(extent);
+  llvm::append_range(merged, inner);
+  Shape whole(outer);
+  llvm::append_range(whole, inner);
+  if (failed(checkCount(node, whole)))
+    return failure();
+  if (!eval.mayEvaluate(rows))
+    return unsupported("has too many indices");
+  bool isInside = true;
+  Known flat = makeKnown(RankedTensorType::get(outer, builder.getI64Type()), [&](KnownStorage &out) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < depth; ++i) {
+        int64_t index = indices.known->storage->integers[row * depth + i], dim = x.getShape()[i];
+        index = index < 0 ? index + dim : index;
+        isInside &= index >= 0 && index < dim;
+        out.integers[row] += index * strides[i];
+      }
+  });
+  if (!isInside)
+    return invalid(node, "reads outside of its tensor");
+  Entry data = eval.reshape(x, merged);
+  return give(node, data.isTensor() ? eval.gather(data, Entry::of(flat), 0) : data);
+}
+
+LogicalResult Legalizer::legalizeGatherElements(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0], &indices = node.inputs[1];
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", 0), x.getRank());
+  if (failed(axis))
+    return failure();
+  if (!indices.known)
+    return standIn(node, 0, indices.getShape(), x.getElementType(), "has indices that are not constants");
+  if (indices.getRank() != x.getRank() || indices.isFloat() || indices.isBoolean())
+    return invalid(node, "has indices that do not fit its tensor");
+  for (auto [i, dims] : llvm::enumerate(llvm::zip_equal(indices.getShape(), x.getShape())))
+    if (static_cast<int64_t>(i) != *axis && std::get<0>(dims) > std::get<1>(dims))
+      return invalid(node, "has indices that do not fit its tensor");
+  if (!eval.mayEvaluate(indices.known->getSize()))
+    return unsupported("has too many indices");
+  // As one gather over all elements.
+  auto strides = getStrides(x.getShape()), own = getStrides(indices.getShape());
+  bool isInside = true;
+  Known flat = makeKnown(indices.type, [&](KnownStorage &out) {
+    for (int64_t i = 0, e = indices.known->getSize(); i < e; ++i) {
+      int64_t at = 0;
+      for (int64_t dim = 0; dim < x.getRank(); ++dim) {
+        int64_t index = i / own[dim] % indices.getShape()[dim];
+        if (dim == *axis) {
+          index = indices.known->storage->integers[i];
+          index = index < 0 ? index + x.getShape()[dim] : index;
+          isInside &= index >= 0 && index < x.getShape()[dim];
+        }
+        at += index * strides[dim];
+      }
+      out.integers[i] = at;
+    }
+  });
+  if (!isInside)
+    return invalid(node, "reads outside of its tensor");
+  Entry data = eval.reshape(x, {x.type.getNumElements()});
+  return give(node, data.isTensor() ? eval.gather(data, Entry::of(flat), 0) : data);
+}
+
+LogicalResult Legalizer::legalizeTrilu(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (x.getRank() < 2)
+    return invalid(node, "needs a matrix");
+  int64_t offset = 0;
+  if (node.has(1)) {
+    FailureOr<Shape> list = readIntegers(node, 1, "a diagonal");
+    if (failed(list))
+      return failure();
+    if (list->size() != 1)
+      return invalid(node, "has a diagonal that is not one integer");
+    offset = std::min(std::max((*list)[0], -(int64_t(1) << 40)), int64_t(1) << 40);
+  }
+  bool isUpper = node.getInt("upper", 1) != 0;
+  int64_t rows = x.getShape()[x.getRank() - 2], columns = x.getShape().back();
+  if (!eval.mayEvaluate(rows * columns))
+    return unsupported("is too large to be evaluated");
+  Known mask = makeKnown(RankedTensorType::get({rows, columns}, builder.getI1Type()), [&](KnownStorage &out) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        out.booleans[i * columns + j] = isUpper ? j >= i + offset : j <= i + offset;
+  });
+  return give(node, eval.select(Entry::of(mask), x, eval.scalar(0, x.getElementType())));
+}

@@ -1,0 +1,209 @@
+//===- LegalizeReductions.cpp - reductions, softmax, normalisations -------===//
+
+#include "Legalizer.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+void Legalizer::registerReductions() {
+  for (const char *name : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL2"})
+    handlers[name] = &Legalizer::legalizeReduce;
+  handlers["CumSum"] = &Legalizer::legalizeCumSum;
+  handlers["Softmax"] = &Legalizer::legalizeSoftmax;
+  handlers["LogSoftmax"] = &Legalizer::legalizeLogSoftmax;
+  handlers["LayerNormalization"] = &Legalizer::legalizeLayerNorm;
+  handlers["RMSNormalization"] = &Legalizer::legalizeRmsNorm;
+}
+
+LogicalResult Legalizer::legalizeReduce(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  Entry x = node.inputs[0];
+  llvm::StringRef name = node.op.getOpType();
+  FailureOr<Shape> axes = readAxes(node, 1, x.getRank());
+  if (failed(axes))
+    return failure();
+  if (axes->empty()) {
+    if (node.getInt("noop_with_empty_axes", 0) != 0)
+      return give(node, x);
+    llvm::append_range(*axes, llvm::seq<int64_t>(0, x.getRank()));
+  }
+  llvm::sort(*axes);
+  int64_t count = 1;
+  Shape kept;
+  for (int64_t i = 0; i < x.getRank(); ++i) {
+    bool isReduced = llvm::is_contained(*axes, i);
+    count *= isReduced ? x.getShape()[i] : 1;
+    if (!isReduced || node.getInt("keepdims", 1) != 0)
+      kept.push_back(isReduced ? 1 : x.getShape()[i]);
+  }
+  if (count == 0)
+    return unsupported("reduces no elements");
+  if (name == "ReduceSumSquare" || name == "ReduceL2") {
+    x = eval.binary(BinaryKind::mul, x, x);
+    if (!x.isTensor())
+      return give(node, x);
+  }
+  ReduceKind kind = name == "ReduceMax" ? ReduceKind::max : name == "ReduceMin" ? ReduceKind::min : ReduceKind::sum;
+  Entry result = eval.reduce(kind, x, *axes);
+  if (result.isTensor() && name == "ReduceMean")
+    result = x.isFloat() ? eval.binary(BinaryKind::mul, result, eval.scalar(1.0 / double(count), x.getElementType()))
+                         : eval.binary(BinaryKind::div, result, eval.scalar(double(count), x.getElementType()));
+  if (result.isTensor() && name == "ReduceL2")
+    result = eval.unary(UnaryKind::sqrt, result);
+  return give(node, result.isTensor() ? eval.reshape(result, kept) : result);
+}
+
+LogicalResult Legalizer::legalizeCumSum(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  FailureOr<Shape> list = readIntegers(node, 1, "an axis");
+  if (failed(list))
+    return failure();
+  if (list->size() != 1 || x.isBoolean())
+    return invalid(node, "needs one axis and a tensor of numbers");
+  FailureOr<int64_t> axis = normalizeAxis(node, (*list)[0], x.getRank());
+  if (failed(axis))
+    return failure();
+  if (!x.known)
+    return standIn(node, 0, x.getShape(), x.getElementType(), "is computed on values that depend on an input");
+  if (!eval.mayEvaluate(x.known->getSize()))
+    return unsupported("is too large to be evaluated");
+  return give(node,
+              Entry::of(knownCumSum(x.known, *axis, node.getInt("exclusive", 0) != 0, node.getInt("reverse", 0) != 0)));
+}
+
+/// Brings `axis` to the end, applies, and brings it back.
+Entry Legalizer::alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entry(const Entry &)> apply) {
+  if (axis == x.getRank() - 1)
+    return apply(x);
+  Shape order = llvm::to_vector(llvm::seq<int64_t>(0, x.getRank()));
+  std::swap(order[axis], order.back());
+  Entry moved = eval.transpose(x, order);
+  Entry result = moved.isTensor() ? apply(moved) : moved;
+  return result.isTensor() ? eval.transpose(result, order) : result;
+}
+
+LogicalResult Legalizer::legalizeSoftmax(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() == 0)
+    return invalid(node, "needs a float tensor");
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  if (failed(axis))
+    return failure();
+  return give(
+      node, alongLast(x, *axis, [&](const Entry &rows) {
+        Value value = eval.materialize(rows);
+        return value ? Entry::of(
+                           train::SoftmaxOp::create(builder, eval.getLocation(), value.getType(), value).getResult())
+                     : Entry();
+      }));
+}
+
+LogicalResult Legalizer::legalizeLogSoftmax(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() == 0)
+    return invalid(node, "needs a float tensor");
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  if (failed(axis))
+    return failure();
+  // A loss over log softmax is one op on the logits; see legalizeNegativeLogLikelihood.
+  bool isLossOnly = llvm::all_of(node.op.getResult(0).getUsers(), [](Operation *user) {
+    auto loss = dyn_cast<onnx::NodeOp>(user);
+    return loss && loss.getOpType() == "NegativeLogLikelihoodLoss";
+  });
+  if (isLossOnly && *axis == 1)
+    return give(node, x);
+  return standIn(node, 0, x.getShape(), x.getElementType(),
+                 "is used by something other than a NegativeLogLikelihoodLoss");
+}
+
+LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() == 0)
+    return invalid(node, "needs a float tensor");
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  if (failed(axis))
+    return failure();
+  // The normalized dims become one.
+  Shape lead(x.getShape().take_front(*axis)), normalized(x.getShape().drop_front(*axis)), rows(lead);
+  int64_t width = 1;
+  for (int64_t dim : normalized)
+    width *= dim;
+  rows.push_back(width);
+  llvm::SmallVector<Value> values;
+  for (size_t i = 0; i < 3; ++i) {
+    if (i == 2 && !node.has(2))
+      break;
+    Entry operand = node.input(i);
+    if (!operand.isTensor() || operand.getElementType() != x.getElementType())
+      return invalid(node, "has a scale or bias of another element type");
+    if (i > 0) {
+      FailureOr<Shape> spread = broadcastShapes(operand.getShape(), normalized);
+      if (failed(spread) || *spread != normalized)
+        return unsupported("has a scale or bias that is not of the normalized shape");
+      operand = eval.broadcast(operand, normalized);
+    }
+    if (operand.isTensor())
+      operand = i == 0 ? eval.reshape(operand, rows) : eval.reshape(operand, {width});
+    Value value = operand.isTensor() ? eval.materialize(operand) : Value();
+    if (!value)
+      return unsupported(eval.takeReason());
+    values.push_back(value);
+  }
+  auto rowType = RankedTensorType::get(lead, x.getElementType());
+  auto op = train::LayerNormOp::create(builder, eval.getLocation(), values[0].getType(), rowType, rowType, values[0],
+                                       values[1], values.size() > 2 ? values[2] : Value(),
+                                       llvm::APFloat(node.getFloat("epsilon", 1e-5)));
+  if (failed(give(node, 0, eval.reshape(Entry::of(op.getResult()), x.getShape()))))
+    return failure();
+  Shape kept(lead);
+  kept.append(normalized.size(), 1);
+  if (node.wants(1) && failed(give(node, 1, eval.reshape(Entry::of(op.getMean()), kept))))
+    return failure();
+  if (node.wants(2) && failed(give(node, 2, eval.reshape(Entry::of(op.getRstd()), kept))))
+    return failure();
+  return success();
+}
+
+LogicalResult Legalizer::legalizeRmsNorm(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() == 0 || node.inputs[1].getElementType() != x.getElementType())
+    return invalid(node, "needs float tensors of one type");
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  if (failed(axis))
+    return failure();
+  Shape dims = llvm::to_vector(llvm::seq<int64_t>(*axis, x.getRank()));
+  Shape kept(x.getShape().take_front(*axis));
+  kept.append(dims.size(), 1);
+  double count = 1;
+  for (int64_t dim : dims)
+    count *= double(x.getShape()[dim]);
+  auto number = [&](double value) { return eval.scalar(value, x.getElementType()); };
+  // x / sqrt(mean(x²) + eps) · scale.
+  Entry result = eval.binary(BinaryKind::mul, x, x);
+  if (result.isTensor())
+    result = eval.reduce(ReduceKind::sum, result, dims);
+  if (result.isTensor())
+    result = eval.reshape(eval.binary(BinaryKind::mul, result, number(1 / count)), kept);
+  if (result.isTensor())
+    result = eval.unary(UnaryKind::sqrt, eval.binary(BinaryKind::add, result, number(node.getFloat("epsilon", 1e-5))));
+  if (result.isTensor())
+    result = eval.binary(BinaryKind::mul, x, eval.unary(UnaryKind::reciprocal, result));
+  if (!result.isTensor())
+    return give(node, result);
+  if (failed(checkOperands(node, result, node.inputs[1])))
+    return failure();
+  return give(node, eval.binary(BinaryKind::mul, result, node.inputs[1]));
+}

@@ -1,0 +1,188 @@
+//===- Legalizer.h - the forward walk from onnx to train --------*- C++ -*-===//
+
+#ifndef WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
+#define WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
+
+#include "PartialEvaluator.h"
+
+#include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
+#include "windlass/Dialect/Onnx/IR/OnnxOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace windlass {
+
+/// One node while it is legalized.
+struct NodeContext {
+  onnx::NodeOp op;
+  llvm::SmallVector<Entry> inputs;
+  llvm::SmallVector<Entry> outputs;
+
+  /// An absent entry where the node has fewer inputs.
+  Entry input(size_t index) const { return index < inputs.size() ? inputs[index] : Entry::absent(); }
+  bool has(size_t index) const { return input(index).kind != Entry::Kind::absent; }
+  /// The output is used by name.
+  bool wants(size_t index);
+  mlir::Attribute attribute(llvm::StringRef name);
+  int64_t getInt(llvm::StringRef name, int64_t fallback);
+  double getFloat(llvm::StringRef name, double fallback);
+  llvm::StringRef getString(llvm::StringRef name, llvm::StringRef fallback);
+  std::optional<llvm::ArrayRef<int64_t>> getInts(llvm::StringRef name);
+  int64_t version() { return static_cast<int64_t>(op.getSinceVersion()); }
+};
+
+/// What became of an initializer that `@loss` reads.
+struct UsedParameter {
+  onnx::InitializerOp op;
+  std::string symbol;
+  mlir::Value read;
+};
+
+class Legalizer {
+public:
+  Legalizer(onnx::GraphOp graph, const WeightStore *weights, const OnnxToTrainOptions &options,
+            OnnxToTrainReport &report, mlir::OpBuilder &builder);
+
+  /// Builds `@loss` behind the graph. Parameters that it reads are in `getParameters`.
+  mlir::FailureOr<mlir::func::FuncOp> run();
+  llvm::ArrayRef<UsedParameter> getParameters() const { return parameters; }
+
+private:
+  using Handler = mlir::LogicalResult (Legalizer::*)(NodeContext &);
+
+  void registerElementwise();
+  void registerStructural();
+  void registerIndexing();
+  void registerContractions();
+  void registerReductions();
+  void registerLosses();
+  void registerConstants();
+  void registerStandIns();
+
+  mlir::FailureOr<size_t> findLoss();
+  mlir::LogicalResult addInputs(mlir::func::FuncOp function);
+  void findNeeded(mlir::Value output);
+  mlir::LogicalResult visit(onnx::NodeOp op);
+  Entry readInitializer(onnx::InitializerOp op);
+  void reportUnsupported(onnx::NodeOp op, llvm::StringRef reason);
+
+  // How handlers end.
+  /// The operator is fine but not in this form.
+  mlir::LogicalResult unsupported(const llvm::Twine &reason);
+  /// The model is wrong; emitted at the node, ends the walk.
+  mlir::LogicalResult invalid(NodeContext &node, const llvm::Twine &message);
+  mlir::LogicalResult give(NodeContext &node, Entry result);
+  mlir::LogicalResult give(NodeContext &node, size_t index, Entry result);
+
+  // What handlers share.
+  /// The integers of a known input; unsupported when it is not known.
+  mlir::FailureOr<Shape> readIntegers(NodeContext &node, size_t index, llvm::StringRef what);
+  mlir::LogicalResult expectTensors(NodeContext &node, size_t count);
+  /// `axis` in [0, rank), or an error.
+  mlir::FailureOr<int64_t> normalizeAxis(NodeContext &node, int64_t axis, int64_t rank);
+  mlir::FailureOr<Shape> readAxes(NodeContext &node, size_t inputIndex, int64_t rank);
+  mlir::LogicalResult checkOperands(NodeContext &node, const Entry &lhs, const Entry &rhs);
+  mlir::LogicalResult checkCount(NodeContext &node, llvm::ArrayRef<int64_t> shape);
+
+  mlir::LogicalResult concatEntries(NodeContext &node, llvm::ArrayRef<Entry> parts, int64_t axis);
+  mlir::FailureOr<std::vector<Entry>> splitEntry(NodeContext &node, const Entry &x, int64_t axis,
+                                                 llvm::ArrayRef<int64_t> sizes);
+
+  Entry alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entry(const Entry &)> apply);
+
+  /// Reports the node as unsupported, but lets the walk go on with a value of `shape` as output `index`, so that what
+  /// comes behind is reported too. The conversion fails at its end.
+  mlir::LogicalResult standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                              llvm::StringRef reason);
+  mlir::LogicalResult standInLikeFirst(NodeContext &node);
+  mlir::LogicalResult standInWindow(NodeContext &node);
+  mlir::LogicalResult standInTopK(NodeContext &node);
+
+  // Element-wise.
+  mlir::LogicalResult legalizeUnary(NodeContext &node);
+  mlir::LogicalResult legalizeBinary(NodeContext &node);
+  mlir::LogicalResult legalizeVariadic(NodeContext &node);
+  mlir::LogicalResult legalizeCompare(NodeContext &node);
+  mlir::LogicalResult legalizePow(NodeContext &node);
+  mlir::LogicalResult legalizeWhere(NodeContext &node);
+  mlir::LogicalResult legalizeCast(NodeContext &node);
+  mlir::LogicalResult legalizeGelu(NodeContext &node);
+  mlir::LogicalResult legalizeClip(NodeContext &node);
+  mlir::LogicalResult legalizeDropout(NodeContext &node);
+  mlir::LogicalResult legalizeIdentity(NodeContext &node);
+  // Structural.
+  mlir::LogicalResult legalizeReshape(NodeContext &node);
+  mlir::LogicalResult legalizeFlatten(NodeContext &node);
+  mlir::LogicalResult legalizeSqueeze(NodeContext &node);
+  mlir::LogicalResult legalizeUnsqueeze(NodeContext &node);
+  mlir::LogicalResult legalizeTranspose(NodeContext &node);
+  mlir::LogicalResult legalizeExpand(NodeContext &node);
+  mlir::LogicalResult legalizeTile(NodeContext &node);
+  mlir::LogicalResult legalizeConcat(NodeContext &node);
+  mlir::LogicalResult legalizeSplit(NodeContext &node);
+  mlir::LogicalResult legalizeSlice(NodeContext &node);
+  mlir::LogicalResult legalizePad(NodeContext &node);
+  mlir::LogicalResult legalizeSplitToSequence(NodeContext &node);
+  mlir::LogicalResult legalizeSequenceConstruct(NodeContext &node);
+  mlir::LogicalResult legalizeSequenceAt(NodeContext &node);
+  mlir::LogicalResult legalizeConcatFromSequence(NodeContext &node);
+  // Indexing.
+  mlir::LogicalResult legalizeGather(NodeContext &node);
+  mlir::LogicalResult legalizeGatherNd(NodeContext &node);
+  mlir::LogicalResult legalizeGatherElements(NodeContext &node);
+  mlir::LogicalResult legalizeTrilu(NodeContext &node);
+  // Contractions.
+  mlir::LogicalResult legalizeMatMul(NodeContext &node);
+  mlir::LogicalResult legalizeGemm(NodeContext &node);
+  mlir::LogicalResult legalizeConv(NodeContext &node);
+  // Reductions and normalisations.
+  mlir::LogicalResult legalizeReduce(NodeContext &node);
+  mlir::LogicalResult legalizeCumSum(NodeContext &node);
+  mlir::LogicalResult legalizeSoftmax(NodeContext &node);
+  mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
+  mlir::LogicalResult legalizeLayerNorm(NodeContext &node);
+  mlir::LogicalResult legalizeRmsNorm(NodeContext &node);
+  // Losses.
+  mlir::LogicalResult legalizeCrossEntropy(NodeContext &node);
+  mlir::LogicalResult legalizeNegativeLogLikelihood(NodeContext &node);
+  mlir::LogicalResult emitCrossEntropy(NodeContext &node, const Entry &logits, const Entry &labels);
+  // Constants and shapes.
+  mlir::LogicalResult legalizeConstant(NodeContext &node);
+  mlir::LogicalResult legalizeConstantOfShape(NodeContext &node);
+  mlir::LogicalResult legalizeShape(NodeContext &node);
+  mlir::LogicalResult legalizeSize(NodeContext &node);
+  mlir::LogicalResult legalizeRange(NodeContext &node);
+  mlir::LogicalResult legalizeEyeLike(NodeContext &node);
+
+  /// a · b over the given dims, with the batch dims of both first.
+  Entry matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64_t> lhsBatch, llvm::ArrayRef<int64_t> rhsBatch,
+               llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract);
+
+  onnx::GraphOp graph;
+  const WeightStore *weights;
+  const OnnxToTrainOptions &options;
+  OnnxToTrainReport &report;
+  mlir::OpBuilder &builder;
+  EvaluationBudgets budgets;
+  PartialEvaluator eval;
+
+  llvm::StringMap<Handler> handlers;
+  llvm::DenseMap<mlir::Value, Entry> entries;
+  llvm::DenseSet<mlir::Operation *> needed;
+  /// Uses by needed nodes that are not visited yet: an entry is dropped behind its last use.
+  llvm::DenseMap<mlir::Value, int64_t> remainingUses;
+  /// Constants by attribute, so that equal constants are one known tensor.
+  llvm::DenseMap<mlir::Attribute, Known> constants;
+  std::vector<UsedParameter> parameters;
+  /// Index into the report, by name and reason.
+  llvm::StringMap<size_t> unsupportedIndex;
+  bool isInvalid = false;
+  /// Set by `unsupported`, read by `visit`, which knows the node.
+  std::string pendingReason;
+};
+
+} // namespace windlass
+
+#endif // WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H

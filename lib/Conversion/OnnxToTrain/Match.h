@@ -1,0 +1,42 @@
+//===- Match.h - what the recognising passes look for -----------*- C++ -*-===//
+
+#ifndef WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_MATCH_H
+#define WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_MATCH_H
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+
+namespace windlass {
+
+/// The value of a constant whose elements are all equal.
+std::optional<double> getSplatValue(mlir::Value value);
+
+/// A product as a coefficient and what is multiplied with it: products, quotients by constants and negations are looked
+/// through. One factor may occur twice.
+struct Product {
+  double coefficient = 1;
+  llvm::SmallVector<mlir::Value> factors;
+};
+Product collectProduct(mlir::Value value);
+
+/// `a` and `b` differ by no more than a rounding of f32.
+bool isNearly(double a, double b);
+
+/// The dims that a reshape merges at the front: `[a, b, rest..] -> [a * b, rest..]` with at least two; empty otherwise.
+llvm::ArrayRef<int64_t> getMergedDims(train::ReshapeOp op);
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+
+/// Rewrites of reshapes and transposes that several passes need: a reshape of a reshape becomes one, a transpose of a
+/// transpose too.
+void populateLayoutPatterns(mlir::RewritePatternSet &patterns);
+
+} // namespace windlass
+
+#endif // WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_MATCH_H

@@ -1,0 +1,506 @@
+//===- PartialEvaluator.cpp - primitives over known and live values -------===//
+
+#include "PartialEvaluator.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+FailureOr<Shape> windlass::broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs) {
+  Shape result(std::max(lhs.size(), rhs.size()), 1);
+  for (size_t i = 0; i < result.size(); ++i) {
+    int64_t a = i < lhs.size() ? lhs[lhs.size() - 1 - i] : 1, b = i < rhs.size() ? rhs[rhs.size() - 1 - i] : 1;
+    if (a != b && a != 1 && b != 1)
+      return failure();
+    result[result.size() - 1 - i] = a == 1 ? b : a;
+  }
+  return result;
+}
+
+static int64_t countOf(llvm::ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    if (dim != 0 && count > (int64_t(1) << 48) / dim)
+      return int64_t(1) << 48;
+    count *= dim;
+  }
+  return count;
+}
+
+Entry PartialEvaluator::poison(const llvm::Twine &why) {
+  reason = why.str();
+  return {};
+}
+
+bool PartialEvaluator::mayEvaluate(int64_t elements) {
+  if (elements > budgets.tensorElements || evaluated + elements > budgets.totalElements)
+    return false;
+  evaluated += elements;
+  return true;
+}
+
+bool PartialEvaluator::isUsable(Type elementType) {
+  if (elementType.isF32() || elementType.isF64() || elementType.isBF16() || elementType.isF16() ||
+      elementType.isSignlessInteger(64) || elementType.isSignlessInteger(32) || elementType.isSignlessInteger(1))
+    return true;
+  std::string text;
+  llvm::raw_string_ostream(text) << "computes on elements of type " << elementType;
+  reason = text;
+  return false;
+}
+
+Entry PartialEvaluator::evaluate(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters,
+                                 llvm::ArrayRef<Entry> operands, int64_t elements,
+                                 llvm::function_ref<Known()> compute) {
+  for (const Entry &operand : operands)
+    if (!operand.known)
+      return {};
+  std::vector<int64_t> ids(parameters.begin(), parameters.end());
+  for (const Entry &operand : operands)
+    ids.push_back(operand.known->id);
+  auto found = memo.find({key.str(), ids});
+  if (found != memo.end())
+    return Entry::of(found->second);
+  if (!mayEvaluate(elements))
+    return {};
+  Known result = compute();
+  auto at = memo.emplace(std::pair(key.str(), std::move(ids)), result).first;
+  order.emplace_back(at, elements);
+  memoElements += elements;
+  while (memoElements > budgets.tensorElements && order.size() > 1) {
+    memoElements -= order.front().second;
+    memo.erase(order.front().first);
+    order.pop_front();
+  }
+  return Entry::of(std::move(result));
+}
+
+Entry PartialEvaluator::scalar(double value, Type elementType) {
+  return Entry::of(makeKnownSplat(RankedTensorType::get({}, elementType), roundReal(value, elementType)));
+}
+
+/// True when every element of a known entry is `value`.
+static bool isAll(const Entry &entry, double value) {
+  return entry.known && entry.known->getSize() > 0 && entry.known->isSplat() && entry.known->getReal(0) == value;
+}
+
+Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
+  if (!input.isTensor())
+    return {};
+  if (Entry done = evaluate("unary", {int64_t(kind)}, input, countOf(input.getShape()),
+                            [&] { return knownUnary(kind, input.known); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  Type type = input.type;
+  auto boolean = RankedTensorType::get(input.getShape(), builder.getI1Type());
+  switch (kind) {
+  case UnaryKind::neg:
+    return Entry::of(train::NegOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::abs:
+    return Entry::of(train::AbsOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::exp:
+    return Entry::of(train::ExpOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::log:
+    return Entry::of(train::LogOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::sqrt:
+    return Entry::of(train::SqrtOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::reciprocal:
+    return Entry::of(train::ReciprocalOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::tanh:
+    return Entry::of(train::TanhOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::erf:
+    return Entry::of(train::ErfOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::sin:
+    return Entry::of(train::SinOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::cos:
+    return Entry::of(train::CosOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::sigmoid:
+    return Entry::of(train::SigmoidOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::relu:
+    return Entry::of(train::ReluOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::geluErf:
+    return Entry::of(train::GeluErfOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::geluTanh:
+    return Entry::of(train::GeluTanhOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::logicalNot:
+    return Entry::of(train::NotOp::create(builder, *loc, type, x).getResult());
+  case UnaryKind::isNan:
+    return Entry::of(train::IsNanOp::create(builder, *loc, boolean, x).getResult());
+  default:
+    return poison("is computed on values that depend on an input");
+  }
+}
+
+Entry PartialEvaluator::binary(BinaryKind kind, const Entry &lhs, const Entry &rhs) {
+  if (!lhs.isTensor() || !rhs.isTensor())
+    return {};
+  FailureOr<Shape> shape = broadcastShapes(lhs.getShape(), rhs.getShape());
+  if (failed(shape))
+    return poison("has operands whose shapes do not broadcast");
+  if (lhs.getElementType() != rhs.getElementType())
+    return poison("has operands of different element types");
+  if (Entry done = evaluate("binary", {int64_t(kind)}, {lhs, rhs}, countOf(*shape),
+                            [&] { return knownBinary(kind, lhs.known, rhs.known, *shape); });
+      done.isTensor())
+    return done;
+  // Neutral elements that exporters leave in; x + 0, x * 1, x / 1, true and x.
+  auto isNeutral = [&](const Entry &entry, bool isRight) {
+    switch (kind) {
+    case BinaryKind::add:
+      return isAll(entry, 0);
+    case BinaryKind::sub:
+      return isRight && isAll(entry, 0);
+    case BinaryKind::mul:
+      return isAll(entry, 1);
+    case BinaryKind::div:
+    case BinaryKind::pow:
+      return isRight && isAll(entry, 1);
+    case BinaryKind::bitAnd:
+      return entry.isBoolean() && isAll(entry, 1);
+    case BinaryKind::bitOr:
+      return entry.isBoolean() && isAll(entry, 0);
+    default:
+      return false;
+    }
+  };
+  if (isNeutral(rhs, true) && lhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
+    return lhs;
+  if (isNeutral(lhs, false) && rhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
+    return rhs;
+  if (!isUsable(lhs.getElementType()))
+    return {};
+  bool isFloat = lhs.isFloat();
+  if (kind == BinaryKind::pow && isFloat && isAll(rhs, 2)) {
+    Value x = materialize(lhs, *shape);
+    return x ? Entry::of(train::MulOp::create(builder, *loc, x.getType(), x, x).getResult()) : Entry();
+  }
+  if (kind == BinaryKind::pow && isFloat && isAll(rhs, 0.5))
+    return unary(UnaryKind::sqrt, broadcast(lhs, *shape));
+  Value a = materialize(lhs, *shape), b = a ? materialize(rhs, *shape) : Value();
+  if (!b)
+    return {};
+  Type type = a.getType();
+  switch (kind) {
+  case BinaryKind::add:
+    if (!lhs.isBoolean())
+      return Entry::of(train::AddOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::sub:
+    if (!lhs.isBoolean())
+      return Entry::of(train::SubOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::mul:
+    if (!lhs.isBoolean())
+      return Entry::of(train::MulOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::div:
+    if (!lhs.isBoolean())
+      return Entry::of(train::DivOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::pow:
+    if (isFloat)
+      return Entry::of(train::PowOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::max:
+    return Entry::of(train::MaxOp::create(builder, *loc, type, a, b).getResult());
+  case BinaryKind::min:
+    return Entry::of(train::MinOp::create(builder, *loc, type, a, b).getResult());
+  case BinaryKind::bitAnd:
+    if (lhs.isBoolean())
+      return Entry::of(train::AndOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  case BinaryKind::bitOr:
+    if (lhs.isBoolean())
+      return Entry::of(train::OrOp::create(builder, *loc, type, a, b).getResult());
+    break;
+  default:
+    break;
+  }
+  return poison("is computed on values that depend on an input");
+}
+
+Entry PartialEvaluator::compare(CompareKind kind, const Entry &lhs, const Entry &rhs) {
+  if (!lhs.isTensor() || !rhs.isTensor())
+    return {};
+  FailureOr<Shape> shape = broadcastShapes(lhs.getShape(), rhs.getShape());
+  if (failed(shape))
+    return poison("has operands whose shapes do not broadcast");
+  if (lhs.getElementType() != rhs.getElementType())
+    return poison("has operands of different element types");
+  if (Entry done = evaluate("compare", {int64_t(kind)}, {lhs, rhs}, countOf(*shape),
+                            [&] { return knownCompare(kind, lhs.known, rhs.known, *shape); });
+      done.isTensor())
+    return done;
+  if (!isUsable(lhs.getElementType()))
+    return {};
+  Value a = materialize(lhs, *shape), b = a ? materialize(rhs, *shape) : Value();
+  if (!b)
+    return {};
+  static const train::Predicate predicates[] = {train::Predicate::equal,   train::Predicate::not_equal,
+                                                train::Predicate::less,    train::Predicate::less_equal,
+                                                train::Predicate::greater, train::Predicate::greater_equal};
+  auto type = RankedTensorType::get(*shape, builder.getI1Type());
+  return Entry::of(train::CompareOp::create(builder, *loc, type, predicates[int(kind)], a, b).getResult());
+}
+
+Entry PartialEvaluator::select(const Entry &condition, const Entry &lhs, const Entry &rhs) {
+  if (!condition.isTensor() || !lhs.isTensor() || !rhs.isTensor())
+    return {};
+  FailureOr<Shape> branches = broadcastShapes(lhs.getShape(), rhs.getShape());
+  FailureOr<Shape> shape =
+      failed(branches) ? FailureOr<Shape>(failure()) : broadcastShapes(condition.getShape(), *branches);
+  if (failed(shape))
+    return poison("has operands whose shapes do not broadcast");
+  if (lhs.getElementType() != rhs.getElementType() || !condition.isBoolean())
+    return poison("has operands of different element types");
+  if (Entry done = evaluate("select", {}, {condition, lhs, rhs}, countOf(*shape),
+                            [&] { return knownSelect(condition.known, lhs.known, rhs.known, *shape); });
+      done.isTensor())
+    return done;
+  if (isAll(condition, 1) || isAll(condition, 0))
+    return broadcast(isAll(condition, 1) ? lhs : rhs, *shape);
+  if (!isUsable(lhs.getElementType()))
+    return {};
+  Value c = materialize(condition, *shape), a = c ? materialize(lhs, *shape) : Value(),
+        b = a ? materialize(rhs, *shape) : Value();
+  if (!b)
+    return {};
+  return Entry::of(train::SelectOp::create(builder, *loc, a.getType(), c, a, b).getResult());
+}
+
+Entry PartialEvaluator::cast(const Entry &input, Type elementType) {
+  if (!input.isTensor())
+    return {};
+  if (input.getElementType() == elementType)
+    return input;
+  int64_t code = static_cast<int64_t>(reinterpret_cast<intptr_t>(elementType.getAsOpaquePointer()));
+  if (Entry done = evaluate("cast", {code}, input, countOf(input.getShape()),
+                            [&] { return knownCast(input.known, elementType); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()) || !isUsable(elementType))
+    return {};
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  return Entry::of(
+      train::CastOp::create(builder, *loc, RankedTensorType::get(input.getShape(), elementType), x).getResult());
+}
+
+Entry PartialEvaluator::reshape(const Entry &input, llvm::ArrayRef<int64_t> shape) {
+  if (!input.isTensor())
+    return {};
+  if (input.getShape() == shape)
+    return input;
+  // Shares the values, so nothing is counted.
+  if (Entry done = evaluate("reshape", shape, input, 0, [&] { return knownReshape(input.known, shape); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  return Entry::of(
+      train::ReshapeOp::create(builder, *loc, RankedTensorType::get(shape, input.getElementType()), materialize(input))
+          .getResult());
+}
+
+Entry PartialEvaluator::transpose(const Entry &input, llvm::ArrayRef<int64_t> permutation) {
+  if (!input.isTensor())
+    return {};
+  if (llvm::equal(permutation, llvm::seq<int64_t>(0, input.getRank())))
+    return input;
+  if (Entry done = evaluate("transpose", permutation, input, countOf(input.getShape()),
+                            [&] { return knownTranspose(input.known, permutation); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  Shape shape;
+  for (int64_t dim : permutation)
+    shape.push_back(input.getShape()[dim]);
+  return Entry::of(
+      train::TransposeOp::create(builder, *loc, RankedTensorType::get(shape, input.getElementType()), x, permutation)
+          .getResult());
+}
+
+Entry PartialEvaluator::broadcast(const Entry &input, llvm::ArrayRef<int64_t> shape) {
+  if (!input.isTensor())
+    return {};
+  if (input.getShape() == shape)
+    return input;
+  if (Entry done =
+          evaluate("broadcast", shape, input, countOf(shape), [&] { return knownBroadcast(input.known, shape); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  Value value = materialize(input, shape);
+  return value ? Entry::of(value) : Entry();
+}
+
+Entry PartialEvaluator::slice(const Entry &input, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
+                              llvm::ArrayRef<int64_t> steps) {
+  if (!input.isTensor())
+    return {};
+  bool isUnit = llvm::all_of(steps, [](int64_t step) { return step == 1; });
+  if (isUnit && input.getShape() == sizes)
+    return input;
+  Shape parameters(starts);
+  llvm::append_range(parameters, sizes);
+  llvm::append_range(parameters, steps);
+  if (Entry done = evaluate("slice", parameters, input, countOf(sizes),
+                            [&] { return knownSlice(input.known, starts, sizes, steps); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  if (!isUnit) {
+    // Dims with another step are gathered, the others sliced.
+    Entry result = input;
+    for (int64_t dim = 0; dim < input.getRank() && result.isTensor(); ++dim) {
+      if (steps[dim] == 1)
+        continue;
+      Shape indices;
+      for (int64_t i = 0; i < sizes[dim]; ++i)
+        indices.push_back(starts[dim] + i * steps[dim]);
+      result = gather(result, Entry::of(makeKnownIntegers(builder.getContext(), indices)), dim);
+    }
+    if (!result.isTensor())
+      return result;
+    Shape newStarts(starts), ones(steps.size(), 1);
+    for (auto [start, step] : llvm::zip_equal(newStarts, steps))
+      if (step != 1)
+        start = 0;
+    return slice(result, newStarts, sizes, ones);
+  }
+  if (llvm::is_contained(sizes, 0))
+    return poison("gives a tensor without elements");
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  return Entry::of(
+      train::SliceOp::create(builder, *loc, RankedTensorType::get(sizes, input.getElementType()), x, starts, sizes)
+          .getResult());
+}
+
+Entry PartialEvaluator::concat(llvm::ArrayRef<Entry> inputs, int64_t axis) {
+  if (inputs.size() == 1)
+    return inputs[0];
+  Shape shape(inputs[0].getShape());
+  shape[axis] = 0;
+  for (const Entry &input : inputs)
+    shape[axis] += input.getShape()[axis];
+  auto compute = [&] {
+    llvm::SmallVector<Known> tensors;
+    for (const Entry &input : inputs)
+      tensors.push_back(input.known);
+    return knownConcat(tensors, axis);
+  };
+  if (Entry done = evaluate("concat", {axis}, inputs, countOf(shape), compute); done.isTensor())
+    return done;
+  if (!isUsable(inputs[0].getElementType()))
+    return {};
+  llvm::SmallVector<Value> values;
+  for (const Entry &input : inputs) {
+    if (input.getShape()[axis] == 0)
+      continue;
+    values.push_back(materialize(input));
+    if (!values.back())
+      return {};
+  }
+  if (values.size() == 1)
+    return Entry::of(values[0]);
+  auto type = RankedTensorType::get(shape, inputs[0].getElementType());
+  return Entry::of(train::ConcatOp::create(builder, *loc, type, values, axis).getResult());
+}
+
+Entry PartialEvaluator::pad(const Entry &input, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
+                            double value) {
+  if (!input.isTensor())
+    return {};
+  Shape shape(input.getShape());
+  for (auto [dim, before, after] : llvm::zip_equal(shape, low, high))
+    dim += before + after;
+  if (input.getShape() == llvm::ArrayRef<int64_t>(shape))
+    return input;
+  if (input.known && mayEvaluate(countOf(shape)))
+    return Entry::of(knownPad(input.known, low, high, value));
+  if (!isUsable(input.getElementType()))
+    return {};
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  return Entry::of(train::PadOp::create(builder, *loc, RankedTensorType::get(shape, input.getElementType()), x, low,
+                                        high, llvm::APFloat(value))
+                       .getResult());
+}
+
+Entry PartialEvaluator::gather(const Entry &input, const Entry &indices, int64_t axis) {
+  if (!input.isTensor() || !indices.isTensor())
+    return {};
+  Shape shape(input.getShape().take_front(axis));
+  llvm::append_range(shape, indices.getShape());
+  llvm::append_range(shape, input.getShape().drop_front(axis + 1));
+  if (Entry done = evaluate("gather", {axis}, {input, indices}, countOf(shape),
+                            [&] { return knownGather(input.known, indices.known, axis); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  // Consecutive indices are a slice: positions, selections of one part.
+  if (indices.known && indices.known->getSize() > 0) {
+    const std::vector<int64_t> &list = indices.known->storage->integers;
+    bool isRun = true;
+    for (size_t i = 1; i < list.size() && isRun; ++i)
+      isRun = list[i] == list[0] + static_cast<int64_t>(i);
+    if (isRun) {
+      Shape starts(input.getRank(), 0), sizes(input.getShape()), ones(input.getRank(), 1);
+      starts[axis] = list[0];
+      sizes[axis] = static_cast<int64_t>(list.size());
+      return reshape(slice(input, starts, sizes, ones), shape);
+    }
+  }
+  Value x = materialize(input), at = x ? materialize(indices) : Value();
+  if (!at)
+    return {};
+  auto type = RankedTensorType::get(shape, input.getElementType());
+  if (axis == 0 && input.getRank() == 2 && input.isFloat())
+    return Entry::of(train::EmbeddingOp::create(builder, *loc, type, x, at).getResult());
+  return Entry::of(train::GatherOp::create(builder, *loc, type, x, at, axis).getResult());
+}
+
+Entry PartialEvaluator::reduce(ReduceKind kind, const Entry &input, llvm::ArrayRef<int64_t> dims) {
+  if (!input.isTensor())
+    return {};
+  if (dims.empty())
+    return input;
+  if (input.isBoolean())
+    return poison("reduces booleans");
+  Shape parameters(dims);
+  parameters.push_back(int64_t(kind));
+  if (Entry done = evaluate("reduce", parameters, input, countOf(input.getShape()),
+                            [&] { return knownReduce(kind, input.known, dims); });
+      done.isTensor())
+    return done;
+  if (!isUsable(input.getElementType()))
+    return {};
+  Value x = materialize(input);
+  if (!x)
+    return {};
+  Shape shape;
+  for (int64_t i = 0; i < input.getRank(); ++i)
+    if (!llvm::is_contained(dims, i))
+      shape.push_back(input.getShape()[i]);
+  static const train::ReductionKind kinds[] = {train::ReductionKind::sum, train::ReductionKind::max,
+                                               train::ReductionKind::min};
+  auto type = RankedTensorType::get(shape, input.getElementType());
+  return Entry::of(train::ReduceOp::create(builder, *loc, type, kinds[int(kind)], x, dims).getResult());
+}

@@ -1,0 +1,230 @@
+//===- RecognizeAttention.cpp - scaled dot-product attention --------------===//
+
+#include "Match.h"
+
+#include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+namespace windlass {
+#define GEN_PASS_DEF_TRAINRECOGNIZEATTENTION
+#include "windlass/Conversion/OnnxToTrain/Passes.h.inc"
+} // namespace windlass
+
+namespace {
+
+/// Additive masks at or below this leave nothing of a key in f32.
+constexpr double kMasked = -1e9;
+
+bool isBatchedByTwo(train::MatmulOp op) {
+  static const int64_t dims[] = {0, 1};
+  llvm::ArrayRef<int64_t> two(dims);
+  return shapeOf(op.getLhs()).size() == 4 && shapeOf(op.getRhs()).size() == 4 && op.getLhsBatch() == two &&
+         op.getRhsBatch() == two && op.getLhsContract() == llvm::ArrayRef<int64_t>{3} &&
+         op.getRhsContract().size() == 1;
+}
+
+/// Looks through products and quotients with constants.
+Value peelScale(Value value, double &scale) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto mul = dyn_cast<train::MulOp>(op)) {
+      if (std::optional<double> splat = getSplatValue(mul.getRhs())) {
+        scale *= *splat;
+        value = mul.getLhs();
+        continue;
+      }
+      if (std::optional<double> splat = getSplatValue(mul.getLhs())) {
+        scale *= *splat;
+        value = mul.getRhs();
+        continue;
+      }
+    }
+    if (auto div = dyn_cast<train::DivOp>(op))
+      if (std::optional<double> splat = getSplatValue(div.getRhs()); splat && *splat != 0) {
+        scale /= *splat;
+        value = div.getLhs();
+        continue;
+      }
+    break;
+  }
+  return value;
+}
+
+/// Looks through scales and transposes; dim i of `value` is dim `order[i]` of the result.
+Value peelKey(Value value, double &scale, llvm::SmallVector<int64_t> &order) {
+  order = {0, 1, 2, 3};
+  while (true) {
+    value = peelScale(value, scale);
+    auto transpose = value.getDefiningOp<train::TransposeOp>();
+    if (!transpose)
+      return value;
+    for (int64_t &dim : order)
+      dim = transpose.getPermutation()[dim];
+    value = transpose.getInput();
+  }
+}
+
+/// True when the comparison holds exactly for column <= row + `offset`.
+bool isLowerTriangle(Value condition, int64_t offset) {
+  auto compare = condition.getDefiningOp<train::CompareOp>();
+  if (!compare)
+    return false;
+  Value columns = compare.getLhs(), rows = compare.getRhs();
+  if (compare.getPredicate() == train::Predicate::greater_equal)
+    std::swap(columns, rows);
+  else if (compare.getPredicate() != train::Predicate::less_equal)
+    return false;
+  auto column = columns.getDefiningOp<train::IotaOp>(), row = rows.getDefiningOp<train::IotaOp>();
+  if (!column || !row || column.getDim() != 1 || row.getDim() != 0 || shapeOf(columns).size() != 2)
+    return false;
+  return column.getStep().convertToDouble() == 1 && row.getStep().convertToDouble() == 1 &&
+         row.getStart().convertToDouble() - column.getStart().convertToDouble() == double(offset);
+}
+
+/// Strips a broadcast of a [tokens, keys] value over batch and heads.
+Value stripToPlane(Value value) {
+  if (auto broadcast = value.getDefiningOp<train::BroadcastOp>();
+      broadcast && broadcast.getDims() == llvm::ArrayRef<int64_t>{2, 3})
+    return broadcast.getInput();
+  return value;
+}
+
+/// Keys and values of fewer heads, repeated for the queries of a group: what is repeated, or null.
+Value stripGroups(Value value) {
+  auto merge = value.getDefiningOp<train::ReshapeOp>();
+  auto repeat = merge ? merge.getInput().getDefiningOp<train::BroadcastOp>() : train::BroadcastOp();
+  if (!repeat || repeat.getDims() != llvm::ArrayRef<int64_t>{0, 1, 3, 4})
+    return {};
+  llvm::ArrayRef<int64_t> apart = shapeOf(repeat.getResult()), whole = shapeOf(value);
+  if (apart.size() != 5 || whole.size() != 4 || whole[0] != apart[0] || whole[1] != apart[1] * apart[2] ||
+      whole[2] != apart[3] || whole[3] != apart[4])
+    return {};
+  return repeat.getInput();
+}
+
+/// The op gives its mask no gradient, so a mask that is learned keeps the primitives.
+bool dependsOnParameter(Value value) {
+  llvm::SmallVector<Value> stack{value};
+  llvm::DenseSet<Operation *> seen;
+  while (!stack.empty()) {
+    Operation *op = stack.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (isa<train::ReadOp>(op) && isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+      return true;
+    llvm::append_range(stack, op->getOperands());
+  }
+  return false;
+}
+
+struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {
+    if (!isBatchedByTwo(op) || op.getRhsContract()[0] != 2)
+      return failure();
+    // Rows that are all masked: NaN, or zeros when they are guarded.
+    Value weights = op.getLhs();
+    bool isGuarded = false;
+    if (auto select = weights.getDefiningOp<train::SelectOp>()) {
+      auto isNan = select.getCondition().getDefiningOp<train::IsNanOp>();
+      if (!isNan || isNan.getInput() != select.getRhs() || getSplatValue(select.getLhs()) != 0.0)
+        return failure();
+      weights = select.getRhs();
+      isGuarded = true;
+    }
+    auto softmax = weights.getDefiningOp<train::SoftmaxOp>();
+    if (!softmax)
+      return failure();
+
+    double scale = 1;
+    Value mask, condition;
+    train::MatmulOp scores = matchScores(softmax.getInput(), scale, mask, condition);
+    if (!scores)
+      return failure();
+    llvm::SmallVector<int64_t> order;
+    Value query = peelScale(scores.getLhs(), scale), key = peelKey(scores.getRhs(), scale, order);
+    // The depth is contracted, the other inner dim is the keys.
+    int64_t depth = scores.getRhsContract()[0], tokens = shapeOf(query)[2], keys = shapeOf(scores.getRhs())[5 - depth];
+    llvm::SmallVector<int64_t> toKey = {order[0], order[1], order[5 - depth], order[depth]};
+    bool isCausal = false;
+    if (condition) {
+      // Only the causal condition has an exact equivalent.
+      if (!isLowerTriangle(stripToPlane(condition), keys - tokens) || keys < tokens)
+        return failure();
+      isCausal = true;
+    } else if (mask) {
+      auto select = stripToPlane(mask).getDefiningOp<train::SelectOp>();
+      std::optional<double> kept = select ? getSplatValue(select.getLhs()) : std::nullopt;
+      std::optional<double> masked = select ? getSplatValue(select.getRhs()) : std::nullopt;
+      isCausal = kept && masked && *kept == 0 && *masked <= kMasked && keys >= tokens &&
+                 isLowerTriangle(select.getCondition(), keys - tokens);
+      // The op gives zeros for a row without keys; without the guard the graph gives NaN.
+      if (!isCausal && (!isGuarded || dependsOnParameter(mask)))
+        return failure();
+      if (isCausal)
+        mask = {};
+    }
+    bool isInOrder = llvm::equal(toKey, llvm::seq<int64_t>(0, 4));
+    Value value = op.getRhs(), fewKeys = isInOrder ? stripGroups(key) : Value(), fewValues = stripGroups(value);
+    if (fewKeys && fewValues && shapeOf(fewKeys)[1] == shapeOf(fewValues)[1]) {
+      key = fewKeys;
+      value = fewValues;
+    } else if (!isInOrder) {
+      llvm::SmallVector<int64_t> shape;
+      for (int64_t dim : toKey)
+        shape.push_back(shapeOf(key)[dim]);
+      auto type = RankedTensorType::get(shape, op.getType().getElementType());
+      key = train::TransposeOp::create(rewriter, op.getLoc(), type, key, toKey).getResult();
+    }
+    auto rows = RankedTensorType::get(shapeOf(op.getResult()).drop_back(), op.getType().getElementType());
+    auto attention = train::AttentionOp::create(rewriter, op.getLoc(), op.getType(), rows, query, key, value, mask,
+                                                llvm::APFloat(scale), isCausal);
+    rewriter.replaceOp(op, attention.getResult());
+    return success();
+  }
+
+private:
+  /// q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
+  static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Value &condition) {
+    auto matchProduct = [](Value candidate, double &factor) {
+      auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();
+      return product && isBatchedByTwo(product) ? product : train::MatmulOp();
+    };
+    if (auto add = value.getDefiningOp<train::AddOp>()) {
+      for (auto [a, b] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
+        double factor = 1;
+        if (train::MatmulOp product = matchProduct(a, factor)) {
+          scale *= factor;
+          mask = b;
+          return product;
+        }
+      }
+      return {};
+    }
+    if (auto select = value.getDefiningOp<train::SelectOp>()) {
+      std::optional<double> masked = getSplatValue(select.getRhs());
+      if (!masked || *masked > kMasked)
+        return {};
+      condition = select.getCondition();
+      return matchProduct(select.getLhs(), scale);
+    }
+    return matchProduct(value, scale);
+  }
+};
+
+struct TrainRecognizeAttentionPass : windlass::impl::TrainRecognizeAttentionBase<TrainRecognizeAttentionPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<RecognizeAttention>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

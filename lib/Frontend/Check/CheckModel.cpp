@@ -1,0 +1,323 @@
+//===- CheckModel.cpp - what a model file holds and what trains -----------===//
+
+#include "windlass/Frontend/Check/CheckModel.h"
+
+#include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Support/Printable.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace windlass;
+
+int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
+                               TrainModel &model) {
+  FailureOr<ImportedModel> imported = importOnnx(path, context, options.import);
+  if (failed(imported))
+    return 1;
+  model.module = std::move(imported->module);
+  model.weights = std::move(imported->weights);
+  if (failed(convertOnnxToTrain(*model.module, model.weights.get(), options.convert, model.report)))
+    return model.report.unsupported.empty() ? 1 : 4;
+  PassManager manager(&context);
+  buildTrainImportPipeline(manager, options.recognize);
+  return succeeded(manager.run(*model.module)) ? 0 : 70;
+}
+
+namespace {
+
+struct ParameterRow {
+  std::string name, shape, type, role, source, reason;
+  int64_t elements = 0;
+  bool trains = false, decays = false;
+};
+
+struct InputRow {
+  std::string name, shape, type, feed;
+  int64_t vocabulary = 0;
+};
+
+/// What is printed, gathered from L1.
+struct Summary {
+  std::vector<ParameterRow> parameters;
+  std::vector<InputRow> inputs;
+  std::map<std::string, int64_t> operators;
+  std::vector<std::pair<std::string, std::string>> ids;
+  /// Ids of operators between a trained parameter and the loss that have no gradient.
+  std::vector<std::string> missingGradients;
+  std::string lossKind;
+};
+
+std::string describeShape(RankedTensorType type) {
+  std::string text;
+  for (int64_t dim : type.getShape())
+    text += (text.empty() ? "" : "x") + std::to_string(dim);
+  return text.empty() ? "scalar" : text;
+}
+
+std::string describeType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::string describeFeed(llvm::StringRef feed) {
+  if (feed == "tokens")
+    return "tokens of the data file";
+  if (feed == "next")
+    return "the tokens that follow";
+  return "explicit batches";
+}
+
+bool isFloatValue(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+void findMissingGradients(ModuleOp module, func::FuncOp function, Summary &summary) {
+  llvm::DenseSet<Value> active;
+  llvm::DenseSet<Operation *> leadsToLoss;
+  Block &block = function.getBody().front();
+  for (Operation &op : llvm::reverse(block)) {
+    bool leads = op.hasTrait<OpTrait::IsTerminator>();
+    for (Operation *user : op.getUsers())
+      leads |= leadsToLoss.contains(user);
+    if (leads)
+      leadsToLoss.insert(&op);
+  }
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (auto read = dyn_cast<train::ReadOp>(op)) {
+      auto parameter = module.lookupSymbol<train::ParameterOp>(read.getParameter());
+      if (parameter && parameter.getTrainable())
+        active.insert(read.getResult());
+      continue;
+    }
+    if (llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+      continue;
+    bool isStopped = !isa<train::DifferentiableOpInterface>(op);
+    bool givesFloat = llvm::any_of(op.getResults(), isFloatValue);
+    if (isStopped && givesFloat && leadsToLoss.contains(&op))
+      summary.missingGradients.push_back(op.getAttrOfType<StringAttr>(train::kIdAttr).str());
+    if (!isStopped)
+      for (Value result : op.getResults())
+        if (isFloatValue(result))
+          active.insert(result);
+  }
+}
+
+Summary summarize(ModuleOp module) {
+  Summary summary;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    ParameterRow row;
+    auto type = parameter.getTensorType();
+    row.name = parameter.getLogicalName().str();
+    row.shape = describeShape(type);
+    row.type = describeType(type.getElementType());
+    row.role = train::stringifyRole(parameter.getRole()).str();
+    row.source = parameter.getSource().getKind() == train::SourceKind::external
+                     ? parameter.getSource().getFile().str()
+                     : train::stringifySourceKind(parameter.getSource().getKind()).str();
+    row.reason = parameter.getReason().value_or("").str();
+    row.elements = type.getNumElements();
+    row.trains = parameter.getTrainable();
+    row.decays = parameter.getDecays();
+    summary.parameters.push_back(row);
+  }
+  auto function = module.lookupSymbol<func::FuncOp>(train::kLossFunction);
+  for (BlockArgument argument : function.getArguments()) {
+    InputRow row;
+    unsigned index = argument.getArgNumber();
+    auto type = cast<RankedTensorType>(argument.getType());
+    row.name = function.getArgAttrOfType<StringAttr>(index, train::kInputAttr).str();
+    row.feed = function.getArgAttrOfType<StringAttr>(index, train::kFeedAttr).str();
+    row.shape = describeShape(type);
+    row.type = describeType(type.getElementType());
+    if (auto bound = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr))
+      row.vocabulary = bound.getInt();
+    summary.inputs.push_back(row);
+  }
+  function.walk([&](Operation *op) {
+    auto id = op->getAttrOfType<StringAttr>(train::kIdAttr);
+    if (!id)
+      return;
+    std::string kind = op->getName().stripDialect().str();
+    ++summary.operators[kind];
+    summary.ids.emplace_back(id.str(), kind);
+  });
+  Value loss = function.getBody().front().getTerminator()->getOperand(0);
+  if (auto op = loss.getDefiningOp<train::LossOp>())
+    if (auto entropy = op.getSum().getDefiningOp<train::SoftmaxCrossEntropyOp>()) {
+      summary.lossKind = "mean softmax cross entropy";
+      if (static_cast<int64_t>(entropy.getIgnoreIndex()) != std::numeric_limits<int64_t>::min())
+        summary.lossKind +=
+            ", labels of " + std::to_string(static_cast<int64_t>(entropy.getIgnoreIndex())) + " ignored";
+    }
+  findMissingGradients(module, function, summary);
+  return summary;
+}
+
+std::string groupDigits(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<size_t>(at), ",");
+  return text;
+}
+
+void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
+  out << "not supported\n";
+  for (const UnsupportedOp &op : report.unsupported) {
+    out << "  " << printable(op.name).substr(1, printable(op.name).size() - 2) << ": " << op.count
+        << (op.count == 1 ? " node, at " : " nodes, the first at ") << printable(op.first);
+    if (!op.reason.empty())
+      out << ", " << op.reason;
+    out << "\n";
+  }
+}
+
+void printText(const TrainModel &model, const Summary &summary, bool verbose, llvm::raw_ostream &out) {
+  int64_t trained = 0, trainedElements = 0, kept = 0, keptElements = 0;
+  for (const ParameterRow &row : summary.parameters) {
+    (row.trains ? trained : kept) += 1;
+    (row.trains ? trainedElements : keptElements) += row.elements;
+  }
+  out << "parameters\n  " << trained << " train: " << groupDigits(trainedElements) << " elements\n";
+  if (kept > 0)
+    out << "  " << kept << " do not: " << groupDigits(keptElements) << " elements\n";
+  for (const ParameterRow &row : summary.parameters) {
+    if (!verbose && (row.trains || row.reason.empty()))
+      continue;
+    out << "  " << printable(row.name) << " " << row.shape << " " << row.type << ", " << row.role
+        << (row.trains ? row.decays ? ", trains and decays" : ", trains" : ", does not train") << ", from "
+        << printable(row.source) << (row.reason.empty() ? "" : ": ") << row.reason << "\n";
+  }
+  out << "inputs\n";
+  for (const InputRow &row : summary.inputs) {
+    out << "  " << printable(row.name) << " " << row.shape << " " << row.type << ", fed from "
+        << describeFeed(row.feed);
+    if (row.vocabulary > 0)
+      out << ", values below " << row.vocabulary;
+    out << "\n";
+  }
+  out << "loss\n  " << printable(model.report.loss) << (summary.lossKind.empty() ? "" : ": ") << summary.lossKind
+      << "\noperators\n";
+  for (const auto &[kind, count] : summary.operators)
+    out << "  " << kind << ": " << count << "\n";
+  if (!model.report.guesses.empty()) {
+    out << "guesses\n";
+    for (const ParameterGuess &guess : model.report.guesses)
+      out << "  " << printable(guess.name) << (guess.trains ? " trains: " : " does not train: ") << guess.reason
+          << "\n";
+  }
+  if (!summary.missingGradients.empty()) {
+    out << "no gradient\n";
+    for (const std::string &id : summary.missingGradients)
+      out << "  " << printable(id) << "\n";
+  }
+  if (verbose) {
+    out << "ids\n";
+    for (const auto &[id, kind] : summary.ids)
+      out << "  " << printable(id) << " " << kind << "\n";
+  }
+}
+
+/// JSON strings must be UTF-8; names of a model may be anything.
+std::string toUtf8(llvm::StringRef text) { return llvm::json::fixUTF8(text); }
+
+void printJson(llvm::StringRef path, const TrainModel &model, const Summary *summary, bool verbose,
+               llvm::raw_ostream &out) {
+  llvm::json::OStream json(out, 2);
+  json.object([&] {
+    json.attribute("model", toUtf8(path));
+    json.attribute("loss", toUtf8(model.report.loss));
+    json.attributeArray("unsupported", [&] {
+      for (const UnsupportedOp &op : model.report.unsupported)
+        json.object([&] {
+          json.attribute("operator", toUtf8(op.name));
+          json.attribute("reason", toUtf8(op.reason));
+          json.attribute("count", op.count);
+          json.attribute("first", toUtf8(op.first));
+        });
+    });
+    json.attributeArray("guesses", [&] {
+      for (const ParameterGuess &guess : model.report.guesses)
+        json.object([&] {
+          json.attribute("name", toUtf8(guess.name));
+          json.attribute("trains", guess.trains);
+          json.attribute("reason", toUtf8(guess.reason));
+        });
+    });
+    if (!summary)
+      return;
+    json.attribute("loss_kind", summary->lossKind);
+    json.attributeArray("parameters", [&] {
+      for (const ParameterRow &row : summary->parameters)
+        json.object([&] {
+          json.attribute("name", toUtf8(row.name));
+          json.attribute("shape", row.shape);
+          json.attribute("type", row.type);
+          json.attribute("role", row.role);
+          json.attribute("trains", row.trains);
+          json.attribute("decays", row.decays);
+          json.attribute("source", toUtf8(row.source));
+        });
+    });
+    json.attributeArray("inputs", [&] {
+      for (const InputRow &row : summary->inputs)
+        json.object([&] {
+          json.attribute("name", toUtf8(row.name));
+          json.attribute("shape", row.shape);
+          json.attribute("type", row.type);
+          json.attribute("feed", row.feed);
+          if (row.vocabulary > 0)
+            json.attribute("below", row.vocabulary);
+        });
+    });
+    json.attributeObject("operators", [&] {
+      for (const auto &[kind, count] : summary->operators)
+        json.attribute(kind, count);
+    });
+    json.attributeArray("missing_gradients", [&] {
+      for (const std::string &id : summary->missingGradients)
+        json.value(toUtf8(id));
+    });
+    if (verbose)
+      json.attributeArray("ids", [&] {
+        for (const auto &[id, kind] : summary->ids)
+          json.value(toUtf8(id));
+      });
+  });
+  out << "\n";
+}
+
+} // namespace
+
+int windlass::checkModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
+                         llvm::raw_ostream &out) {
+  TrainModel model;
+  int code = importTrainModel(path, context, options, model);
+  if (code == 4) {
+    if (options.json)
+      printJson(path, model, nullptr, options.verbose, out);
+    else
+      printUnsupported(model.report, out);
+    return code;
+  }
+  if (code != 0)
+    return code;
+  Summary summary = summarize(*model.module);
+  if (options.json)
+    printJson(path, model, &summary, options.verbose, out);
+  else
+    printText(model, summary, options.verbose, out);
+  if (summary.missingGradients.empty())
+    return 0;
+  emitError(model.module->getLoc()) << summary.missingGradients.size()
+                                    << " operators between the parameters and the loss have no gradient, the first is "
+                                    << printable(summary.missingGradients.front());
+  return 4;
+}
