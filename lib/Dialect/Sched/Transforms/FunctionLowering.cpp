@@ -125,6 +125,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerReduce(reduce);
   if (auto allReduce = dyn_cast<AllReduceOp>(op))
     return lowerAllReduce(allReduce);
+  if (isa<AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp>(op))
+    return lowerExchange(op);
   if (isKernel(op))
     return lowerKernel(op);
   if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))
@@ -454,28 +456,29 @@ void FunctionLowering::pushAdd(Operation *op, const View &out, const View &in) {
   push(std::move(command), op);
 }
 
+void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
+  Command wait(Command::Kind::Wait, loc);
+  wait.event = event;
+  wait.repeat = repeat;
+  // Nothing of the collective is in use after this.
+  pending.remove_if([&](auto &entry) {
+    if (entry.second != event)
+      return false;
+    wait.keepsAlive.push_back(entry.first);
+    return true;
+  });
+  commands.push_back(std::move(wait));
+}
+
 void FunctionLowering::waitFor(const Command &command) {
-  for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-    auto it = pending.find(view.storage);
-    if (it == pending.end())
-      continue;
-    Command wait(Command::Kind::Wait, command.loc);
-    wait.event = it->second;
-    wait.repeat = command.repeat;
-    wait.keepsAlive.push_back(view.storage);
-    pending.erase(it);
-    commands.push_back(std::move(wait));
-  }
+  for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+    if (auto it = pending.find(view.storage); it != pending.end())
+      pushWait(it->second, command.loc, command.repeat);
 }
 
 void FunctionLowering::waitForAll() {
-  for (auto [storage, event] : pending) {
-    Command wait(Command::Kind::Wait, function.getLoc());
-    wait.event = event;
-    wait.keepsAlive.push_back(storage);
-    commands.push_back(std::move(wait));
-  }
-  pending.clear();
+  while (!pending.empty())
+    pushWait(pending.front().second, function.getLoc(), Attribute());
 }
 
 View FunctionLowering::makeDense(Operation *op, const View &view) {
@@ -651,43 +654,5 @@ LogicalResult FunctionLowering::lowerKernel(Operation *op) {
         command.settings.push_back(attribute);
   push(std::move(command), op);
   finish(op);
-  return success();
-}
-
-LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
-  if (op.getInputs().empty())
-    return success();
-  Type element = getElementTypeOrSelf(op.getInputs().front());
-  for (Value input : op.getInputs())
-    if (getElementTypeOrSelf(input) != element)
-      return op.emitOpError("has operands of ")
-             << element << " and " << getElementTypeOrSelf(input) << ": one bucket has one element type";
-  for (auto [i, input, result] : llvm::enumerate(op.getInputs(), op.getResults())) {
-    View part = getPart(op, i, op);
-    View value = views.lookup(input);
-    if (!(value == part))
-      pushCopy(op, part, value);
-    views[result] = part;
-  }
-  View whole = getAssembled(op, op).view;
-  unsigned communicator = program.getCommunicator(op.getAxes());
-  int64_t ready = program.events++, done = program.events++;
-  auto pushEvent = [&](Command::Kind kind, int64_t stream, int64_t event) {
-    Command command(kind, op.getLoc());
-    command.stream = stream;
-    command.event = event;
-    push(std::move(command), op);
-  };
-  pushEvent(Command::Kind::Record, kComputeStream, ready);
-  pushEvent(Command::Kind::Wait, Program::getStream(communicator), ready);
-  Command command(Command::Kind::Collective, op.getLoc());
-  command.stream = Program::getStream(communicator);
-  command.reduction = op.getKind();
-  command.communicator = communicator;
-  command.ins.push_back(whole);
-  command.outs.push_back(whole);
-  push(std::move(command), op);
-  pushEvent(Command::Kind::Record, Program::getStream(communicator), done);
-  pending[whole.storage] = done;
   return success();
 }

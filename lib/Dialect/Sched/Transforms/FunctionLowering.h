@@ -43,6 +43,10 @@ private:
   mlir::LogicalResult lowerReduce(train::ReduceOp op);
   mlir::LogicalResult lowerKernel(mlir::Operation *op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
+  /// all_gather, reduce_scatter, all_to_all and own_part.
+  mlir::LogicalResult lowerExchange(mlir::Operation *op);
+  void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
+                      const View &out, const View &in);
 
   /// Where the single use of `value` wants it; none where it has no wish or cannot have it.
   std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
@@ -67,6 +71,7 @@ private:
   /// Holds the compute stream until collectives that work on the storages of `command` are done.
   void waitFor(const Command &command);
   void waitForAll();
+  void pushWait(int64_t event, mlir::Location loc, mlir::Attribute repeat);
 
   View makeDense(mlir::Operation *op, const View &view);
 

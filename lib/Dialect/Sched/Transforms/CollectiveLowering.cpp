@@ -1,0 +1,133 @@
+// Collectives of L4 as commands on the stream of their communicator.
+#include "FunctionLowering.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train::ReductionKind reduction,
+                                      ArrayAttr axes, const View &out, const View &in) {
+  unsigned communicator = program.getCommunicator(axes);
+  int64_t stream = Program::getStream(communicator);
+  int64_t ready = program.events++, done = program.events++;
+  auto pushEvent = [&](Command::Kind what, int64_t onStream, int64_t event) {
+    Command command(what, op->getLoc());
+    command.stream = onStream;
+    command.event = event;
+    push(std::move(command), op);
+  };
+  // What another collective still works on has to be waited for before this one is told that it may start.
+  Command command(Command::Kind::Collective, op->getLoc());
+  command.stream = stream;
+  command.collective = kind;
+  command.reduction = reduction;
+  command.communicator = communicator;
+  command.ins.push_back(in);
+  command.outs.push_back(out);
+  waitFor(command);
+  pushEvent(Command::Kind::Record, kComputeStream, ready);
+  pushEvent(Command::Kind::Wait, stream, ready);
+  push(std::move(command), op);
+  pushEvent(Command::Kind::Record, stream, done);
+  pending[in.storage] = done;
+  pending[out.storage] = done;
+}
+
+LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
+  if (op.getInputs().empty())
+    return success();
+  Type element = getElementTypeOrSelf(op.getInputs().front());
+  for (Value input : op.getInputs())
+    if (getElementTypeOrSelf(input) != element)
+      return op.emitOpError("has operands of ")
+             << element << " and " << getElementTypeOrSelf(input) << ": one bucket has one element type";
+  for (auto [i, input, result] : llvm::enumerate(op.getInputs(), op.getResults())) {
+    View part = getPart(op, i, op);
+    View value = views.lookup(input);
+    if (!(value == part))
+      pushCopy(op, part, value);
+    views[result] = part;
+  }
+  View whole = getAssembled(op, op).view;
+  pushCollective(op, CollectiveKind::all_reduce, op.getKind(), op.getAxes(), whole, whole);
+  return success();
+}
+
+/// Dim `dim` as [members, rest], with the members in front of all.
+static View membersFirst(const View &view, int64_t dim, int64_t members) {
+  View result = view;
+  result.sizes[dim] /= members;
+  int64_t stride = view.strides[dim] * result.sizes[dim];
+  result.sizes.insert(result.sizes.begin(), members);
+  result.strides.insert(result.strides.begin(), stride);
+  return result;
+}
+
+LogicalResult FunctionLowering::lowerExchange(Operation *op) {
+  Value input = op->getOperand(0), result = op->getResult(0);
+  auto inputType = tensorType(input), resultType = tensorType(result);
+  ArrayAttr axes = op->getAttrOfType<ArrayAttr>("axes");
+  // Which dim is cut into a block per member, and which is made of blocks; -1: none.
+  int64_t cut = -1, join = -1;
+  CollectiveKind kind = CollectiveKind::all_to_all;
+  if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    kind = CollectiveKind::all_gather;
+    join = gather.getDim();
+  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    kind = CollectiveKind::reduce_scatter;
+    cut = scatter.getDim();
+  } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
+    cut = exchange.getSplitDim();
+    join = exchange.getConcatDim();
+  } else {
+    cut = cast<OwnPartOp>(op).getDim();
+  }
+  int64_t rank = inputType.getRank();
+  if (cut >= rank || join >= rank || resultType.getRank() != rank || rank == kMaxViewRank)
+    return op->emitOpError("has no dim ") << std::max(cut, join) << " in " << inputType << " and " << resultType;
+  int64_t members = 1;
+  if (cut >= 0 && resultType.getDimSize(cut) > 0)
+    members = inputType.getDimSize(cut) / resultType.getDimSize(cut);
+  else if (join >= 0 && inputType.getDimSize(join) > 0)
+    members = resultType.getDimSize(join) / inputType.getDimSize(join);
+  SmallVector<int64_t> part(inputType.getShape());
+  if (cut >= 0)
+    part[cut] /= members;
+  SmallVector<int64_t> expected = part;
+  if (join >= 0)
+    expected[join] *= members;
+  if (members < 1 || resultType.getShape() != ArrayRef<int64_t>(expected) ||
+      (cut >= 0 && inputType.getDimSize(cut) % members))
+    return op->emitOpError("makes ") << resultType << " of " << inputType << ": the parts do not fit";
+
+  View in = views.lookup(input);
+  if (cut >= 0)
+    in = membersFirst(in, cut, members);
+  in = makeDense(op, in);
+  SmallVector<int64_t> blocks = part;
+  if (kind != CollectiveKind::reduce_scatter)
+    blocks.insert(blocks.begin(), members);
+  View out = allocate(RankedTensorType::get(blocks, inputType.getElementType()));
+  pushCollective(op, kind, train::ReductionKind::sum, axes, out, in);
+  if (isa<OwnPartOp>(op)) {
+    // Every member holds the same value, so every block that arrives is the part of this rank. There is no cheaper way
+    // as long as all ranks share one text: offsets cannot depend on the rank.
+    SmallVector<int64_t> starts(blocks.size(), 0), sizes = blocks;
+    sizes[0] = 1;
+    out = *out.sliced(starts, sizes).reshaped(part);
+  } else if (join >= 0) {
+    SmallVector<int64_t> order;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      if (dim == join)
+        order.push_back(0);
+      order.push_back(dim + 1);
+    }
+    View joined = out.permuted(order);
+    std::optional<View> view = joined.reshaped(resultType.getShape());
+    out = view ? *view : *makeDense(op, joined).reshaped(resultType.getShape());
+  }
+  views[result] = out;
+  return success();
+}
