@@ -73,3 +73,15 @@ func.func @evaluate() {
   return
 }
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+
+// -----
+
+sched.resource value @w : tensor<4x6xf32> of tensor<4x6xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<6>]>]>
+sched.resource value @o : tensor<4x7xf32> of tensor<4x7xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<7>]>]>
+func.func @init() {
+  %w = sched.load @w : tensor<4x6xf32>
+  // expected-error @below {{makes 'tensor<4x7xf32>' of 'tensor<4x6xf32>': the parts do not fit}}
+  %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x7xf32>
+  sched.store @o, %g : tensor<4x7xf32>
+  return
+}

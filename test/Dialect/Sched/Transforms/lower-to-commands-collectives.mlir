@@ -1,0 +1,41 @@
+// RUN: windlass-opt %s -split-input-file -sched-fuse-elementwise -sched-lower-to-commands -sched-verify-commands | FileCheck %s
+// Collectives inside functions: blocks of members come first in memory, layouts are views around that.
+
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"model", 2>]>} {
+  sched.resource parameter @w : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
+  sched.resource value @whole : tensor<4x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12>]>]>
+  sched.resource value @part : tensor<2x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["model"]>]>, #plan.dim<[#plan.factor<12>]>]>
+  sched.resource value @turned : tensor<2x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["model"]>]>, #plan.dim<[#plan.factor<12>]>]>
+  sched.resource value @own : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
+
+  // CHECK: sched.communicator @communicator_0 over ["model"] stream 1
+  // CHECK: sched.communicator @communicator_1 over ["data"] stream 2
+  // CHECK-LABEL: func.func @init() {
+  func.func @init() {
+    // A gather along the last dim: blocks [2, 4, 6] are read as [4, 2, 6].
+    // CHECK: sched.record [[#E:]] stream 0
+    // CHECK-NEXT: sched.wait [[#E]] stream 1
+    // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:.*]] : memref<4x6xf32> -> memref<2x4x6xf32>
+    // CHECK-NEXT: sched.record [[#E+1]] stream 1
+    // CHECK: sched.wait [[#E+1]] stream 0
+    // CHECK: sched.launch "copy" stream 0 ins(%{{.*}}) outs(%{{.*}}) {} : (memref<4x2x6xf32, strided<[6, 24, 1]>>) -> memref<4x2x6xf32>
+    %w = sched.load @w : tensor<4x6xf32>
+    %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x12xf32>
+    sched.store @whole, %g : tensor<4x12xf32>
+    // A scatter along the first dim needs no copy: its blocks are in order.
+    // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_1, %{{.*}} : memref<2x2x12xf32> -> memref<2x12xf32>
+    %s = sched.reduce_scatter %g dim 0 over ["data"] : tensor<4x12xf32> -> tensor<2x12xf32>
+    sched.store @part, %s : tensor<2x12xf32>
+    // An exchange: rows are split, columns joined.
+    // CHECK: sched.launch_collective{{ +}}all_to_all{{ +}}sum @communicator_0, %{{.*}} : memref<2x2x6xf32> -> memref<2x2x6xf32>
+    %t = sched.all_to_all %w split 0 concat 1 over ["model"] : tensor<4x6xf32> -> tensor<2x12xf32>
+    sched.store @turned, %t : tensor<2x12xf32>
+    // The own part along the columns.
+    // CHECK: sched.launch "copy" {{.*}} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<2x4x6xf32>
+    // CHECK: sched.launch_collective{{ +}}all_to_all{{ +}}sum @communicator_0, %{{.*}} : memref<2x4x6xf32> -> memref<2x4x6xf32>
+    // CHECK: return
+    %o = sched.own_part %g dim 1 over ["model"] : tensor<4x12xf32> -> tensor<4x6xf32>
+    sched.store @own, %o : tensor<4x6xf32>
+    return
+  }
+}
