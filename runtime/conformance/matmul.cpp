@@ -1,5 +1,7 @@
 #include "testing.h"
 
+#include <thread>
+
 namespace windlass::rt::testing {
 namespace {
 
@@ -90,6 +92,31 @@ TEST(Matmul, NoUnitStride) {
 }
 TEST(Matmul, NothingToContract) { check_all({{}, {3}, {0}, {4}, {}, {}, {}}); }
 TEST(Matmul, OuterProduct) { check_all({{}, {5}, {}, {4}, {}, {}, {}}); }
+
+TEST(Matmul, RanksAsThreadsCallItAtOnce) {
+  for (const std::int32_t team : {1, 2}) {
+    const tensor a({150, 170}), b({170, 130}), expected({150, 130});
+    {
+      test_stream s(team);
+      EXPECT_STATUS_OK(matmul(s, expected, a, b, 0, 1, false));
+    }
+    const std::vector<double> values = expected.values();
+    std::vector<tensor> results;
+    for (int rank = 0; rank < 8; ++rank)
+      results.emplace_back(sizes{150, 130});
+    std::vector<std::thread> ranks;
+    for (const tensor &out : results)
+      ranks.emplace_back([&a, &b, &out, team] {
+        test_stream s(team);
+        for (int i = 0; i < 10; ++i)
+          EXPECT_STATUS_OK(matmul(s, out, a, b, 0, 1, false));
+      });
+    for (std::thread &rank : ranks)
+      rank.join();
+    for (const tensor &out : results)
+      expect_near(out, values, 0); // the same bits
+  }
+}
 
 TEST(Matmul, RefusesSizesThatDisagree) {
   test_stream s;
