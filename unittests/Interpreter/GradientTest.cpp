@@ -1,0 +1,105 @@
+// Backward kernels against central differences of their forward kernels, in f64.
+#include "TestTensors.h"
+
+#include <functional>
+
+using namespace windlass::interpreter;
+
+namespace {
+
+/// Sum of `tensor` weighed by `weights`.
+double dot(const Tensor &tensor, const Tensor &weights) {
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.getElements(); ++i)
+    sum += tensor.at(i) * weights.at(i);
+  return sum;
+}
+
+class GradientTest : public KernelTest {
+protected:
+  /// `gradient` must be the slope of `loss` in every element of `at`.
+  void check(Tensor at, const Tensor &gradient, const std::function<double(const Tensor &)> &loss) {
+    ASSERT_EQ(at.getElements(), gradient.getElements());
+    const double step = 1e-5;
+    for (int64_t i = 0; i < at.getElements(); ++i) {
+      Tensor above = at, below = at;
+      above.set(i, at.at(i) + step);
+      below.set(i, at.at(i) - step);
+      EXPECT_NEAR(gradient.at(i), (loss(above) - loss(below)) / (2 * step), 1e-8) << "element " << i;
+    }
+  }
+};
+
+TEST_F(GradientTest, Activations) {
+  Tensor x = varied({9}), dy = varied({9}, 1);
+  for (llvm::StringRef name : {"relu", "gelu_erf", "gelu_tanh", "silu"}) {
+    SCOPED_TRACE(name.str());
+    Tensor dx = call((name + "_grad").str(), {x, dy}, {type({9})}).front();
+    check(x, dx, [&](const Tensor &v) { return dot(call(name, {v}, {type({9})}).front(), dy); });
+  }
+  for (llvm::StringRef name : {"sigmoid", "tanh"}) {
+    SCOPED_TRACE(name.str());
+    Tensor dx = call((name + "_grad").str(), {call(name, {x}, {type({9})}).front(), dy}, {type({9})}).front();
+    check(x, dx, [&](const Tensor &v) { return dot(call(name, {v}, {type({9})}).front(), dy); });
+  }
+}
+
+TEST_F(GradientTest, Softmax) {
+  Tensor x = varied({2, 4}), dy = varied({2, 4}, 1);
+  Tensor dx = call("softmax_grad", {call("softmax", {x}, {type({2, 4})}).front(), dy}, {type({2, 4})}).front();
+  check(x, dx, [&](const Tensor &v) { return dot(call("softmax", {v}, {type({2, 4})}).front(), dy); });
+}
+
+TEST_F(GradientTest, LayerNorm) {
+  Tensor x = varied({3, 4}), scale = varied({4}, 2), bias = varied({4}, 3), dy = varied({3, 4}, 1);
+  auto forward = [&](const Tensor &input, const Tensor &weight, const Tensor &offset) {
+    return call("layer_norm", {input, weight, offset}, {type({3, 4}), type({3}), type({3})}, {number("epsilon", 1e-2)});
+  };
+  auto normed = forward(x, scale, bias);
+  auto gradients = call("layer_norm_grad", {dy, x, scale, normed[1], normed[2]}, {type({3, 4}), type({4}), type({4})});
+  check(x, gradients[0], [&](const Tensor &v) { return dot(forward(v, scale, bias)[0], dy); });
+  check(scale, gradients[1], [&](const Tensor &v) { return dot(forward(x, v, bias)[0], dy); });
+  check(bias, gradients[2], [&](const Tensor &v) { return dot(forward(x, scale, v)[0], dy); });
+}
+
+TEST_F(GradientTest, CrossEntropy) {
+  Tensor logits = varied({3, 4}), labels = integers({3}, {1, -100, 3});
+  auto forward = [&](const Tensor &v) {
+    return call("softmax_cross_entropy", {v, labels}, {type({}), type({}), type({3})}, {integer("ignore_index", -100)});
+  };
+  Tensor gradient = call("softmax_cross_entropy_grad", {tensor({}, {0.7}), logits, labels, forward(logits)[2]},
+                         {type({3, 4})}, {integer("ignore_index", -100)})
+                        .front();
+  check(logits, gradient, [&](const Tensor &v) { return 0.7 * forward(v)[0].at(0); });
+}
+
+TEST_F(GradientTest, Attention) {
+  for (bool causal : {false, true})
+    for (bool masks : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "causal " << causal << " mask " << masks);
+      Tensor query = varied({2, 4, 3, 2}), key = varied({2, 2, 5, 2}, 1), value = varied({2, 2, 5, 3}, 2);
+      Tensor mask = varied({2, 4, 3, 5}, 4), dy = varied({2, 4, 3, 3}, 3);
+      std::vector<mlir::NamedAttribute> attributes = {number("scale", 0.7)};
+      if (causal)
+        attributes.push_back(unit("causal"));
+      auto forward = [&](const Tensor &q, const Tensor &k, const Tensor &v) {
+        std::vector<Tensor> inputs = {q, k, v};
+        if (masks)
+          inputs.push_back(mask);
+        return call("attention", inputs, {type({2, 4, 3, 3}), type({2, 4, 3})}, attributes);
+      };
+      auto results = forward(query, key, value);
+      std::vector<Tensor> inputs = {dy, query, key, value};
+      if (masks)
+        inputs.push_back(mask);
+      inputs.push_back(results[0]);
+      inputs.push_back(results[1]);
+      auto gradients =
+          call("attention_grad", inputs, {type({2, 4, 3, 2}), type({2, 2, 5, 2}), type({2, 2, 5, 3})}, attributes);
+      check(query, gradients[0], [&](const Tensor &v) { return dot(forward(v, key, value)[0], dy); });
+      check(key, gradients[1], [&](const Tensor &v) { return dot(forward(query, v, value)[0], dy); });
+      check(value, gradients[2], [&](const Tensor &v) { return dot(forward(query, key, v)[0], dy); });
+    }
+}
+
+} // namespace

@@ -1,0 +1,254 @@
+// Reference kernels against values worked out by hand.
+#include "TestTensors.h"
+
+#include "windlass/Interpreter/Interpreter.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace windlass::interpreter;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+namespace {
+
+MATCHER_P(Near, bound, "") { return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= bound; }
+
+TEST_F(KernelTest, EveryOperatorOfTheDialectIsSupported) {
+  int count = 0;
+  for (mlir::RegisteredOperationName name : context.getRegisteredOperationsByDialect("train")) {
+    EXPECT_TRUE(interpreterSupports(name.getStringRef())) << name.getStringRef().str();
+    ++count;
+  }
+  EXPECT_GT(count, 60);
+  EXPECT_FALSE(interpreterSupports("train.unheard_of"));
+}
+
+TEST_F(KernelTest, ElementwiseFunctions) {
+  auto t = type({2});
+  Tensor x = tensor({2}, {0.5, -2}), y = tensor({2}, {4, -0.25});
+  EXPECT_THAT(valuesOf("add", {x, y}, t), ElementsAre(4.5, -2.25));
+  EXPECT_THAT(valuesOf("sub", {x, y}, t), ElementsAre(-3.5, -1.75));
+  EXPECT_THAT(valuesOf("mul", {x, y}, t), ElementsAre(2, 0.5));
+  EXPECT_THAT(valuesOf("div", {x, y}, t), ElementsAre(0.125, 8));
+  EXPECT_THAT(valuesOf("max", {x, y}, t), ElementsAre(4, -0.25));
+  EXPECT_THAT(valuesOf("min", {x, y}, t), ElementsAre(0.5, -2));
+  EXPECT_THAT(valuesOf("pow", {tensor({2}, {3, 4}), tensor({2}, {2, 0.5})}, t), ElementsAre(9, 2));
+  EXPECT_THAT(valuesOf("neg", {x}, t), ElementsAre(-0.5, 2));
+  EXPECT_THAT(valuesOf("abs", {x}, t), ElementsAre(0.5, 2));
+  EXPECT_THAT(valuesOf("relu", {x}, t), ElementsAre(0.5, 0));
+  EXPECT_THAT(valuesOf("reciprocal", {x}, t), ElementsAre(2, -0.5));
+  EXPECT_THAT(valuesOf("sqrt", {tensor({2}, {9, 0.25})}, t), ElementsAre(3, 0.5));
+  EXPECT_THAT(valuesOf("rsqrt", {tensor({2}, {4, 0.25})}, t), ElementsAre(0.5, 2));
+  for (auto [name, function] : std::initializer_list<std::pair<const char *, double (*)(double)>>{
+           {"exp", std::exp},
+           {"tanh", std::tanh},
+           {"erf", std::erf},
+           {"sin", std::sin},
+           {"cos", std::cos},
+           {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
+           {"silu", [](double v) { return v / (1 + std::exp(-v)); }},
+           {"gelu_erf", [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }},
+           {"gelu_tanh",
+            [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); }}})
+    EXPECT_THAT(valuesOf(name, {x}, t), Pointwise(Near(1e-14), {function(0.5), function(-2)})) << name;
+  EXPECT_THAT(valuesOf("log", {tensor({2}, {1, M_E})}, t), Pointwise(Near(1e-14), {0.0, 1.0}));
+  EXPECT_THAT(valuesOf("accumulate", {x, y, x}, t), ElementsAre(5, -4.25));
+}
+
+TEST_F(KernelTest, IntegersWrapAndDivideWithoutTraps) {
+  auto t = type({3}, builder.getI64Type());
+  double lowest = static_cast<double>(std::numeric_limits<int64_t>::min());
+  Tensor x = integers({3}, {7, -7, lowest}), y = integers({3}, {2, 0, -1});
+  EXPECT_THAT(valuesOf("div", {x, y}, t), ElementsAre(3, 0, lowest));
+  EXPECT_THAT(valuesOf("mul", {x, y}, t), ElementsAre(14, 0, lowest));
+  EXPECT_THAT(valuesOf("neg", {x}, t), ElementsAre(-7, 7, lowest));
+  EXPECT_THAT(errorOf("exp", {x}, {t}), HasSubstr("is not defined for i64"));
+}
+
+TEST_F(KernelTest, ComparisonsLogicAndCasts) {
+  auto boolean = type({3}, builder.getI1Type());
+  Tensor x = tensor({3}, {1, 2, 3}), y = tensor({3}, {2, 2, 2});
+  auto compared = [&](int64_t predicate) {
+    return valuesOf("compare", {x, y}, boolean, {integer("predicate", predicate)});
+  };
+  EXPECT_THAT(compared(0), ElementsAre(0, 1, 0));
+  EXPECT_THAT(compared(1), ElementsAre(1, 0, 1));
+  EXPECT_THAT(compared(2), ElementsAre(1, 0, 0));
+  EXPECT_THAT(compared(3), ElementsAre(1, 1, 0));
+  EXPECT_THAT(compared(4), ElementsAre(0, 0, 1));
+  EXPECT_THAT(compared(5), ElementsAre(0, 1, 1));
+  EXPECT_THAT(errorOf("compare", {x, y}, {boolean}, {integer("predicate", 6)}), HasSubstr("predicate"));
+  Tensor p = booleans({3}, {1, 1, 0}), q = booleans({3}, {1, 0, 0});
+  EXPECT_THAT(valuesOf("and", {p, q}, boolean), ElementsAre(1, 0, 0));
+  EXPECT_THAT(valuesOf("or", {p, q}, boolean), ElementsAre(1, 1, 0));
+  EXPECT_THAT(valuesOf("not", {p}, boolean), ElementsAre(0, 0, 1));
+  EXPECT_THAT(valuesOf("select", {p, x, y}, type({3})), ElementsAre(1, 2, 2));
+  double nan = std::nan("");
+  EXPECT_THAT(valuesOf("is_nan", {tensor({3}, {0, nan, 1})}, boolean), ElementsAre(0, 1, 0));
+  EXPECT_THAT(valuesOf("cast", {tensor({3}, {-1.7, nan, 1e30})}, type({3}, builder.getI32Type())),
+              ElementsAre(-1, 0, 2147483647));
+  EXPECT_THAT(valuesOf("cast", {tensor({3}, {0, -0.5, nan})}, boolean), ElementsAre(0, 1, 1));
+}
+
+TEST_F(KernelTest, StructuralOperators) {
+  Tensor x = tensor({2, 3}, {0, 1, 2, 3, 4, 5});
+  EXPECT_THAT(valuesOf("iota", {}, type({2, 3}), {integer("dim", 1), number("start", 1), number("step", 0.5)}),
+              ElementsAre(1, 1.5, 2, 1, 1.5, 2));
+  EXPECT_THAT(valuesOf("broadcast", {tensor({2}, {1, 2})}, type({2, 2}), {list("dims", {0})}), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(valuesOf("broadcast", {tensor({2}, {1, 2})}, type({2, 2}), {list("dims", {1})}), ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(valuesOf("reshape", {x}, type({3, 2})), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(valuesOf("transpose", {x}, type({3, 2}), {list("permutation", {1, 0})}), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(valuesOf("slice", {x}, type({2, 2}), {list("starts", {0, 1})}), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(valuesOf("pad", {x}, type({2, 5}), {list("low", {0, 1}), number("value", 9)}),
+              ElementsAre(9, 0, 1, 2, 9, 9, 3, 4, 5, 9));
+  EXPECT_THAT(valuesOf("concat", {x, tensor({2, 1}, {6, 7})}, type({2, 4}), {integer("axis", 1)}),
+              ElementsAre(0, 1, 2, 6, 3, 4, 5, 7));
+  auto parts = call("split", {x}, {type({2, 1}), type({2, 2})}, {integer("axis", 1)});
+  EXPECT_THAT(values(parts[0]), ElementsAre(0, 3));
+  EXPECT_THAT(values(parts[1]), ElementsAre(1, 2, 4, 5));
+  auto constant = mlir::DenseElementsAttr::get(type({2}), llvm::ArrayRef<float>{1.5f, 2.5f});
+  EXPECT_THAT(valuesOf("constant", {}, type({2}), {builder.getNamedAttr("value", constant)}), ElementsAre(1.5, 2.5));
+  EXPECT_THAT(errorOf("slice", {x}, {type({2, 3})}, {list("starts", {0, 1})}), HasSubstr("leaves the operand"));
+  EXPECT_THAT(errorOf("broadcast", {x}, {type({2, 3})}, {list("dims", {0, 7})}), HasSubstr("another size"));
+}
+
+TEST_F(KernelTest, MatmulOverAnyDims) {
+  Tensor a = tensor({2, 3}, {1, 2, 3, 4, 5, 6}), b = tensor({3, 2}, {1, 0, 0, 1, 1, 1});
+  auto dims = [&](std::vector<int64_t> lb, std::vector<int64_t> rb, std::vector<int64_t> lc, std::vector<int64_t> rc) {
+    return std::vector<mlir::NamedAttribute>{list("lhs_batch", lb), list("rhs_batch", rb), list("lhs_contract", lc),
+                                             list("rhs_contract", rc)};
+  };
+  EXPECT_THAT(valuesOf("matmul", {a, b}, type({2, 2}), dims({}, {}, {1}, {0})), ElementsAre(4, 5, 10, 11));
+  EXPECT_THAT(valuesOf("matmul", {a, a}, type({2, 2}), dims({}, {}, {1}, {1})), ElementsAre(14, 32, 32, 77));
+  EXPECT_THAT(valuesOf("matmul", {a, a}, type({}), dims({}, {}, {0, 1}, {0, 1})), ElementsAre(91));
+  // Batch over the last dim of one and the first of the other.
+  EXPECT_THAT(valuesOf("matmul", {a, b}, type({3}), dims({1}, {0}, {0}, {1})), ElementsAre(1, 5, 9));
+  EXPECT_THAT(valuesOf("matmul", {a, b}, type({2, 2}), {integer("batch_rank", 0), integer("contract_rank", 1)}),
+              ElementsAre(4, 5, 10, 11));
+  EXPECT_THAT(errorOf("matmul", {a, b}, {type({2, 2})}, dims({}, {}, {0}, {0})), HasSubstr("paired dims"));
+  // More rows than one pass takes.
+  Tensor tall = varied({9, 4}), wide = varied({4, 3}, 2);
+  std::vector<double> expected(27, 0);
+  for (int i = 0; i < 9; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 4; ++k)
+        expected[i * 3 + j] += tall.at(i * 4 + k) * wide.at(k * 3 + j);
+  EXPECT_THAT(valuesOf("matmul", {tall, wide}, type({9, 3}), dims({}, {}, {1}, {0})), Pointwise(Near(1e-15), expected));
+}
+
+TEST_F(KernelTest, ReductionsAndSoftmax) {
+  Tensor x = tensor({2, 3}, {0, 5, 2, 3, 4, 1});
+  EXPECT_THAT(valuesOf("reduce", {x}, type({3}), {integer("kind", 0), list("dims", {0})}), ElementsAre(3, 9, 3));
+  EXPECT_THAT(valuesOf("reduce", {x}, type({2}), {integer("kind", 1), list("dims", {1})}), ElementsAre(5, 4));
+  EXPECT_THAT(valuesOf("reduce", {x}, type({}), {integer("kind", 2), list("dims", {0, 1})}), ElementsAre(0));
+  EXPECT_THAT(valuesOf("reduce", {x}, type({2}), {integer("kind", 0), integer("reduced_rank", 1)}), ElementsAre(7, 8));
+  double log3 = std::log(3.0);
+  EXPECT_THAT(valuesOf("softmax", {tensor({1, 2}, {0, log3})}, type({1, 2})), Pointwise(Near(1e-15), {0.25, 0.75}));
+  double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(std::isnan(valuesOf("softmax", {tensor({1, 1}, {-infinity})}, type({1, 1})).front()));
+  EXPECT_THAT(valuesOf("square_sum", {x}, type({})), ElementsAre(55));
+}
+
+TEST_F(KernelTest, LayerNorm) {
+  // Rows (1, 3) and (2, 2): means 2, variances 1 and 0, epsilon 3 makes the deviations 2 and sqrt 3.
+  auto results = call("layer_norm", {tensor({2, 2}, {1, 3, 2, 2}), tensor({2}, {2, 4}), tensor({2}, {10, 20})},
+                      {type({2, 2}), type({2}), type({2})}, {number("epsilon", 3)});
+  EXPECT_THAT(values(results[0]), Pointwise(Near(1e-15), {9.0, 22.0, 10.0, 20.0}));
+  EXPECT_THAT(values(results[1]), ElementsAre(2, 2));
+  EXPECT_THAT(values(results[2]), Pointwise(Near(1e-15), {0.5, 1 / std::sqrt(3.0)}));
+}
+
+TEST_F(KernelTest, IndexingOperators) {
+  Tensor table = tensor({3, 2}, {0, 1, 10, 11, 20, 21});
+  EXPECT_THAT(valuesOf("embedding", {table, integers({2}, {2, 0})}, type({2, 2})), ElementsAre(20, 21, 0, 1));
+  EXPECT_THAT(errorOf("embedding", {table, integers({1}, {3})}, {type({1, 2})}),
+              HasSubstr("index 3 lies outside the 3"));
+  EXPECT_THAT(errorOf("embedding", {table, integers({1}, {-1})}, {type({1, 2})}), HasSubstr("index -1"));
+  EXPECT_THAT(valuesOf("embedding_grad", {integers({3}, {1, 1, 0}), tensor({3, 2}, {1, 2, 3, 4, 5, 6})}, type({3, 2})),
+              ElementsAre(5, 6, 4, 6, 0, 0));
+  EXPECT_THAT(valuesOf("gather", {table, integers({2}, {-1, 0})}, type({3, 2}), {integer("axis", 1)}),
+              ElementsAre(1, 0, 11, 10, 21, 20));
+  EXPECT_THAT(
+      valuesOf("scatter_add", {integers({2}, {-1, -1}), tensor({1, 2}, {3, 4})}, type({1, 2}), {integer("axis", 1)}),
+      ElementsAre(0, 7));
+}
+
+TEST_F(KernelTest, AttentionLeavesOutWhatMasksSay) {
+  // One head, two tokens; keys are zero, so that every visible key has the same weight.
+  Tensor query = varied({1, 1, 2, 2}), key(ElementKind::f64, {1, 1, 2, 2}), value = tensor({1, 1, 2, 1}, {2, 6});
+  auto types = std::vector{type({1, 1, 2, 1}), type({1, 1, 2})};
+  auto causal = call("attention", {query, key, value}, types, {number("scale", 1), unit("causal")});
+  EXPECT_THAT(values(causal[0]), Pointwise(Near(1e-15), {2.0, 4.0}));
+  EXPECT_THAT(values(causal[1]), Pointwise(Near(1e-15), {0.0, std::log(2.0)}));
+  double infinity = std::numeric_limits<double>::infinity();
+  Tensor mask = tensor({1, 1, 2, 2}, {-infinity, 0, -infinity, -infinity});
+  auto masked = call("attention", {query, key, value, mask}, types, {number("scale", 1)});
+  EXPECT_THAT(values(masked[0]), ElementsAre(6, 0));
+  EXPECT_EQ(values(masked[1])[1], -infinity);
+}
+
+TEST_F(KernelTest, AttentionOfGroupedQueries) {
+  // Heads 0 and 1 use key head 0, heads 2 and 3 key head 1.
+  Tensor query(ElementKind::f64, {1, 4, 1, 1}), key(ElementKind::f64, {1, 2, 1, 1}),
+      value = tensor({1, 2, 1, 1}, {5, 7});
+  auto results = call("attention", {query, key, value}, {type({1, 4, 1, 1}), type({1, 4, 1})}, {number("scale", 1)});
+  EXPECT_THAT(values(results[0]), ElementsAre(5, 5, 7, 7));
+}
+
+TEST_F(KernelTest, CrossEntropyCountsWhatIsNotIgnored) {
+  Tensor logits = tensor({3, 2}, {0, 0, 0, std::log(3.0), 8, 9});
+  auto results = call("softmax_cross_entropy", {logits, integers({3}, {0, 0, -100})}, {type({}), type({}), type({3})},
+                      {integer("ignore_index", -100)});
+  EXPECT_NEAR(results[0].at(0), std::log(2.0) + std::log(4.0), 1e-14);
+  EXPECT_EQ(results[1].at(0), 2);
+  EXPECT_TRUE(std::isnan(valuesOf("loss", {tensor({}, {0}), tensor({}, {0})}, type({})).front()));
+  EXPECT_THAT(errorOf("softmax_cross_entropy", {logits, integers({3}, {0, 2, 0})}, {type({}), type({}), type({3})},
+                      {integer("ignore_index", -100)}),
+              HasSubstr("label 2 lies outside the 2 classes"));
+}
+
+TEST_F(KernelTest, Optimizers) {
+  auto scalar = [&](double value) { return tensor({}, {value}); };
+  EXPECT_THAT(valuesOf("clip_factor", {scalar(2), scalar(1)}, type({})), Pointwise(Near(1e-15), {1 / (2 + 1e-6)}));
+  EXPECT_THAT(valuesOf("clip_factor", {scalar(0.5), scalar(1)}, type({})), ElementsAre(1));
+  // The first step of AdamW with gradient 2 · 0.5 = 1: m/(1-β1) = v/(1-β2) = 1.
+  auto adam = call("adamw",
+                   {tensor({1}, {3}), tensor({1}, {0}), tensor({1}, {0}), tensor({1}, {2}), scalar(0.1), scalar(0.9),
+                    scalar(0.99), scalar(1), scalar(0.5), scalar(0.1), scalar(0.01), scalar(0.5)},
+                   {type({1}), type({1}), type({1})}, {unit("decays")});
+  EXPECT_NEAR(adam[0].at(0), 3 * 0.95 - 0.1 * 1 / 2, 1e-14);
+  EXPECT_NEAR(adam[1].at(0), 0.1, 1e-15);
+  EXPECT_NEAR(adam[2].at(0), 0.01, 1e-15);
+  // SGD: g = 2 · 0.5 + 0.5 · 3 = 2.5, v = 0.9 · 1 + 2.5 = 3.4; without decay g = 1.
+  std::vector<Tensor> inputs = {tensor({1}, {3}), tensor({1}, {1}), tensor({1}, {2}), scalar(0.1),
+                                scalar(0.9),      scalar(0.5),      scalar(0.5)};
+  auto decayed = call("sgd", inputs, {type({1}), type({1})}, {unit("decays")});
+  EXPECT_NEAR(decayed[1].at(0), 3.4, 1e-15);
+  EXPECT_NEAR(decayed[0].at(0), 2.66, 1e-15);
+  EXPECT_NEAR(call("sgd", inputs, {type({1}), type({1})})[1].at(0), 1.9, 1e-15);
+}
+
+TEST_F(KernelTest, BothPrecisionsComputeTheSame) {
+  for (llvm::StringRef name : {"exp", "tanh", "erf", "gelu_tanh", "sigmoid"}) {
+    Tensor x = varied({64});
+    Tensor wide = call(name, {x}, {type({64})}).front();
+    Tensor narrow = call(name, {x.cast(ElementKind::f32)}, {type({64})}, {}, Precision::f32).front();
+    EXPECT_EQ(narrow.getKind(), ElementKind::f32);
+    EXPECT_THAT(values(narrow), Pointwise(Near(1e-6), values(wide))) << name.str();
+  }
+}
+
+TEST_F(KernelTest, BadCallsAreErrors) {
+  EXPECT_THAT(errorOf("unheard_of", {}, {type({})}), HasSubstr("has no reference kernel"));
+  EXPECT_THAT(errorOf("add", {varied({2})}, {type({2})}), HasSubstr("takes 2 operands and 1 results but has 1 and 1"));
+  EXPECT_THAT(errorOf("add", {varied({2}), varied({3})}, {type({2})}),
+              HasSubstr("has the shape [3] but must have [2]"));
+  EXPECT_THAT(errorOf("reduce", {varied({2})}, {type({})}), HasSubstr("needs the integer attribute 'kind'"));
+  EXPECT_THAT(errorOf("add", {varied({2}), varied({2})}, {type({2}, builder.getBF16Type())}),
+              HasSubstr("computes with"));
+}
+
+} // namespace
