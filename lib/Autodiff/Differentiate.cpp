@@ -66,8 +66,9 @@ LogicalResult Differentiator::checkActivity() {
   if (!anyTrainable)
     return lossFunction.emitOpError() << "has no trainable parameter; nothing is left to train after freezing";
   if (activity.activeParameters.empty())
-    return lossFunction.emitOpError() << "returns a loss that no trainable parameter reaches; check which output is the "
-                                         "loss and which parameters train";
+    return lossFunction.emitOpError()
+           << "returns a loss that no trainable parameter reaches; check which output is the "
+              "loss and which parameters train";
   return success();
 }
 
@@ -76,8 +77,8 @@ void Differentiator::giveIds() {
   int64_t ordinal = 0;
   for (Operation *op : activity.live) {
     if (!op->hasAttr(kIdAttr) && !isa<ConstantOp>(op))
-      op->setAttr(kIdAttr, StringAttr::get(op->getContext(),
-                                           op->getName().stripDialect() + ".unnamed." + Twine(ordinal)));
+      op->setAttr(kIdAttr,
+                  StringAttr::get(op->getContext(), op->getName().stripDialect() + ".unnamed." + Twine(ordinal)));
     ++ordinal;
   }
 }
@@ -136,8 +137,8 @@ func::FuncOp Differentiator::buildForward(StringRef name, Value &lossCopy, IRMap
     if (activity.constantOps.contains(op)) {
       // Splats stay where they are used; whatever else is not a result of @init is needed there only.
       bool isUsedHere = isSplatConstant(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
-        return !activity.constantOps.contains(user);
-      });
+                          return !activity.constantOps.contains(user);
+                        });
       if (isUsedHere)
         builder.clone(*op, map);
       continue;

@@ -1,4 +1,7 @@
 // Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0.
+// Runs passes on IR of any level: the tool of the lit tests.
+#include "OpTable.h"
+
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -9,6 +12,7 @@
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
+#include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
@@ -19,6 +23,8 @@
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
+    return windlass::printOpTable(llvm::outs(), llvm::errs()) ? 0 : 1;
 
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect>();
@@ -33,8 +39,6 @@ int main(int argc, char **argv) {
   windlass::registerOnnxToTrainPasses();
   windlass::train::registerAutodiffPasses();
   windlass::train::registerTrainPasses();
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, windlass::train::TrainDialect,
-                  windlass::plan::PlanDialect, windlass::sched::SchedDialect>();
   windlass::plan::registerPlanPasses();
   windlass::sched::registerPlanToSchedPasses();
   windlass::sched::registerSchedPasses();

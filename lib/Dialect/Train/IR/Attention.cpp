@@ -15,7 +15,7 @@ FailureOr<Sizes> getSizes(Emit emit, Value queryValue, Value keyValue, Value val
   auto query = typeOf(queryValue), key = typeOf(keyValue), value = typeOf(valueValue);
   if (query.getRank() != 4 || key.getRank() != 4 || value.getRank() != 4)
     return emit() << "query " << query << ", key " << key << " and value " << value << " must have four dims";
-  Sizes s{query.getDimSize(0), query.getDimSize(1), key.getDimSize(1),   query.getDimSize(2),
+  Sizes s{query.getDimSize(0), query.getDimSize(1), key.getDimSize(1),  query.getDimSize(2),
           key.getDimSize(2),   query.getDimSize(3), value.getDimSize(3)};
   Type element = query.getElementType();
   if (failed(checkType(emit, keyValue, makeType({s.batch, s.keyHeads, s.keys, s.depth}, element), "key")) ||
@@ -90,8 +90,7 @@ WINDLASS_INFERRED_OP(AttentionGradOp, inferAttentionGrad)
 
 OpFactors AttentionOp::getFactors() {
   OpFactors factors;
-  Dims dims =
-      addAttentionDims(factors, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getCausal(), false);
+  Dims dims = addAttentionDims(factors, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getCausal(), false);
   factors.operands = {dims.query, dims.key, dims.value};
   if (getMask())
     factors.operands.push_back(dims.mask);
@@ -114,10 +113,10 @@ LogicalResult AttentionOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
   if (resultGradients[1])
     return emitOpError() << "has a gradient for its first result only, but log_sum leads to the loss too";
   if (getMask() && active[3])
-    return emitOpError() << "has no gradient for its mask, which depends on a trainable parameter; freeze that parameter";
-  auto grad =
-      AttentionGradOp::create(builder, getLoc(), resultGradients[0], getQuery(), getKey(), getValue(), getMask(),
-                              getResult(), getLogSum(), getScaleAttr(), getCausalAttr());
+    return emitOpError()
+           << "has no gradient for its mask, which depends on a trainable parameter; freeze that parameter";
+  auto grad = AttentionGradOp::create(builder, getLoc(), resultGradients[0], getQuery(), getKey(), getValue(),
+                                      getMask(), getResult(), getLogSum(), getScaleAttr(), getCausalAttr());
   for (unsigned index = 0; index < 3; ++index)
     if (active[index])
       gradients[index] = grad.getResult(index);

@@ -23,8 +23,8 @@ LogicalResult checkPairs(Emit emit, RankedTensorType lhs, RankedTensorType rhs, 
     return emit() << name << " dims " << toText(lhsDims) << " x " << toText(rhsDims) << " must be equally many";
   for (auto [l, r] : llvm::zip(lhsDims, rhsDims))
     if (lhs.getDimSize(l) != rhs.getDimSize(r))
-      return emit() << name << " dims " << l << " of " << lhs << " and " << r << " of " << rhs << " differ: "
-                    << lhs.getDimSize(l) << " and " << rhs.getDimSize(r);
+      return emit() << name << " dims " << l << " of " << lhs << " and " << r << " of " << rhs
+                    << " differ: " << lhs.getDimSize(l) << " and " << rhs.getDimSize(r);
   return success();
 }
 
@@ -61,8 +61,8 @@ struct Side {
   SmallVector<int64_t> free;
 };
 
-/// Gradient of `wanted` = dy contracted with `other` over `other`'s free dims. Of the two orders of the product's operands
-/// the one is taken whose result needs no transpose, if there is one.
+/// Gradient of `wanted` = dy contracted with `other` over `other`'s free dims. Of the two orders of the product's
+/// operands the one is taken whose result needs no transpose, if there is one.
 Value buildSideGradient(OpBuilder &builder, Location loc, Value dy, const Side &wanted, const Side &other,
                         bool wantedIsLhs) {
   int64_t batch = wanted.batch.size(), wantedFree = wanted.free.size(), otherFree = other.free.size();
@@ -91,10 +91,10 @@ Value buildSideGradient(OpBuilder &builder, Location loc, Value dy, const Side &
     if (dyFirst)
       order = getOrder(true);
   }
-  Value product = dyFirst ? MatmulOp::create(builder, loc, dy, other.value, dyBatch, other.batch, dyContract, other.free)
-                                .getResult()
-                          : MatmulOp::create(builder, loc, other.value, dy, other.batch, dyBatch, other.free, dyContract)
-                                .getResult();
+  Value product =
+      dyFirst
+          ? MatmulOp::create(builder, loc, dy, other.value, dyBatch, other.batch, dyContract, other.free).getResult()
+          : MatmulOp::create(builder, loc, other.value, dy, other.batch, dyBatch, other.free, dyContract).getResult();
   SmallVector<int64_t> permutation(order.size());
   for (auto [index, dim] : llvm::enumerate(order))
     permutation[dim] = index;

@@ -215,8 +215,8 @@ WINDLASS_UNARY_ADJOINT(RsqrtOp, MAKE(MulOp, MAKE(MulOp, dy, SPLAT(-0.5)), MAKE(M
 WINDLASS_UNARY_ADJOINT(ReciprocalOp, MAKE(NegOp, MAKE(MulOp, dy, MAKE(MulOp, y, y))))
 WINDLASS_UNARY_ADJOINT(TanhOp, MAKE(TanhGradOp, y, dy))
 // d erf(x) / dx = 2 / sqrt(pi) exp(-x^2)
-WINDLASS_UNARY_ADJOINT(ErfOp,
-                       MAKE(MulOp, MAKE(MulOp, dy, SPLAT(1.1283791670955126)), MAKE(ExpOp, MAKE(NegOp, MAKE(MulOp, x, x)))))
+WINDLASS_UNARY_ADJOINT(ErfOp, MAKE(MulOp, MAKE(MulOp, dy, SPLAT(1.1283791670955126)),
+                                   MAKE(ExpOp, MAKE(NegOp, MAKE(MulOp, x, x)))))
 WINDLASS_UNARY_ADJOINT(SinOp, MAKE(MulOp, dy, MAKE(CosOp, x)))
 WINDLASS_UNARY_ADJOINT(CosOp, MAKE(NegOp, MAKE(MulOp, dy, MAKE(SinOp, x))))
 WINDLASS_UNARY_ADJOINT(SigmoidOp, MAKE(SigmoidGradOp, y, dy))

@@ -137,16 +137,15 @@ PrecisionClass GatherOp::getPrecisionClass() { return getClass(*this, PrecisionC
 LogicalResult GatherOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
                                      SmallVectorImpl<Value> &gradients) {
   if (active[0])
-    gradients[0] = ScatterAddOp::create(builder, getLoc(), getIndices(), resultGradients[0],
-                                        builder.getI64IntegerAttr(getAxis()),
-                                        builder.getI64IntegerAttr(typeOf(getInput()).getDimSize(getAxis())));
+    gradients[0] =
+        ScatterAddOp::create(builder, getLoc(), getIndices(), resultGradients[0], builder.getI64IntegerAttr(getAxis()),
+                             builder.getI64IntegerAttr(typeOf(getInput()).getDimSize(getAxis())));
   return success();
 }
 
 OpFactors ScatterAddOp::getFactors() {
   OpFactors factors;
-  GatherDims dims =
-      addGatherDims(factors, typeOf(getResult()), typeOf(getIndices()), getAxis(), FactorKind::Reduction);
+  GatherDims dims = addGatherDims(factors, typeOf(getResult()), typeOf(getIndices()), getAxis(), FactorKind::Reduction);
   factors.operands = {dims.indices, dims.parts};
   factors.results = {dims.whole};
   factors.unreducedTogether = {{1}};

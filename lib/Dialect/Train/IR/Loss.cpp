@@ -47,8 +47,8 @@ WINDLASS_INFERRED_OP(SoftmaxCrossEntropyGradOp, inferCrossEntropyGrad)
 
 OpFactors SoftmaxCrossEntropyOp::getFactors() {
   OpFactors factors;
-  ValueFactors dims = addRows(factors, typeOf(getLogits()), typeOf(getLabels()), FactorKind::Reduction,
-                              getIgnoreIndex());
+  ValueFactors dims =
+      addRows(factors, typeOf(getLogits()), typeOf(getLabels()), FactorKind::Reduction, getIgnoreIndex());
   ValueFactors rows(dims.begin(), dims.end() - 1);
   factors.operands = {dims, rows};
   factors.results = {{}, {}, rows};

@@ -8,7 +8,8 @@ LogicalResult ParameterOp::verify() {
   if (getLogicalName().empty())
     return emitOpError() << "has an empty logical name; give it the name of its initializer";
   if (getTrainable() && getRole() != Role::weight)
-    return emitOpError() << "is trainable, but its role is " << stringifyRole(getRole()) << "; only weights are trained";
+    return emitOpError() << "is trainable, but its role is " << stringifyRole(getRole())
+                         << "; only weights are trained";
   if (getTrainable() && !isa<FloatType>(getTensorType().getElementType()))
     return emitOpError() << "is trainable, but has integer elements: " << getTensorType();
   if (getOf().has_value() != (getRole() == Role::state))

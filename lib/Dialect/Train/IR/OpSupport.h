@@ -26,8 +26,8 @@ mlir::LogicalResult checkDistinctDims(Emit emit, llvm::ArrayRef<int64_t> dims, i
 /// Fails unless `value` has the given shape and element type.
 mlir::LogicalResult checkType(Emit emit, mlir::Value value, mlir::RankedTensorType expected, llvm::StringRef name);
 
-/// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: inference, and
-/// a verifier that says what is wrong with operands and attributes.
+/// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: inference,
+/// and a verifier that says what is wrong with operands and attributes.
 template <class Op, class Infer>
 mlir::LogicalResult inferTypes(Infer infer, mlir::MLIRContext *context, std::optional<mlir::Location> location,
                                mlir::ValueRange operands, mlir::DictionaryAttr attributes,
@@ -35,9 +35,8 @@ mlir::LogicalResult inferTypes(Infer infer, mlir::MLIRContext *context, std::opt
                                llvm::SmallVectorImpl<mlir::Type> &types) {
   typename Op::Adaptor adaptor(operands, attributes, properties, regions);
   mlir::Location place = location.value_or(mlir::UnknownLoc::get(context));
-  mlir::FailureOr<Types> result = infer(adaptor, [&] {
-    return mlir::emitError(place) << "'" << Op::getOperationName() << "' op ";
-  });
+  mlir::FailureOr<Types> result =
+      infer(adaptor, [&] { return mlir::emitError(place) << "'" << Op::getOperationName() << "' op "; });
   if (failed(result))
     return mlir::failure();
   types.append(result->begin(), result->end());

@@ -28,7 +28,9 @@ LogicalResult checkRows(Emit emit, RankedTensorType type) {
 }
 
 /// The type of one number per row of `type`.
-RankedTensorType getRowType(RankedTensorType type) { return makeType(type.getShape().drop_back(), type.getElementType()); }
+RankedTensorType getRowType(RankedTensorType type) {
+  return makeType(type.getShape().drop_back(), type.getElementType());
+}
 /// The type of one number per column.
 RankedTensorType getColumnType(RankedTensorType type) {
   return makeType(type.getShape().take_back(), type.getElementType());

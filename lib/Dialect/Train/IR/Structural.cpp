@@ -33,7 +33,8 @@ FailureOr<Types> inferSlice(SliceOp::Adaptor op, Emit emit) {
   for (int64_t dim = 0; dim < rank; ++dim) {
     int64_t start = op.getStarts()[dim], size = op.getSizes()[dim], bound = type.getDimSize(dim);
     if (start < 0 || size < 1 || start > bound || size > bound - start)
-      return emit() << "takes " << size << " elements from " << start << " along dim " << dim << ", which has " << bound;
+      return emit() << "takes " << size << " elements from " << start << " along dim " << dim << ", which has "
+                    << bound;
   }
   return Types{makeType(op.getSizes(), type.getElementType())};
 }
@@ -118,9 +119,9 @@ std::pair<ValueFactors, ValueFactors> mapDims(OpFactors &factors, RankedTensorTy
   return {source, target};
 }
 
-/// Splits the dims of both shapes into common factors, major to minor. Both sides are consumed from the left: as long as
-/// the elements that remain on both sides are equally many, a common divisor of the two current dims is the major factor
-/// of both. Where the two rests have no divisor in common, whole dims up to the next common border stay unsplit.
+/// Splits the dims of both shapes into common factors, major to minor. Both sides are consumed from the left: as long
+/// as the elements that remain on both sides are equally many, a common divisor of the two current dims is the major
+/// factor of both. Where the two rests have no divisor in common, whole dims up to the next common border stay unsplit.
 OpFactors getReshapeFactors(RankedTensorType from, RankedTensorType to) {
   OpFactors factors;
   ValueFactors source(from.getRank()), target(to.getRank());
@@ -197,8 +198,6 @@ OpCost ReshapeOp::getCost() { return {}; }
 PrecisionClass ReshapeOp::getPrecisionClass() { return getClass(*this, PrecisionClass::Any); }
 
 // constant
-
-OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 OpFactors ConstantOp::getFactors() {
   OpFactors factors;
@@ -282,17 +281,6 @@ LogicalResult ReshapeOp::verify() {
     return emitOpError() << "turns " << from << " of " << from.getNumElements() << " elements into " << to << " of "
                          << to.getNumElements();
   return success();
-}
-
-OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  if (getInput().getType() == getType())
-    return getInput();
-  if (auto inner = getInput().getDefiningOp<ReshapeOp>())
-    if (inner.getInput().getType() == getType())
-      return inner.getInput();
-  if (auto splat = llvm::dyn_cast_or_null<SplatElementsAttr>(adaptor.getInput()))
-    return splat.resizeSplat(typeOf(getResult()));
-  return {};
 }
 
 OpFactors ReshapeOp::getFactors() {

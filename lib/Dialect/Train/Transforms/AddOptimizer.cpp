@@ -96,7 +96,8 @@ private:
   Value addNorm(ArrayRef<BlockArgument> gradients) {
     SmallVector<Value> squares;
     for (auto [weight, gradient] : llvm::zip(weights, gradients))
-      squares.push_back(make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
+      squares.push_back(
+          make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
     Value sum = make<AccumulateOp>("square_sum", module.getLoc(), scalarType, squares);
     return make<SqrtOp>("grad_norm", module.getLoc(), sum);
   }
@@ -107,8 +108,8 @@ private:
       operands.push_back(read(state));
     operands.push_back(gradient);
     using H = Hyperparameter;
-    static constexpr H adamw[] = {H::learning_rate, H::beta1,        H::beta2,           H::epsilon,
-                                  H::weight_decay,  H::bias_correction1, H::bias_correction2};
+    static constexpr H adamw[] = {H::learning_rate,    H::beta1,           H::beta2, H::epsilon, H::weight_decay,
+                                  H::bias_correction1, H::bias_correction2};
     static constexpr H sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
     for (H name : isAdamW ? ArrayRef<H>(adamw) : ArrayRef<H>(sgd))
       operands.push_back(getHyperparameter(name));
@@ -116,9 +117,9 @@ private:
     SmallVector<NamedAttribute> attributes;
     if (weight.getDecays())
       attributes.push_back(builder.getNamedAttr("decays", builder.getUnitAttr()));
-    Operation *step = isAdamW ? make<AdamWOp>(weight.getLogicalName() + "/adamw", weight.getLoc(), operands, attributes)
-                              : make<SgdOp>(weight.getLogicalName() + "/sgd", weight.getLoc(), operands, attributes)
-                                    .getOperation();
+    Operation *step =
+        isAdamW ? make<AdamWOp>(weight.getLogicalName() + "/adamw", weight.getLoc(), operands, attributes)
+                : make<SgdOp>(weight.getLogicalName() + "/sgd", weight.getLoc(), operands, attributes).getOperation();
     write(weight, step->getResult(0));
     for (auto [index, state] : llvm::enumerate(states[weight]))
       write(state, step->getResult(index + 1));

@@ -59,9 +59,8 @@ void FunctionsVerifier::checkArguments(func::FuncOp function, func::FuncOp init)
       report(function) << "argument " << index << " is value " << result << " of @" << kInitFunction << ", which has "
                        << init.getNumResults();
     else if (init.getResultTypes()[result] != function.getArgumentTypes()[index])
-      report(function) << "argument " << index << " has type " << function.getArgumentTypes()[index]
-                       << ", but value " << result << " of @" << kInitFunction << " is "
-                       << init.getResultTypes()[result];
+      report(function) << "argument " << index << " has type " << function.getArgumentTypes()[index] << ", but value "
+                       << result << " of @" << kInitFunction << " is " << init.getResultTypes()[result];
   }
 }
 

@@ -23,6 +23,7 @@ def MatmulOp : Train_InferredOp<"matmul", [Train_Differentiable]> {
     ::llvm::SmallVector<int64_t> getRhsFreeDims();
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif

@@ -34,9 +34,15 @@ class Train_ActivationGradOp<string mnemonic, string text>
   let assemblyFormat = "$input `,` $gradient `:` type($result) attr-dict";
 }
 
-def AddOp : Train_BinaryOp<"add", "sum of two values", Train_Any, [Train_Differentiable, Commutative]>;
-def SubOp : Train_BinaryOp<"sub", "difference">;
-def MulOp : Train_BinaryOp<"mul", "product", Train_Any, [Train_Differentiable, Commutative]>;
+def AddOp : Train_BinaryOp<"add", "sum of two values", Train_Any, [Train_Differentiable, Commutative]> {
+  let hasFolder = 1;
+}
+def SubOp : Train_BinaryOp<"sub", "difference"> {
+  let hasFolder = 1;
+}
+def MulOp : Train_BinaryOp<"mul", "product", Train_Any, [Train_Differentiable, Commutative]> {
+  let hasFolder = 1;
+}
 def DivOp : Train_BinaryOp<"div", "quotient; integers truncate towards zero, x/0 gives 0">;
 def PowOp : Train_BinaryOp<"pow", "power; the exponent is not differentiated", Train_AnyFloat>;
 def MaxOp : Train_BinaryOp<"max", "greater one; a tie gives each operand half of the gradient">;
@@ -44,7 +50,9 @@ def MinOp : Train_BinaryOp<"min", "smaller one; a tie gives each operand half of
 def AndOp : Train_BinaryOp<"and", "logical and", Train_AnyBoolean, []>;
 def OrOp : Train_BinaryOp<"or", "logical or", Train_AnyBoolean, []>;
 
-def NegOp : Train_UnaryOp<"neg", "negation", Train_Any>;
+def NegOp : Train_UnaryOp<"neg", "negation", Train_Any> {
+  let hasFolder = 1;
+}
 def AbsOp : Train_UnaryOp<"abs", "absolute value", Train_Any>;
 def ExpOp : Train_UnaryOp<"exp", "exponential">;
 def LogOp : Train_UnaryOp<"log", "natural logarithm">;
@@ -82,6 +90,7 @@ def SelectOp : Train_ElementwiseOp<"select", [SameOperandsAndResultShape, AllTyp
   let arguments = (ins Train_AnyBoolean:$condition, Train_Any:$lhs, Train_Any:$rhs);
   let results = (outs Train_Any:$result);
   let assemblyFormat = "$condition `,` $lhs `,` $rhs `:` type($condition) `,` type($result) attr-dict";
+  let hasFolder = 1;
 }
 
 def CastOp : Train_ElementwiseOp<"cast", [SameOperandsAndResultShape, Train_Differentiable]> {
@@ -89,6 +98,7 @@ def CastOp : Train_ElementwiseOp<"cast", [SameOperandsAndResultShape, Train_Diff
   let arguments = (ins Train_Any:$input);
   let results = (outs Train_Any:$result);
   let assemblyFormat = "$input `:` type($input) `->` type($result) attr-dict";
+  let hasFolder = 1;
 }
 
 def AccumulateOp : Train_ElementwiseOp<"accumulate", [SameOperandsAndResultType]> {
@@ -98,6 +108,7 @@ def AccumulateOp : Train_ElementwiseOp<"accumulate", [SameOperandsAndResultType]
   let results = (outs Train_AnyFloat:$result);
   let assemblyFormat = "$inputs `:` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def ReluGradOp : Train_ActivationGradOp<"relu_grad", "dy where x > 0, else 0">;

@@ -10,6 +10,7 @@ def ReduceOp : Train_InferredOp<"reduce", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$kind $input `dims` $dims `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def SoftmaxOp : Train_ComputeOp<"softmax", [SameOperandsAndResultType, Train_Differentiable]> {

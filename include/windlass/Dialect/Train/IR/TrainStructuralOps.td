@@ -30,6 +30,7 @@ def BroadcastOp : Train_ComputeOp<"broadcast", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$input `dims` $dims `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def ReshapeOp : Train_ComputeOp<"reshape", [Train_Differentiable]> {
@@ -47,6 +48,7 @@ def TransposeOp : Train_InferredOp<"transpose", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$input $permutation `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def SliceOp : Train_InferredOp<"slice", [Train_Differentiable]> {
@@ -55,6 +57,7 @@ def SliceOp : Train_InferredOp<"slice", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$input `from` $starts `sizes` $sizes `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def PadOp : Train_InferredOp<"pad", [Train_Differentiable]> {
@@ -63,6 +66,7 @@ def PadOp : Train_InferredOp<"pad", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$input `low` $low `high` $high `value` $value `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def ConcatOp : Train_InferredOp<"concat", [Train_Differentiable]> {
@@ -71,6 +75,7 @@ def ConcatOp : Train_InferredOp<"concat", [Train_Differentiable]> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$inputs `axis` $axis `:` type($inputs) `->` type($result) attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def SplitOp : Train_InferredOp<"split", [Train_Differentiable]> {

@@ -5,7 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
 
 namespace windlass::train {
 

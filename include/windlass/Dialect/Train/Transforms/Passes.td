@@ -47,4 +47,15 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 
+def MarkRepeatsPass : Pass<"train-mark-repeats", "::mlir::ModuleOp"> {
+  let summary = "marks the operators of repeated blocks";
+  let description = [{
+    Afterwards operators of structurally equal, consecutive blocks carry `#plan.repeat<class, index>`. Blocks are found
+    by the numbered component of their scope path (`transformer.h.3.attn`), and count as equal when their operators,
+    attributes, types and wiring are equal up to the number. Adjoint and stash operators are marked like their forward
+    operator where their own parts are equal too. Operators of `@update` are marked per kind and shape of parameter.
+  }];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
 #endif

@@ -1,0 +1,211 @@
+// train-mark-repeats
+#include "windlass/Dialect/Train/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace windlass::train {
+
+#define GEN_PASS_DEF_MARKREPEATSPASS
+#include "windlass/Dialect/Train/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Smaller blocks are not worth a table.
+constexpr size_t kSmallestBlock = 3;
+/// Numbered components of a path that are tried, outermost first.
+constexpr unsigned kDeepest = 3;
+
+using Operations = SmallVector<Operation *>;
+/// Blocks of one class by their number.
+using Blocks = std::map<int64_t, Operations>;
+
+struct Place {
+  std::string prefix;
+  int64_t index = 0;
+};
+
+/// The `depth`-th numbered component of a scope path: a number between other components, alone or at the end of a name
+/// (`h.3.attn`, `layer3.conv`). The last component is the operator's own ordinal and does not count.
+std::optional<Place> findPlace(StringRef id, unsigned depth) {
+  for (size_t begin = 0; begin < id.size();) {
+    size_t end = id.find_first_of("./", begin);
+    if (end == StringRef::npos)
+      return std::nullopt;
+    StringRef component = id.slice(begin, end);
+    StringRef name = component.rtrim("0123456789");
+    int64_t index = 0;
+    if (name.size() < component.size() && !component.drop_front(name.size()).getAsInteger(10, index)) {
+      if (depth == 0)
+        return Place{id.take_front(begin + name.size()).rtrim("./_").str(), index};
+      --depth;
+    }
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+/// Operators, attributes, types and wiring of a block, equal for blocks that differ in their inputs and parameters
+/// only. Attributes are compared by identity, so the text means something within this process alone.
+std::string getSignature(ArrayRef<Operation *> block) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::DenseMap<Value, std::pair<unsigned, unsigned>> local;
+  llvm::DenseMap<Value, unsigned> inputs;
+  for (auto [position, op] : llvm::enumerate(block)) {
+    out << op->getName();
+    for (NamedAttribute attribute : op->getAttrDictionary()) {
+      StringRef name = attribute.getName();
+      bool isLabel = name == kIdAttr || name == kForwardAttr || name == plan::kRepeatAttr;
+      if (!isLabel && !isa<FlatSymbolRefAttr>(attribute.getValue()))
+        out << ' ' << name << '=' << attribute.getValue().getAsOpaquePointer();
+    }
+    for (Type type : op->getResultTypes())
+      out << ' ' << type.getAsOpaquePointer();
+    for (Value operand : op->getOperands()) {
+      auto known = local.find(operand);
+      auto constant = operand.getDefiningOp<ConstantOp>();
+      if (known != local.end())
+        out << " %" << known->second.first << '#' << known->second.second;
+      else if (constant)
+        out << " c" << Attribute(constant.getValue()).getAsOpaquePointer();
+      else
+        out << " i" << inputs.try_emplace(operand, inputs.size()).first->second << ':'
+            << operand.getType().getAsOpaquePointer();
+    }
+    out << '\n';
+    for (auto [number, value] : llvm::enumerate(op->getResults()))
+      local[value] = {position, number};
+  }
+  return text;
+}
+
+void mark(ArrayRef<Operation *> block, StringRef className, int64_t index) {
+  MLIRContext *context = block.front()->getContext();
+  auto repeat = plan::RepeatAttr::get(context, StringAttr::get(context, className), index);
+  for (Operation *op : block)
+    op->setAttr(plan::kRepeatAttr, repeat);
+}
+
+/// Marks runs of blocks with consecutive numbers and equal signatures. The first structure found has the class's own
+/// name, others have a suffix.
+void markRuns(const Blocks &blocks, StringRef name) {
+  llvm::StringMap<unsigned> structures;
+  std::string previous;
+  int64_t previousIndex = 0;
+  const Operations *waiting = nullptr;
+  for (const auto &[index, block] : blocks) {
+    std::string signature = getSignature(block);
+    bool isRepeat = waiting && index == previousIndex + 1 && signature == previous;
+    if (isRepeat) {
+      unsigned number = structures.try_emplace(signature, structures.size()).first->second;
+      std::string className = number == 0 ? name.str() : (name + "#" + Twine(number)).str();
+      mark(*waiting, className, previousIndex);
+      mark(block, className, index);
+    }
+    previous = std::move(signature);
+    previousIndex = index;
+    waiting = &block;
+  }
+}
+
+StringAttr getId(Operation *op) { return op->getAttrOfType<StringAttr>(kIdAttr); }
+bool isForward(Operation *op) { return !isa<StashOp>(op) && !op->hasAttr(kForwardAttr); }
+
+void markForward(Block &body) {
+  for (unsigned depth = 0; depth < kDeepest; ++depth) {
+    llvm::MapVector<StringAttr, Blocks> classes;
+    for (Operation &op : body) {
+      if (!isForward(&op) || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
+        continue;
+      if (std::optional<Place> place = findPlace(getId(&op).getValue(), depth))
+        classes[StringAttr::get(op.getContext(), place->prefix)][place->index].push_back(&op);
+    }
+    for (auto &[name, blocks] : classes) {
+      for (auto block = blocks.begin(); block != blocks.end();)
+        block = block->second.size() < kSmallestBlock ? blocks.erase(block) : std::next(block);
+      markRuns(blocks, name.getValue());
+    }
+  }
+}
+
+/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves.
+void markFollowers(Block &body) {
+  llvm::DenseMap<StringAttr, plan::RepeatAttr> repeats;
+  for (Operation &op : body)
+    if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr))
+      repeats[getId(&op)] = repeat;
+  llvm::MapVector<StringAttr, Blocks> stash, adjoint;
+  for (Operation &op : body) {
+    plan::RepeatAttr repeat;
+    if (auto id = op.getAttrOfType<StringAttr>(kForwardAttr)) {
+      repeat = repeats.lookup(id);
+    } else if (auto stashOp = dyn_cast<StashOp>(op)) {
+      if (Operation *source = stashOp.getValue().getDefiningOp())
+        repeat = source->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
+    }
+    if (repeat && !op.hasAttr(plan::kRepeatAttr))
+      (isa<StashOp>(op) ? stash : adjoint)[repeat.getClassName()][repeat.getIndex()].push_back(&op);
+  }
+  for (auto *part : {&stash, &adjoint})
+    for (auto &[name, blocks] : *part)
+      markRuns(blocks, name.getValue());
+}
+
+/// Steps of parameters of one shape are instances of one class, each with its reads and writes; so are their parts of
+/// the norm.
+void markUpdate(Block &body) {
+  llvm::MapVector<StringAttr, Blocks> classes;
+  auto add = [&](Operation *op, StringRef kind, Operations block) {
+    std::string name;
+    llvm::raw_string_ostream out(name);
+    out << "update." << kind << '.';
+    auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+    for (int64_t size : type.getShape())
+      out << size << 'x';
+    out << type.getElementType() << (op->hasAttr("decays") ? ".decays" : "");
+    Blocks &blocks = classes[StringAttr::get(op->getContext(), name)];
+    blocks[blocks.size()] = std::move(block);
+  };
+  for (Operation &op : body) {
+    if (isa<SquareSumOp>(op))
+      add(&op, "square_sum", {&op});
+    if (!isa<AdamWOp, SgdOp>(op))
+      continue;
+    Operations block;
+    for (Value operand : op.getOperands())
+      if (auto read = operand.getDefiningOp<ReadOp>())
+        block.push_back(read);
+    block.push_back(&op);
+    for (Operation *user : op.getUsers())
+      if (isa<WriteOp>(user))
+        block.push_back(user);
+    llvm::sort(block, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    add(&op, op.getName().stripDialect(), block);
+  }
+  for (auto &[name, blocks] : classes)
+    markRuns(blocks, name.getValue());
+}
+
+class MarkRepeatsPass : public impl::MarkRepeatsPassBase<MarkRepeatsPass> {
+public:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (StringRef name : {kMicrobatchFunction, kEvaluateFunction}) {
+      auto function = module.lookupSymbol<func::FuncOp>(name);
+      if (!function || function.isExternal())
+        continue;
+      markForward(function.front());
+      markFollowers(function.front());
+    }
+    if (auto function = module.lookupSymbol<func::FuncOp>(kUpdateFunction); function && !function.isExternal())
+      markUpdate(function.front());
+  }
+};
+
+} // namespace
+} // namespace windlass::train

@@ -1,0 +1,55 @@
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="clip=true no-decay=*.embed" -train-verify-functions | FileCheck %s
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=sgd micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=SGD
+
+// CHECK: module attributes {train.settings = {clip = true, micro_batches = 2 : i64, optimizer = "adamw", precision = "f32"}}
+// CHECK: train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {decays, trainable}
+// CHECK: train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {trainable}
+// CHECK: train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {trainable}
+// CHECK: train.parameter weight @f "frozen.weight" : tensor<2x3xf32> from <packed> {reason = "frozen"}
+// CHECK: train.parameter state @w.exp_avg "a.weight/exp_avg" : tensor<2x3xf32> from <none> {of = @w}
+// CHECK: train.parameter state @w.exp_avg_sq "a.weight/exp_avg_sq" : tensor<2x3xf32> from <none> {of = @w}
+// CHECK: train.parameter state @b.exp_avg "a.bias/exp_avg"
+// CHECK-NOT: @f.exp_avg
+// CHECK: func.func @update(%[[GW:.*]]: tensor<2x3xf32> {train.gradient = @w}, %[[GB:.*]]: tensor<3xf32> {train.gradient = @b}, %[[GE:.*]]: tensor<2x3xf32> {train.gradient = @e}) -> tensor<f32> {
+// CHECK: %[[S0:.*]] = train.square_sum %[[GW]]
+// CHECK: %[[S1:.*]] = train.square_sum %[[GB]]
+// CHECK: %[[S2:.*]] = train.square_sum %[[GE]]
+// CHECK: %[[S:.*]] = train.accumulate %[[S0]], %[[S1]], %[[S2]]
+// CHECK: %[[NORM:.*]] = train.sqrt %[[S]] : tensor<f32> {train.id = "update/grad_norm"}
+// CHECK: %[[LIMIT:.*]] = train.hyperparameter clip_norm
+// CHECK: %[[FACTOR:.*]] = train.clip_factor %[[NORM]], %[[LIMIT]]
+// CHECK: %[[W:.*]] = train.read @w :
+// CHECK: %[[M:.*]] = train.read @w.exp_avg :
+// CHECK: %[[V:.*]] = train.read @w.exp_avg_sq :
+// CHECK: %[[LR:.*]] = train.hyperparameter learning_rate
+// CHECK: %[[W1:.*]], %[[M1:.*]], %[[V1:.*]] = train.adamw %[[W]], %[[M]], %[[V]], %[[GW]], %[[LR]], {{.*}}, %[[FACTOR]] decays
+// CHECK: train.write @w, %[[W1]]
+// CHECK: train.write @w.exp_avg, %[[M1]]
+// CHECK: train.write @w.exp_avg_sq, %[[V1]]
+// CHECK: train.adamw
+// CHECK-NOT: decays
+// CHECK: return %[[NORM]]
+
+// SGD: optimizer = "sgd"
+// SGD: train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {decays, trainable}
+// SGD: train.parameter state @w.momentum_buffer "a.weight/momentum_buffer"
+// SGD: func.func @update
+// SGD: %[[ONE:.*]] = train.constant dense<1.000000e+00> : tensor<f32>
+// SGD: train.sgd %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ONE]] decays
+// SGD: train.write @w.momentum_buffer
+train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {trainable}
+train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {trainable}
+train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {trainable}
+train.parameter weight @f "frozen.weight" : tensor<2x3xf32> from <packed> {trainable}
+func.func @loss() -> tensor<f32> {
+  %w = train.read @w : tensor<2x3xf32> {train.id = "w"}
+  %b = train.read @b : tensor<3xf32> {train.id = "b"}
+  %e = train.read @e : tensor<2x3xf32> {train.id = "e"}
+  %f = train.read @f : tensor<2x3xf32> {train.id = "f"}
+  %0 = train.broadcast %b dims [1] : tensor<3xf32> -> tensor<2x3xf32> {train.id = "0"}
+  %1 = train.mul %w, %0 : tensor<2x3xf32> {train.id = "1"}
+  %2 = train.mul %1, %e : tensor<2x3xf32> {train.id = "2"}
+  %3 = train.mul %2, %f : tensor<2x3xf32> {train.id = "3"}
+  %4 = train.reduce sum %3 dims [0, 1] : tensor<2x3xf32> -> tensor<f32> {train.id = "4"}
+  return %4 : tensor<f32>
+}

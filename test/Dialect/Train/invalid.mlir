@@ -1,0 +1,574 @@
+// RUN: windlass-opt %s -split-input-file -verify-diagnostics
+
+// Operands, attributes and results of single operators.
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{permutation [0] has 1 entries for an operand of rank 2}}
+  %0 = train.transpose %x [0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{permutation [0, 0] names dim 0 twice}}
+  %0 = train.transpose %x [0, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{permutation 2 is not a dim of an operand of rank 2}}
+  %0 = train.transpose %x [0, 2] : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{failed to infer returned types}}
+  // expected-error @below {{are incompatible with return type(s) of operation}}
+  %0 = train.transpose %x [1, 0] : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{starts [0] and sizes [2, 3] must have one entry per dim of}}
+  %0 = train.slice %x from [0] sizes [2, 3] : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{takes 3 elements from 1 along dim 1, which has 3}}
+  %0 = train.slice %x from [0, 1] sizes [2, 3] : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{low [0] and high [0, 0] must have one entry per dim of}}
+  %0 = train.pad %x low [0] high [0, 0] value 0.0 : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{pads dim 0 by -1 and 0; paddings are at least 0 (use train.slice to cut)}}
+  %0 = train.pad %x low [-1, 0] high [0, 0] value 0.0 : tensor<2x3xf32> -> tensor<1x3xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{joins nothing; give it at least one operand}}
+  %0 = "train.concat"() <{axis = 0 : i64}> : () -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{axis 2 is not a dim of an operand of rank 2}}
+  %0 = train.concat %x axis 2 : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) {
+  // expected-error @below {{cannot join 'tensor<3x3xf32>' to 'tensor<2x3xf32>' along axis 1}}
+  %0 = train.concat %x, %y axis 1 : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{axis -1 is not a dim of an operand of rank 2}}
+  %0 = train.split %x axis -1 sizes [3] : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{sizes [2, 2] do not add up to the 3 elements of axis 1}}
+  %0:2 = train.split %x axis 1 sizes [2, 2] : tensor<2x3xf32> -> tensor<2x2xf32>, tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{sizes [2] do not add up to the 3 elements of axis 1}}
+  %0 = train.split %x axis 1 sizes [2] : tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{counts in 'tensor<2xi1>'; the element type must be a number}}
+  %0 = train.iota 0 start 0.0 step 1.0 : tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{dim 1 is not a dim of an operand of rank 1}}
+  %0 = train.iota 1 start 0.0 step 1.0 : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @below {{the element types must agree (use train.cast)}}
+  %0 = train.broadcast %x dims [0] : tensor<2xf32> -> tensor<2x3xf64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @below {{dims [] must have one entry per dim of the operand}}
+  %0 = train.broadcast %x dims [] : tensor<2xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{dims [1, 0] must increase from 0 on}}
+  %0 = train.broadcast %x dims [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @below {{result dim 2 is not a dim of an operand of rank 2}}
+  %0 = train.broadcast %x dims [2] : tensor<2xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1xf32>) {
+  // expected-error @below {{puts dim 0 of size 1 at dim 1 of size 3; reshape dims of size 1 away before}}
+  %0 = train.broadcast %x dims [1] : tensor<1xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @below {{the element types must agree (use train.cast)}}
+  %0 = train.reshape %x : tensor<2xf32> -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{turns 'tensor<2x3xf32>' of 6 elements into 'tensor<5xf32>' of 5}}
+  %0 = train.reshape %x : tensor<2x3xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x2xf64>) {
+  // expected-error @below {{the element types must agree}}
+  %0 = train.matmul %x, %y batch [] x [] contract [1] x [0] : tensor<2x3xf32>, tensor<3x2xf64> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{lhs dims 2 is not a dim of an operand of rank 2}}
+  %0 = train.matmul %x, %x batch [] x [] contract [2] x [0] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{rhs dims [1, 1] names dim 1 twice}}
+  %0 = train.matmul %x, %x batch [1] x [1] contract [0] x [1] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{batch dims [0] x [] must be equally many}}
+  %0 = train.matmul %x, %x batch [0] x [] contract [1] x [1] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{differ: 3 and 2}}
+  %0 = train.matmul %x, %x batch [] x [] contract [1] x [0] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xi1>) {
+  // expected-error @below {{cast truth values to numbers before}}
+  %0 = train.reduce sum %x dims [0] : tensor<2x3xi1> -> tensor<3xi1>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{dims [1, 1] names dim 1 twice}}
+  %0 = train.reduce sum %x dims [1, 1] : tensor<2x3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{dims [1, 0] must increase}}
+  %0 = train.reduce sum %x dims [1, 0] : tensor<2x3xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand 'tensor<f32>' has no dims}}
+  %0 = train.softmax %x : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand 'tensor<f32>' has no dims}}
+  %0 = train.softmax_grad %x, %x : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand 'tensor<f32>' has no dims}}
+  %0:3 = train.layer_norm %x, %x epsilon 0.0 : tensor<f32>, tensor<f32> -> tensor<f32>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error @below {{scale has type 'tensor<2xf32>', but the other operands need 'tensor<3xf32>'}}
+  %0:3 = train.layer_norm %x, %s epsilon 0.0 : tensor<2x3xf32>, tensor<2xf32> -> tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %b: tensor<2xf32>) {
+  // expected-error @below {{bias has type 'tensor<2xf32>', but the other operands need 'tensor<3xf32>'}}
+  %0:3 = train.layer_norm %x, %s, %b epsilon 0.0 : tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32> -> tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
+  // expected-error @below {{must be a number of at least 0}}
+  %0:3 = train.layer_norm %x, %s epsilon -1.0 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand}}
+  %0:3 = train.layer_norm_grad %x, %x, %x, %x, %x : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{gradient has type}}
+  %0:3 = train.layer_norm_grad %s, %x, %s, %m, %m : (tensor<3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{scale has type}}
+  %0:3 = train.layer_norm_grad %x, %x, %m, %m, %m : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{mean has type}}
+  %0:3 = train.layer_norm_grad %x, %x, %s, %s, %m : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{rstd has type}}
+  %0:3 = train.layer_norm_grad %x, %x, %s, %m, %s : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%t: tensor<7xf32>, %i: tensor<2xi64>) {
+  // expected-error @below {{reads rows of a table of two dims, but got 'tensor<7xf32>'}}
+  %0 = train.embedding %t, %i : tensor<7xf32>, tensor<2xi64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: tensor<2xi64>, %g: tensor<3x4xf32>) {
+  // expected-error @below {{must have the dims of ids 'tensor<2xi64>' and one more}}
+  %0 = train.embedding_grad %i, %g rows 7 : tensor<2xi64>, tensor<3x4xf32> -> tensor<7x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: tensor<2xi64>, %g: tensor<2x4xf32>) {
+  // expected-error @below {{makes a table of 0 rows; rows must be positive}}
+  %0 = train.embedding_grad %i, %g rows 0 : tensor<2xi64>, tensor<2x4xf32> -> tensor<7x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<7x4xf32>, %i: tensor<2xi64>) {
+  // expected-error @below {{axis 2 is not a dim of an operand of rank 2}}
+  %0 = train.gather %x, %i axis 2 : tensor<7x4xf32>, tensor<2xi64> -> tensor<7x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: tensor<2xi64>, %x: tensor<7x4xf32>) {
+  // expected-error @below {{dims from 0 on of 'tensor<7x4xf32>' must be those of indices 'tensor<2xi64>'}}
+  %0 = train.scatter_add %i, %x axis 0 size 5 : tensor<2xi64>, tensor<7x4xf32> -> tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: tensor<7xi64>, %x: tensor<7x4xf32>) {
+  // expected-error @below {{makes an axis of 0 elements; size must be positive}}
+  %0 = train.scatter_add %i, %x axis 0 size 0 : tensor<7xi64>, tensor<7x4xf32> -> tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{must have four dims}}
+  %0:2 = train.attention %q, %k, %v scale 0.5 : (tensor<4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x9xf32>, %v: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{key has type 'tensor<1x2x5x9xf32>', but the other operands need 'tensor<1x2x5x8xf32>'}}
+  %0:2 = train.attention %q, %k, %v scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x2x5x9xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x6x8xf32>) {
+  // expected-error @below {{value has type 'tensor<1x2x6x8xf32>', but the other operands need 'tensor<1x2x5x8xf32>'}}
+  %0:2 = train.attention %q, %k, %v scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %m: tensor<1x1x5x5xf32>) {
+  // expected-error @below {{mask has type 'tensor<1x1x5x5xf32>', but the other operands need 'tensor<1x4x5x5xf32>'}}
+  %0:2 = train.attention %q, %k, %v mask %m scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x1x5x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x8xf32>) {
+  // expected-error @below {{4 query heads are not a multiple of 3 key heads}}
+  %0:2 = train.attention %q, %k, %v scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{scale must be a finite number}}
+  %0:2 = train.attention %q, %k, %k scale 0x7FF0000000000000 : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %g: tensor<1x2x5x8xf32>, %o: tensor<1x4x5x8xf32>, %l: tensor<1x4x5xf32>) {
+  // expected-error @below {{gradient has type}}
+  %0:3 = train.attention_grad %g, %q, %k, %k output %o, %l scale 0.5 : (tensor<1x2x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %g: tensor<1x4x5x8xf32>, %o: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>) {
+  // expected-error @below {{output has type}}
+  %0:3 = train.attention_grad %g, %q, %k, %k output %o, %l scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %g: tensor<1x4x5x8xf32>, %o: tensor<1x4x5x8xf32>, %l: tensor<1x4x6xf32>) {
+  // expected-error @below {{log_sum has type}}
+  %0:3 = train.attention_grad %g, %q, %k, %k output %o, %l scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x4x6xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x4x5x8xf32>, %k: tensor<1x3x5x8xf32>, %g: tensor<1x4x5x8xf32>, %o: tensor<1x4x5x8xf32>, %l: tensor<1x4x5xf32>) {
+  // expected-error @below {{4 query heads are not a multiple of 3 key heads}}
+  %0:3 = train.attention_grad %g, %q, %k, %k output %o, %l scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x7xf32>, %l: tensor<3xi64>) {
+  // expected-error @below {{must have the dims of labels 'tensor<3xi64>' and then the classes}}
+  %0:3 = train.softmax_cross_entropy %x, %l ignore -100 : (tensor<4x7xf32>, tensor<3xi64>) -> (tensor<f32>, tensor<f32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%g: tensor<f32>, %x: tensor<4x7xf32>, %l: tensor<3xi64>, %s: tensor<4xf32>) {
+  // expected-error @below {{must have the dims of labels}}
+  %0 = train.softmax_cross_entropy_grad %g, %x, %l, %s ignore -100 : (tensor<f32>, tensor<4x7xf32>, tensor<3xi64>, tensor<4xf32>) -> tensor<4x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%g: tensor<f64>, %x: tensor<4x7xf32>, %l: tensor<4xi64>, %s: tensor<4xf32>) {
+  // expected-error @below {{gradient has type}}
+  %0 = train.softmax_cross_entropy_grad %g, %x, %l, %s ignore -100 : (tensor<f64>, tensor<4x7xf32>, tensor<4xi64>, tensor<4xf32>) -> tensor<4x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%g: tensor<f32>, %x: tensor<4x7xf32>, %l: tensor<4xi64>, %s: tensor<3xf32>) {
+  // expected-error @below {{log_sum has type}}
+  %0 = train.softmax_cross_entropy_grad %g, %x, %l, %s ignore -100 : (tensor<f32>, tensor<4x7xf32>, tensor<4xi64>, tensor<3xf32>) -> tensor<4x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>, %v: tensor<5xf32>, %h: tensor<f32>) {
+  // expected-error @below {{operand 1 has type 'tensor<5xf32>', but the weight 'tensor<4xf32>' needs 'tensor<4xf32>'}}
+  %0:3 = train.adamw %w, %v, %w, %w, %h, %h, %h, %h, %h, %h, %h, %h : (tensor<4xf32>, tensor<5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>, %h: tensor<f32>, %d: tensor<f64>) {
+  // expected-error @below {{operand 6 has type 'tensor<f64>', but the weight 'tensor<4xf32>' needs 'tensor<f32>'}}
+  %0:2 = train.sgd %w, %w, %w, %h, %h, %h, %d : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{at least one operand must be non-scalar}}
+  %0 = "train.accumulate"() : () -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{names @w, which is no parameter of the module}}
+  %0 = train.read @w : tensor<f32>
+  return
+}
+
+// -----
+
+// expected-error @below {{has an empty logical name; give it the name of its initializer}}
+train.parameter weight @w "" : tensor<2xf32> from <packed>
+
+// -----
+
+// expected-error @below {{is trainable, but its role is buffer; only weights are trained}}
+train.parameter buffer @w "w" : tensor<2xf32> from <packed> {trainable}
+
+// -----
+
+// expected-error @below {{is trainable, but has integer elements}}
+train.parameter weight @w "w" : tensor<2xi64> from <packed> {trainable}
+
+// -----
+
+// expected-error @below {{has role weight and the attribute 'of'; exactly states name their weight}}
+train.parameter weight @w "w" : tensor<2xf32> from <packed> {of = @v}
+
+// -----
+
+// expected-error @below {{has role state but not the attribute 'of'; exactly states name their weight}}
+train.parameter state @w "w" : tensor<2xf32> from <none>
+
+// -----
+
+// expected-error @below {{has its bytes at offset -1 and length 8; both are at least 0}}
+train.parameter weight @w "w" : tensor<2xf32> from <external, "f", -1, 8>
+
+// -----
+
+// expected-error @below {{has external bytes, but names no file}}
+train.parameter weight @w "w" : tensor<2xf32> from <external>
+
+// -----
+
+train.parameter weight @w "w" : tensor<2xf32> from <packed>
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error @below {{takes @w as 'tensor<3xf32>', but it is declared as 'tensor<2xf32>'}}
+  train.write @w, %x : tensor<3xf32>
+  return
+}

@@ -1,0 +1,118 @@
+// Factors of operators: how reshapes map them, and that they always multiply to the dimensions.
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace windlass::train;
+
+namespace {
+
+class FactorsTest : public testing::Test {
+protected:
+  FactorsTest() { context.loadDialect<TrainDialect, func::FuncDialect>(); }
+
+  /// Factors of the last operator of a function with the given arguments and body.
+  OpFactors getFactors(llvm::StringRef arguments, llvm::StringRef body) {
+    module =
+        parseSourceString<ModuleOp>(("func.func @f(" + arguments + ") {\n" + body + "\nreturn\n}\n").str(), &context);
+    EXPECT_TRUE(module);
+    Operation &op = *std::prev(module->lookupSymbol<func::FuncOp>("f").front().getTerminator()->getIterator());
+    OpFactors factors = cast<TrainOpInterface>(op).getFactors();
+    check(factors, op.getOperandTypes(), factors.operands);
+    check(factors, op.getResultTypes(), factors.results);
+    return factors;
+  }
+
+  static void check(const OpFactors &factors, TypeRange types, llvm::ArrayRef<ValueFactors> values) {
+    ASSERT_EQ(types.size(), values.size());
+    for (auto [type, dims] : llvm::zip(types, values)) {
+      auto shape = cast<RankedTensorType>(type).getShape();
+      ASSERT_EQ(shape.size(), dims.size());
+      for (auto [size, dim] : llvm::zip(shape, dims)) {
+        int64_t product = 1;
+        for (unsigned factor : dim)
+          product *= factors.factors[factor].size;
+        EXPECT_EQ(product, size);
+      }
+    }
+  }
+
+  /// "2 3! | 4": sizes per dimension; an exclamation mark on factors that may not be split.
+  static std::string print(const OpFactors &factors, const ValueFactors &dims) {
+    std::string text;
+    for (const auto &[position, dim] : llvm::enumerate(dims)) {
+      text += position == 0 ? "" : " | ";
+      for (unsigned index : dim)
+        text += (index == dim.front() ? "" : " ") + std::to_string(factors.factors[index].size) +
+                (factors.factors[index].kind == FactorKind::Replicated ? "!" : "");
+    }
+    return text;
+  }
+
+  void expectReshape(llvm::StringRef from, llvm::StringRef to, llvm::StringRef source, llvm::StringRef target) {
+    OpFactors factors =
+        getFactors(("%x: tensor<" + from + "xf32>").str(),
+                   ("%0 = train.reshape %x : tensor<" + from + "xf32> -> tensor<" + to + "xf32>").str());
+    EXPECT_EQ(print(factors, factors.operands[0]), source) << from.str() << " -> " << to.str();
+    EXPECT_EQ(print(factors, factors.results[0]), target) << from.str() << " -> " << to.str();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(FactorsTest, ReshapeSplitsAndJoinsDims) {
+  expectReshape("4x64x96", "256x96", "4 | 64 | 96", "4 64 | 96");
+  expectReshape("4x64x96", "4x64x3x8x4", "4 | 64 | 3 8 4", "4 | 64 | 3 | 8 | 4");
+  expectReshape("8x6", "4x12", "4 2 | 6", "4 | 2 6");
+  expectReshape("2x1x3", "1x2x3x1", "2 |  | 3", " | 2 | 3 | ");
+}
+
+TEST_F(FactorsTest, ReshapeKeepsWholeWhatHasNoCommonFactor) {
+  expectReshape("6x4x5", "4x6x5", "2 3! | 4! | 5", "2 2! | 6! | 5");
+  expectReshape("2x3", "3x2", "2! | 3!", "3! | 2!");
+  expectReshape("4x6", "8x3", "4 | 2 3", "4 2 | 3");
+}
+
+TEST_F(FactorsTest, MatmulContractsOverAReduction) {
+  OpFactors factors = getFactors("%x: tensor<5x2x3xf32>, %w: tensor<5x3x4xf32>",
+                                 "%0 = train.matmul %x, %w batch [0] x [0] contract [2] x [1] : tensor<5x2x3xf32>, "
+                                 "tensor<5x3x4xf32> -> tensor<5x2x4xf32>");
+  ASSERT_EQ(factors.factors.size(), 4u);
+  EXPECT_EQ(factors.factors[3].name, "k0");
+  EXPECT_EQ(factors.factors[3].kind, FactorKind::Reduction);
+  EXPECT_EQ(factors.factors[3].padding, 0.0);
+  EXPECT_EQ(factors.unreducedTogether.size(), 2u);
+}
+
+TEST_F(FactorsTest, GroupedQueriesAreTwoFactorsOfTheHeads) {
+  OpFactors factors =
+      getFactors("%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>",
+                 "%0, %1 = train.attention %q, %k, %k scale 0.5 causal : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, "
+                 "tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)");
+  EXPECT_EQ(print(factors, factors.operands[0]), "1 | 2 2 | 5! | 8");
+  EXPECT_EQ(print(factors, factors.operands[1]), "1 | 2 | 5 | 8");
+}
+
+TEST_F(FactorsTest, RowsOfANormAreSummedForItsScale) {
+  OpFactors factors =
+      getFactors("%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>",
+                 "%0:3 = train.layer_norm_grad %x, %x, %s, %m, %m : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, "
+                 "tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)");
+  EXPECT_EQ(factors.factors[0].kind, FactorKind::Reduction);
+  EXPECT_EQ(factors.factors[1].kind, FactorKind::Inner);
+}
+
+TEST_F(FactorsTest, MaximumPadsWithMinusInfinity) {
+  OpFactors factors =
+      getFactors("%x: tensor<2x3xf32>", "%0 = train.reduce max %x dims [1] : tensor<2x3xf32> -> tensor<2xf32>");
+  EXPECT_EQ(factors.factors[1].reduction, ReductionKind::max);
+  EXPECT_EQ(factors.factors[1].padding, -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(factors.unreducedTogether.empty());
+}
+
+} // namespace
