@@ -120,7 +120,8 @@ void markForward(Block &body) {
   for (unsigned depth = 0; depth < kDeepest; ++depth) {
     llvm::MapVector<StringAttr, Blocks> classes;
     for (Operation &op : body) {
-      if (!isForward(&op) || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
+      // Constants are shared between blocks; each block names those that it uses by value.
+      if (!isForward(&op) || isa<ConstantOp>(op) || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
         continue;
       if (std::optional<Place> place = findPlace(getId(&op).getValue(), depth))
         classes[StringAttr::get(op.getContext(), place->prefix)][place->index].push_back(&op);
@@ -133,21 +134,29 @@ void markForward(Block &body) {
   }
 }
 
-/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves.
+/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves. The sum
+/// of a block's input gradients belongs to the block that makes them, although the input is another block's result: so
+/// the last block, whose result has one use, does not differ from the others.
 void markFollowers(Block &body) {
   llvm::DenseMap<StringAttr, plan::RepeatAttr> repeats;
+  llvm::DenseMap<Operation *, plan::RepeatAttr> places;
   for (Operation &op : body)
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr))
       repeats[getId(&op)] = repeat;
   llvm::MapVector<StringAttr, Blocks> stash, adjoint;
   for (Operation &op : body) {
     plan::RepeatAttr repeat;
-    if (auto id = op.getAttrOfType<StringAttr>(kForwardAttr)) {
+    if (isa<ConstantOp>(op))
+      continue;
+    if (auto sum = dyn_cast<AccumulateOp>(op)) {
+      repeat = places.lookup(sum.getInputs().back().getDefiningOp());
+    } else if (auto id = op.getAttrOfType<StringAttr>(kForwardAttr)) {
       repeat = repeats.lookup(id);
     } else if (auto stashOp = dyn_cast<StashOp>(op)) {
       if (Operation *source = stashOp.getValue().getDefiningOp())
         repeat = source->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
     }
+    places[&op] = repeat;
     if (repeat && !op.hasAttr(plan::kRepeatAttr))
       (isa<StashOp>(op) ? stash : adjoint)[repeat.getClassName()][repeat.getIndex()].push_back(&op);
   }
