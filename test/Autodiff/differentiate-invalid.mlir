@@ -1,4 +1,6 @@
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics -train-differentiate
+// RUN: not windlass-opt %S/Inputs/empty.mlir -train-differentiate=micro-batches=0 2>&1 | FileCheck %s
+// CHECK: error: there are 0 micro-batches per step; give at least 1
 
 // expected-error @below {{there is no function @loss with a body to differentiate}}
 module {}
@@ -60,4 +62,33 @@ func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
   %4 = train.reduce sum %3 dims [0] : tensor<4xf32> -> tensor<f32> {train.id = "sum"}
   %5 = train.add %4, %2 : tensor<f32> {train.id = "total"}
   return %5 : tensor<f32>
+}
+
+// -----
+
+// Second results and masks have no gradient.
+
+train.parameter weight @q "q" : tensor<1x2x3x4xf32> from <packed> {trainable}
+train.parameter weight @m "m" : tensor<1x2x3x3xf32> from <packed> {trainable}
+train.parameter weight @s "s" : tensor<4xf32> from <packed> {trainable}
+func.func @loss(%x: tensor<1x2x3xi64> {train.input = "x"}) -> tensor<f32> {
+  %q = train.read @q : tensor<1x2x3x4xf32> {train.id = "q"}
+  %m = train.read @m : tensor<1x2x3x3xf32> {train.id = "m"}
+  %s = train.read @s : tensor<4xf32> {train.id = "s"}
+  // expected-error @below {{has no gradient for its mask, which depends on a trainable parameter; freeze that parameter (operator 'masked')}}
+  %o:2 = train.attention %q, %q, %q mask %m scale 0.5 {train.id = "masked"} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x3xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  // expected-error @below {{has a gradient for its first result only, but log_sum leads to the loss too (operator 'log')}}
+  %p:2 = train.attention %q, %q, %q scale 0.5 {train.id = "log"} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  // expected-error @below {{has a gradient for its first result only, but mean or rstd lead to the loss too (operator 'norm')}}
+  %y:3 = train.layer_norm %q, %s epsilon 1.0e-5 : tensor<1x2x3x4xf32>, tensor<4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32> {train.id = "norm"}
+  // expected-error @below {{has a gradient for its sum only, but count or log_sum lead to the loss too (operator 'xent')}}
+  %e:3 = train.softmax_cross_entropy %q, %x ignore -100 {train.id = "xent"} : (tensor<1x2x3x4xf32>, tensor<1x2x3xi64>) -> (tensor<f32>, tensor<f32>, tensor<1x2x3xf32>)
+  %0 = train.reduce sum %o#0 dims [0, 1, 2, 3] : tensor<1x2x3x4xf32> -> tensor<f32> {train.id = "0"}
+  %1 = train.reduce sum %p#1 dims [0, 1, 2] : tensor<1x2x3xf32> -> tensor<f32> {train.id = "1"}
+  %2 = train.reduce sum %y#1 dims [0, 1, 2] : tensor<1x2x3xf32> -> tensor<f32> {train.id = "2"}
+  %3 = train.reduce sum %e#2 dims [0, 1, 2] : tensor<1x2x3xf32> -> tensor<f32> {train.id = "3"}
+  %4 = train.add %0, %1 : tensor<f32> {train.id = "4"}
+  %5 = train.add %2, %3 : tensor<f32> {train.id = "5"}
+  %6 = train.add %4, %5 : tensor<f32> {train.id = "6"}
+  return %6 : tensor<f32>
 }
