@@ -1,0 +1,102 @@
+// plan.json: a plan as a file that people read and edit.
+#ifndef WINDLASS_DIALECT_PLAN_PLANFILE_H
+#define WINDLASS_DIALECT_PLAN_PLANFILE_H
+
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace windlass::plan {
+
+/// What is compiled into a program besides the plan itself.
+struct PlanSettings {
+  /// Bound symbolic dimensions.
+  std::map<std::string, int64_t> dims;
+  /// The graph's output that is the loss.
+  std::string loss;
+  std::string optimizer = "adamw";
+  std::string precision = "f32";
+  int64_t microBatches = 1;
+  bool clip = false;
+  /// Logical names, sorted.
+  std::vector<std::string> trainable;
+  std::vector<std::string> noDecay;
+};
+
+/// The settings that a module of L2 or L3 carries; `dims` and `loss` are the importer's.
+PlanSettings getPlanSettings(mlir::ModuleOp module, std::map<std::string, int64_t> dims, std::string loss);
+
+/// SHA-256, in hex, of an L1 module's text without weights' sources, locations and paths.
+std::string hashModel(mlir::ModuleOp module);
+
+/// A planned operator. Layouts are text, such as "[8:batch, 3*64] sum(data)": sizes of factors, major to minor, each
+/// with the axes that split it (`8:data+batch`), then axes over which parts are still to be combined.
+struct PlannedOp {
+  std::map<std::string, std::vector<std::string>> splits;
+  std::vector<std::string> layouts;
+};
+
+struct PlannedFunction {
+  std::vector<std::string> arguments, results;
+  /// By id.
+  std::map<std::string, PlannedOp> operators;
+  /// Ids of operators that split nothing and whose results are whole; sorted.
+  std::vector<std::string> whole;
+};
+
+struct PlannedParameter {
+  std::string compute, master;
+  /// Empty for what has no gradient.
+  std::string gradient;
+};
+
+struct PlanFile {
+  static constexpr int64_t kVersion = 1;
+
+  Cluster cluster;
+  std::string modelName, modelHash;
+  PlanSettings settings;
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  /// Device of each rank.
+  std::vector<int64_t> deviceOrder;
+  /// The axis that carries P; empty when P = 1.
+  std::string dataAxis;
+  /// P and m.
+  int64_t groups = 1, iterations = 1;
+  int64_t bucketBytes = 0;
+  int64_t prefetchWindow = 0;
+  std::map<std::string, PlannedFunction> functions;
+  /// By logical name.
+  std::map<std::string, PlannedParameter> parameters;
+};
+
+/// What a module at L3 (before layouts are materialized) says. Fails with a diagnostic where ids are not unique.
+mlir::FailureOr<PlanFile> buildPlanFile(mlir::ModuleOp module, const Cluster &cluster, const PlanSettings &settings,
+                                        std::string modelHash);
+
+/// The file's text; the same plan gives the same bytes.
+std::string writePlanFile(const PlanFile &plan);
+
+/// Reads it back. Fails with one line that names the place and what is wrong.
+llvm::Expected<PlanFile> readPlanFile(llvm::StringRef text);
+
+/// Whether a plan was made for these settings and this model; the message names the first thing that differs.
+llvm::Error checkPlanFits(const PlanFile &plan, const PlanSettings &settings, llvm::StringRef modelHash);
+
+/// Puts a plan onto a module of L2, which becomes L3 (`plan-verify-layouts materialized=false` holds or says why not).
+/// Fails, with one line, where the plan does not fit the model.
+llvm::Error applyPlanFile(mlir::ModuleOp module, const PlanFile &plan);
+
+/// A layout as text, and back for a value of that type on that mesh.
+std::string toText(LayoutAttr layout);
+llvm::Expected<LayoutAttr> parseLayout(llvm::StringRef text, mlir::RankedTensorType type, MeshAttr mesh);
+
+} // namespace windlass::plan
+
+#endif

@@ -1,0 +1,55 @@
+// JSON of files that people edit: what is doubtful is refused, and the message says where.
+#ifndef WINDLASS_SUPPORT_STRICTJSON_H
+#define WINDLASS_SUPPORT_STRICTJSON_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// Makes an error of one line.
+llvm::Error makeError(const llvm::Twine &message);
+
+/// Parses a document. Refuses more than `maxBytes` of text, nesting deeper than 32, and objects that have a key twice;
+/// all of these before the parser proper sees the text.
+llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, size_t maxBytes = 256u << 20);
+
+/// Reads the fields of one object. The first failure stays in `takeError`; after it, fields read as defaults.
+class ObjectReader {
+public:
+  /// `path` says where the object is, such as "mesh" or "functions.update"; empty for the document.
+  ObjectReader(const llvm::json::Value &value, std::string path);
+
+  /// Fields by kind; each must be there.
+  int64_t getInteger(llvm::StringRef key, int64_t minimum, int64_t maximum);
+  std::string getString(llvm::StringRef key);
+  bool getBoolean(llvm::StringRef key);
+  std::vector<std::string> getStrings(llvm::StringRef key);
+  std::vector<int64_t> getIntegers(llvm::StringRef key);
+  /// Null where the object has no such key; reading marks the key as known.
+  const llvm::json::Value *find(llvm::StringRef key);
+  /// Fails where it has none.
+  const llvm::json::Value *get(llvm::StringRef key);
+  /// All keys, sorted: for objects that map names.
+  std::vector<std::string> getKeys() const;
+
+  std::string getPath(llvm::StringRef key) const;
+  void fail(llvm::StringRef key, const llvm::Twine &message);
+  bool failed() const { return !message.empty(); }
+  /// The first failure, or a key that nothing has asked for.
+  llvm::Error takeError();
+
+private:
+  const llvm::json::Object *object = nullptr;
+  std::string path, message;
+  std::vector<std::string> known;
+};
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,297 @@
+#include "OperatorKeys.h"
+
+#include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Support/Flags.h"
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+using llvm::Error;
+
+/// "now 4, in the plan 2": what differs in a setting.
+template <class T> static Error compare(StringRef name, const T &planned, const T &given) {
+  if (planned == given)
+    return Error::success();
+  auto toText = [](const auto &value) {
+    if constexpr (std::is_same_v<T, std::string>)
+      return printable(value);
+    else if constexpr (std::is_same_v<T, bool>)
+      return std::string(value ? "true" : "false");
+    else
+      return std::to_string(value);
+  };
+  return makeError("the plan was made for " + name + " " + toText(planned) + ", but it is " + toText(given) +
+                   " now: make the plan again, or give " + name + " as it was");
+}
+
+/// Names the first element that only one of two sorted lists has.
+static Error compareNames(StringRef what, std::vector<std::string> planned, std::vector<std::string> given) {
+  llvm::sort(planned);
+  llvm::sort(given);
+  std::vector<std::string> onlyPlanned, onlyGiven;
+  std::set_difference(planned.begin(), planned.end(), given.begin(), given.end(), std::back_inserter(onlyPlanned));
+  std::set_difference(given.begin(), given.end(), planned.begin(), planned.end(), std::back_inserter(onlyGiven));
+  if (!onlyPlanned.empty())
+    return makeError("the plan has " + printable(onlyPlanned.front()) + " among the " + what +
+                     " parameters, which it is not now: make the plan again");
+  if (!onlyGiven.empty())
+    return makeError(printable(onlyGiven.front()) + " is now among the " + what +
+                     " parameters, which it is not in the plan: make the plan again");
+  return Error::success();
+}
+
+Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, StringRef modelHash) {
+  const PlanSettings &planned = plan.settings;
+  for (const auto &[name, size] : settings.dims) {
+    auto found = planned.dims.find(name);
+    if (found == planned.dims.end())
+      return makeError("dimension " + printable(name) + " is bound to " + Twine(size) +
+                       " now, but is not in the plan: make the plan again");
+    if (Error error = compare("dimension " + printable(name), found->second, size))
+      return error;
+  }
+  for (const auto &[name, size] : planned.dims)
+    if (!settings.dims.count(name))
+      return makeError("the plan was made for dimension " + printable(name) + " bound to " + Twine(size) +
+                       ", but it is not bound now: make the plan again, or bind it");
+  if (Error error = compare("loss", planned.loss, settings.loss))
+    return error;
+  if (Error error = compare("optimizer", planned.optimizer, settings.optimizer))
+    return error;
+  if (Error error = compare("precision", planned.precision, settings.precision))
+    return error;
+  if (Error error = compare("micro-batches", planned.microBatches, settings.microBatches))
+    return error;
+  if (Error error = compare("clip", planned.clip, settings.clip))
+    return error;
+  if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
+    return error;
+  if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))
+    return error;
+  if (plan.modelHash != modelHash)
+    return makeError("the plan was made for another model (hash " + printable(plan.modelHash, 12) + ", this one has " +
+                     printable(modelHash, 12) + "): make the plan again");
+  return Error::success();
+}
+
+namespace {
+
+class Applier {
+public:
+  Applier(ModuleOp module, const PlanFile &plan) : module(module), plan(plan), context(module.getContext()) {}
+
+  Error apply() {
+    SmallVector<AxisAttr> axes;
+    for (const auto &[name, size] : plan.mesh)
+      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
+    mesh = MeshAttr::get(context, axes);
+    module->setAttr(kMeshAttr, mesh);
+    module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.bucketBytes));
+    module->removeAttr(kDataAxisAttr);
+    if (!plan.dataAxis.empty())
+      module->setAttr(kDataAxisAttr, StringAttr::get(context, plan.dataAxis));
+    if (Error error = applyParameters())
+      return error;
+    std::set<std::string> known;
+    for (func::FuncOp function : getPlannedFunctions(module)) {
+      known.insert(function.getName().str());
+      auto found = plan.functions.find(function.getName().str());
+      if (found == plan.functions.end())
+        return makeError("the plan has no function " + printable(function.getName()));
+      if (Error error = applyFunction(function, found->second))
+        return error;
+    }
+    for (const auto &[name, function] : plan.functions)
+      if (!known.count(name))
+        return makeError("the plan has a function " + printable(name) + ", which the program does not have");
+    return Error::success();
+  }
+
+private:
+  llvm::Expected<LayoutAttr> getLayout(const std::string &text, Type type, const std::string &place) {
+    auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return makeError(place + " is no tensor");
+    llvm::Expected<LayoutAttr> layout = parseLayout(text, tensor, mesh);
+    if (!layout)
+      return makeError(place + ": " + llvm::toString(layout.takeError()));
+    return layout;
+  }
+
+  Error applyParameters() {
+    std::set<std::string> known;
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      std::string name = parameter.getLogicalName().str();
+      known.insert(name);
+      auto found = plan.parameters.find(name);
+      if (found == plan.parameters.end())
+        return makeError("parameter " + printable(name) + " is not in the plan");
+      parameter->removeAttr(kGradientLayoutAttr);
+      struct Copy {
+        StringRef attribute, key;
+        const std::string &text;
+      };
+      const Copy copies[] = {{kLayoutAttr, "compute", found->second.compute},
+                             {kMasterLayoutAttr, "master", found->second.master},
+                             {kGradientLayoutAttr, "gradient", found->second.gradient}};
+      for (const auto &[attribute, key, text] : copies) {
+        if (attribute == kGradientLayoutAttr && text.empty() != !parameter.getTrainable())
+          return makeError("parameter " + printable(name) +
+                           (text.empty() ? " trains, but the plan has no layout of its gradient"
+                                         : " does not train, but the plan has a layout of its gradient"));
+        if (text.empty() && attribute == kGradientLayoutAttr)
+          continue;
+        llvm::Expected<LayoutAttr> layout =
+            getLayout(text, parameter.getTensorType(), "parameter " + printable(name) + " " + key.str());
+        if (!layout)
+          return layout.takeError();
+        parameter->setAttr(attribute, *layout);
+      }
+    }
+    for (const auto &[name, parameter] : plan.parameters)
+      if (!known.count(name))
+        return makeError("the plan has a parameter " + printable(name) + ", which the model does not have");
+    return Error::success();
+  }
+
+  Error applyFunction(func::FuncOp function, const PlannedFunction &rows) {
+    std::string in = " of @" + function.getName().str();
+    auto checkCount = [&](size_t have, size_t want, StringRef what) {
+      return have == want
+                 ? Error::success()
+                 : makeError("the plan has " + Twine(have) + " layouts of " + what + in + ", which has " + Twine(want));
+    };
+    if (Error error = checkCount(rows.arguments.size(), function.getNumArguments(), "arguments"))
+      return error;
+    if (Error error = checkCount(rows.results.size(), function.getNumResults(), "results"))
+      return error;
+    for (auto [i, text] : llvm::enumerate(rows.arguments)) {
+      auto layout = getLayout(text, function.getArgumentTypes()[i], "argument " + std::to_string(i) + in);
+      if (!layout)
+        return layout.takeError();
+      function.setArgAttr(i, kLayoutAttr, *layout);
+    }
+    for (auto [i, text] : llvm::enumerate(rows.results)) {
+      auto layout = getLayout(text, function.getResultTypes()[i], "result " + std::to_string(i) + in);
+      if (!layout)
+        return layout.takeError();
+      function.setResultAttr(i, kLayoutAttr, *layout);
+    }
+
+    std::set<std::string> whole;
+    for (const std::string &id : rows.whole)
+      if (!whole.insert(id).second || rows.operators.count(id))
+        return makeError("the plan has operator " + printable(id) + in + " twice");
+    std::vector<std::string> ids;
+    OperatorKeys keys;
+    for (Operation &op : function.front().without_terminator()) {
+      ids.push_back(keys.get(op));
+      auto row = rows.operators.find(ids.back());
+      bool isWhole = whole.count(ids.back());
+      if (row == rows.operators.end() && !isWhole)
+        return makeError("operator " + printable(ids.back()) + in + " is not in the plan");
+      if (Error error = applyOp(op, isWhole ? nullptr : &row->second, "operator " + printable(ids.back()) + in))
+        return error;
+    }
+    std::set<std::string> known(ids.begin(), ids.end());
+    std::vector<std::string> planned(rows.whole);
+    for (const auto &[id, row] : rows.operators)
+      planned.push_back(id);
+    for (const std::string &id : planned)
+      if (!known.count(id)) {
+        std::string nearest = ids.size() <= 10000 ? nearestOf(id, ids) : std::string();
+        return makeError("the plan has operator " + printable(id) + in + ", which the program does not have" +
+                         (nearest.empty() ? "" : "; the nearest is " + printable(nearest)));
+      }
+    if (known.size() != ids.size())
+      return makeError("the program has two operators with one id" + in);
+    return Error::success();
+  }
+
+  Error applyOp(Operation &op, const PlannedOp *row, const std::string &place) {
+    SmallVector<LayoutAttr> layouts;
+    SmallVector<FactorAxesAttr> splits;
+    if (row) {
+      if (row->layouts.size() != op.getNumResults())
+        return makeError(place + " has " + Twine(op.getNumResults()) + " results, but the plan has " +
+                         Twine(row->layouts.size()) + " layouts");
+      for (auto [text, result] : llvm::zip_equal(row->layouts, op.getResults())) {
+        llvm::Expected<LayoutAttr> layout = getLayout(text, result.getType(), place);
+        if (!layout)
+          return layout.takeError();
+        layouts.push_back(*layout);
+      }
+      if (Error error = getSplits(op, *row, place, splits))
+        return error;
+    } else {
+      for (Value result : op.getResults())
+        layouts.push_back(LayoutAttr::getWhole(llvm::cast<RankedTensorType>(result.getType())));
+    }
+    op.setAttr(kStrategyAttr, StrategyAttr::get(context, splits, 0, -1));
+    setLayouts(&op, layouts);
+    return Error::success();
+  }
+
+  Error getSplits(Operation &op, const PlannedOp &row, const std::string &place,
+                  SmallVectorImpl<FactorAxesAttr> &splits) {
+    auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+    if (!row.splits.empty() && !compute)
+      return makeError(place + " has no factors that could be split");
+    if (row.splits.empty())
+      return Error::success();
+    train::OpFactors factors = compute.getFactors();
+    std::set<std::string> used;
+    // In the order of the op's factors, as strategies are made.
+    std::vector<std::string> names;
+    for (const train::Factor &factor : factors.factors) {
+      names.push_back(factor.name);
+      auto split = row.splits.find(factor.name);
+      if (split == row.splits.end() || split->second.empty())
+        continue;
+      if (factor.kind == train::FactorKind::Inner || factor.kind == train::FactorKind::Replicated)
+        return makeError(place + " cannot be split along " + printable(factor.name));
+      SmallVector<StringAttr> axes;
+      int64_t rest = factor.size;
+      for (const std::string &axis : split->second) {
+        if (mesh.indexOf(axis) < 0)
+          return makeError(place + " is split over axis " + printable(axis) + ", which the mesh does not have");
+        if (!used.insert(axis).second)
+          return makeError(place + " is split over axis " + printable(axis) + " twice");
+        if (rest % mesh.sizeOf(axis) != 0)
+          return makeError(place + " has " + Twine(factor.size) + " along " + printable(factor.name) + ", which axis " +
+                           printable(axis) + " of " + Twine(mesh.sizeOf(axis)) + " does not divide evenly");
+        rest /= mesh.sizeOf(axis);
+        axes.push_back(StringAttr::get(context, axis));
+      }
+      splits.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factor.name), axes));
+    }
+    for (const auto &[factor, axes] : row.splits)
+      if (!llvm::is_contained(names, factor)) {
+        std::string nearest = nearestOf(factor, names);
+        return makeError(place + " has no factor " + printable(factor) +
+                         (nearest.empty() ? "" : "; the nearest is " + printable(nearest)));
+      }
+    return Error::success();
+  }
+
+  ModuleOp module;
+  const PlanFile &plan;
+  MLIRContext *context;
+  MeshAttr mesh;
+};
+
+} // namespace
+
+Error plan::applyPlanFile(ModuleOp module, const PlanFile &plan) {
+  PlanSettings settings = getPlanSettings(module, plan.settings.dims, plan.settings.loss);
+  if (settings.microBatches != plan.settings.microBatches)
+    return compare("micro-batches", plan.settings.microBatches, settings.microBatches);
+  return Applier(module, plan).apply();
+}

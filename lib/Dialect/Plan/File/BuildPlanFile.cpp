@@ -1,0 +1,146 @@
+#include "OperatorKeys.h"
+
+#include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Support/Printable.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_t> dims, std::string loss) {
+  PlanSettings settings;
+  settings.dims = std::move(dims);
+  settings.loss = std::move(loss);
+  if (auto attribute = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr)) {
+    if (auto optimizer = attribute.getAs<StringAttr>("optimizer"))
+      settings.optimizer = optimizer.getValue().str();
+    if (auto precision = attribute.getAs<StringAttr>("precision"))
+      settings.precision = precision.getValue().str();
+    if (auto microBatches = attribute.getAs<IntegerAttr>("micro_batches"))
+      settings.microBatches = microBatches.getInt();
+    if (auto clip = attribute.getAs<BoolAttr>("clip"))
+      settings.clip = clip.getValue();
+  }
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (!parameter.getTrainable())
+      continue;
+    settings.trainable.push_back(parameter.getLogicalName().str());
+    if (!parameter.getDecays())
+      settings.noDecay.push_back(parameter.getLogicalName().str());
+  }
+  llvm::sort(settings.trainable);
+  llvm::sort(settings.noDecay);
+  return settings;
+}
+
+std::string plan::hashModel(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  copy->setName(std::nullopt);
+  for (auto parameter : copy->getOps<train::ParameterOp>()) {
+    parameter.setSourceAttr(train::SourceAttr::get(module.getContext(), train::SourceKind::none, "", 0, 0));
+    parameter.removeReasonAttr();
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  copy->print(os, OpPrintingFlags().useLocalScope());
+  llvm::SHA256 hash;
+  hash.update(text);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+/// Whether an op needs no row of its own.
+static bool isWhole(Operation &op) {
+  auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+  return strategy.getSplits().empty() && llvm::all_of(op.getResults(), [](Value result) {
+           return getLayout(result) == LayoutAttr::getWhole(llvm::cast<RankedTensorType>(result.getType()));
+         });
+}
+
+FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster, const PlanSettings &settings,
+                                        std::string modelHash) {
+  PlanFile plan;
+  plan.cluster = cluster;
+  plan.settings = settings;
+  plan.modelHash = std::move(modelHash);
+  if (auto name = module->getAttrOfType<StringAttr>(train::kModelAttr))
+    plan.modelName = name.getValue().str();
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  auto bucketBytes = module->getAttrOfType<IntegerAttr>(kBucketBytesAttr);
+  if (!mesh || !bucketBytes)
+    return module.emitError("has no ") << (mesh ? kBucketBytesAttr : kMeshAttr) << ": apply a strategy first";
+  for (AxisAttr axis : mesh.getAxes())
+    plan.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    plan.deviceOrder.push_back(rank);
+  if (auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr)) {
+    plan.dataAxis = axis.getValue().str();
+    plan.groups = mesh.sizeOf(plan.dataAxis);
+  }
+  if (settings.microBatches % plan.groups != 0)
+    return module.emitError("has ") << settings.microBatches << " micro-batches per step, which " << plan.groups
+                                    << " groups cannot share evenly";
+  plan.iterations = settings.microBatches / plan.groups;
+  plan.bucketBytes = bucketBytes.getInt();
+
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
+    auto getText = [&](StringRef name) {
+      auto layout = parameter->getAttrOfType<LayoutAttr>(name);
+      return layout ? toText(layout) : std::string();
+    };
+    if (!row.compute.empty())
+      return parameter.emitOpError("shares its logical name with another one");
+    row = {getText(kLayoutAttr), getText(kMasterLayoutAttr), getText(kGradientLayoutAttr)};
+    if (row.compute.empty() || row.master.empty())
+      return parameter.emitOpError("has no layouts");
+  }
+
+  for (func::FuncOp function : getPlannedFunctions(module)) {
+    PlannedFunction &rows = plan.functions[function.getName().str()];
+    for (BlockArgument argument : function.getArguments()) {
+      LayoutAttr layout = getLayout(argument);
+      if (!layout)
+        return function.emitError("argument ") << argument.getArgNumber() << " has no layout";
+      rows.arguments.push_back(toText(layout));
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+      if (!layout)
+        return function.emitError("result ") << i << " has no layout";
+      rows.results.push_back(toText(layout));
+    }
+    OperatorKeys keys;
+    std::set<std::string> seen;
+    for (Operation &op : function.front().without_terminator()) {
+      std::string key = keys.get(op);
+      if (!seen.insert(key).second)
+        return op.emitOpError("has the id ")
+               << printable(key) << ", which another one in @" << function.getName() << " has too";
+      auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      if (!strategy)
+        return op.emitOpError("has no plan.strategy");
+      for (Value result : op.getResults())
+        if (!getLayout(result))
+          return op.emitOpError("has a result without a layout");
+      if (isWhole(op)) {
+        rows.whole.push_back(key);
+        continue;
+      }
+      PlannedOp &row = rows.operators[key];
+      for (FactorAxesAttr split : strategy.getSplits())
+        for (StringAttr axis : split.getAxes())
+          row.splits[split.getFactor().getValue().str()].push_back(axis.getValue().str());
+      for (Value result : op.getResults())
+        row.layouts.push_back(toText(getLayout(result)));
+    }
+    llvm::sort(rows.whole);
+  }
+  return plan;
+}

@@ -1,0 +1,240 @@
+#include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <limits>
+
+using namespace windlass;
+using namespace windlass::plan;
+using llvm::StringRef;
+using llvm::Twine;
+
+static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+namespace {
+
+/// Reads the parts of the document; the first failure is kept.
+class PlanReader {
+public:
+  PlanFile plan;
+  std::string message;
+
+  void read(const llvm::json::Value &document) {
+    ObjectReader reader(document, "");
+    int64_t version = reader.getInteger("version", 1, kMax);
+    if (!reader.failed() && version != PlanFile::kVersion)
+      reader.fail("version", "is " + Twine(version) + ", but this windlass reads version " + Twine(PlanFile::kVersion) +
+                                 ": make the plan again");
+    plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
+    plan.prefetchWindow = reader.getInteger("prefetch_window", 0, 0);
+    for (StringRef key : {"claims", "profile"})
+      if (const llvm::json::Value *value = reader.get(key); value && value->kind() != llvm::json::Value::Null)
+        reader.fail(key, "must be null: it cannot be checked yet");
+    const llvm::json::Value *cluster = reader.get("cluster"), *defaults = reader.get("defaults"),
+                            *functions = reader.get("functions"), *mesh = reader.get("mesh"),
+                            *model = reader.get("model"), *parameters = reader.get("parameters"),
+                            *settings = reader.get("settings");
+    keep(reader);
+    if (failed())
+      return;
+    if (llvm::Expected<Cluster> read = clusterFromJson(*cluster))
+      plan.cluster = *read;
+    else
+      keep(read.takeError());
+    readDefaults(*defaults);
+    readSettings(*settings);
+    readMesh(*mesh);
+    ObjectReader modelReader(*model, "model");
+    plan.modelHash = modelReader.getString("hash");
+    plan.modelName = modelReader.getString("name");
+    keep(modelReader);
+    readFunctions(*functions);
+    readParameters(*parameters);
+  }
+
+private:
+  bool failed() const { return !message.empty(); }
+  void keep(llvm::Error error) {
+    if (!error)
+      return;
+    std::string text = llvm::toString(std::move(error));
+    if (message.empty())
+      message = text;
+  }
+  void keep(ObjectReader &reader) { keep(reader.takeError()); }
+
+  void readDefaults(const llvm::json::Value &value) {
+    ObjectReader reader(value, "defaults");
+    reader.getInteger("chunk", 0, 0);
+    reader.getInteger("stage", 0, 0);
+    reader.getInteger("segment", -1, -1);
+    const std::pair<StringRef, StringRef> words[] = {{"memory", "device"}, {"stash", "kept"}};
+    for (auto [key, only] : words) {
+      std::string text = reader.getString(key);
+      if (!reader.failed() && text != only)
+        reader.fail(key, "is " + printable(text) + ", but only '" + only + "' is available");
+    }
+    keep(reader);
+  }
+
+  void readSettings(const llvm::json::Value &value) {
+    ObjectReader reader(value, "settings");
+    PlanSettings &settings = plan.settings;
+    settings.clip = reader.getBoolean("clip");
+    settings.loss = reader.getString("loss");
+    settings.microBatches = reader.getInteger("micro_batches", 1, kMax);
+    settings.noDecay = reader.getStrings("no_decay");
+    settings.optimizer = reader.getString("optimizer");
+    settings.precision = reader.getString("precision");
+    settings.trainable = reader.getStrings("trainable");
+    const llvm::json::Value *dims = reader.get("dims");
+    keep(reader);
+    if (failed())
+      return;
+    ObjectReader dimReader(*dims, "settings.dims");
+    for (const std::string &name : dimReader.getKeys())
+      settings.dims[name] = dimReader.getInteger(name, 0, kMax);
+    keep(dimReader);
+  }
+
+  void readMesh(const llvm::json::Value &value) {
+    ObjectReader reader(value, "mesh");
+    plan.groups = reader.getInteger("groups", 1, Cluster::kMaxDevices);
+    plan.iterations = reader.getInteger("iterations", 1, kMax);
+    plan.deviceOrder = reader.getIntegers("device_order");
+    if (const llvm::json::Value *axis = reader.get("data_axis"); axis && axis->kind() != llvm::json::Value::Null) {
+      if (std::optional<StringRef> text = axis->getAsString())
+        plan.dataAxis = text->str();
+      else
+        reader.fail("data_axis", "must be a string or null");
+    }
+    const llvm::json::Value *axes = reader.get("axes");
+    const llvm::json::Array *array = axes ? axes->getAsArray() : nullptr;
+    if (axes && !array)
+      reader.fail("axes", "must be a list of objects");
+    keep(reader);
+    if (failed())
+      return;
+    for (const llvm::json::Value &axis : *array) {
+      ObjectReader axisReader(axis, "mesh.axes[" + std::to_string(plan.mesh.size()) + "]");
+      std::string name = axisReader.getString("name");
+      plan.mesh.push_back({name, axisReader.getInteger("size", 1, Cluster::kMaxDevices)});
+      if (!axisReader.failed() && (name.empty() || !llvm::isAlpha(name[0]) || name.size() > 64 ||
+                                   !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; })))
+        axisReader.fail("name", "is " + printable(name) + ": use letters, digits and underscores");
+      keep(axisReader);
+      if (failed())
+        return;
+    }
+    keep(checkMesh());
+  }
+
+  llvm::Error checkMesh() {
+    llvm::StringSet<> names;
+    int64_t ranks = 1;
+    for (const auto &[name, size] : plan.mesh) {
+      if (!names.insert(name).second)
+        return makeError("mesh.axes has axis " + printable(name) + " twice");
+      ranks *= size;
+      if (ranks > Cluster::kMaxDevices)
+        return makeError("mesh.axes make more than " + Twine(Cluster::kMaxDevices) + " ranks");
+    }
+    if (ranks != plan.cluster.getDevices())
+      return makeError("mesh.axes make " + Twine(ranks) + " ranks, but the cluster has " +
+                       Twine(plan.cluster.getDevices()) + " devices");
+    std::vector<bool> seen(ranks);
+    bool isPermutation = static_cast<int64_t>(plan.deviceOrder.size()) == ranks;
+    for (int64_t device : plan.deviceOrder) {
+      isPermutation = isPermutation && device >= 0 && device < ranks && !seen[device];
+      if (isPermutation)
+        seen[device] = true;
+    }
+    if (!isPermutation)
+      return makeError("mesh.device_order must hold each device from 0 to " + Twine(ranks - 1) + " once");
+    int64_t groups = 1;
+    for (const auto &[name, size] : plan.mesh)
+      if (name == plan.dataAxis)
+        groups = size;
+    if (!plan.dataAxis.empty() && !names.contains(plan.dataAxis))
+      return makeError("mesh.data_axis is " + printable(plan.dataAxis) + ", which mesh.axes do not have");
+    if (groups != plan.groups)
+      return makeError("mesh.groups is " + Twine(plan.groups) + ", but mesh.data_axis has " + Twine(groups) +
+                       " members");
+    if (plan.settings.microBatches % plan.groups != 0 || plan.settings.microBatches / plan.groups != plan.iterations)
+      return makeError("mesh.groups " + Twine(plan.groups) + " times mesh.iterations " + Twine(plan.iterations) +
+                       " is not settings.micro_batches " + Twine(plan.settings.microBatches));
+    return llvm::Error::success();
+  }
+
+  void readFunctions(const llvm::json::Value &value) {
+    ObjectReader reader(value, "functions");
+    for (const std::string &name : reader.getKeys()) {
+      if (failed())
+        return;
+      const llvm::json::Value *entry = reader.find(name);
+      ObjectReader functionReader(*entry, reader.getPath(name));
+      PlannedFunction &function = plan.functions[name];
+      function.arguments = functionReader.getStrings("arguments");
+      function.results = functionReader.getStrings("results");
+      function.whole = functionReader.getStrings("whole");
+      const llvm::json::Value *operators = functionReader.get("operators");
+      std::string path = functionReader.getPath("operators");
+      keep(functionReader);
+      if (failed())
+        return;
+      ObjectReader operatorsReader(*operators, path);
+      for (const std::string &id : operatorsReader.getKeys()) {
+        ObjectReader opReader(*operatorsReader.find(id), operatorsReader.getPath(id));
+        PlannedOp &op = function.operators[id];
+        op.layouts = opReader.getStrings("layouts");
+        const llvm::json::Value *split = opReader.get("split");
+        std::string splitPath = opReader.getPath("split");
+        keep(opReader);
+        if (failed())
+          return;
+        ObjectReader splitReader(*split, splitPath);
+        for (const std::string &factor : splitReader.getKeys())
+          op.splits[factor] = splitReader.getStrings(factor);
+        keep(splitReader);
+      }
+      keep(operatorsReader);
+    }
+    keep(reader);
+  }
+
+  void readParameters(const llvm::json::Value &value) {
+    ObjectReader reader(value, "parameters");
+    for (const std::string &name : reader.getKeys()) {
+      if (failed())
+        return;
+      ObjectReader parameterReader(*reader.find(name), reader.getPath(name));
+      PlannedParameter &parameter = plan.parameters[name];
+      parameter.compute = parameterReader.getString("compute");
+      parameter.master = parameterReader.getString("master");
+      const llvm::json::Value *gradient = parameterReader.get("gradient");
+      if (gradient && gradient->kind() != llvm::json::Value::Null) {
+        if (std::optional<StringRef> text = gradient->getAsString())
+          parameter.gradient = text->str();
+        else
+          parameterReader.fail("gradient", "must be a layout or null");
+      }
+      keep(parameterReader);
+    }
+    keep(reader);
+  }
+};
+
+} // namespace
+
+llvm::Expected<PlanFile> plan::readPlanFile(StringRef text) {
+  llvm::Expected<llvm::json::Value> document = parseStrictJson(text);
+  if (!document)
+    return document.takeError();
+  PlanReader reader;
+  reader.read(*document);
+  if (!reader.message.empty())
+    return makeError(reader.message);
+  return std::move(reader.plan);
+}

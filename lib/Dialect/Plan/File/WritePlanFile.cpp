@@ -1,0 +1,147 @@
+#include "windlass/Dialect/Plan/PlanFile.h"
+
+#include "llvm/Support/JSON.h"
+
+using namespace windlass;
+using namespace windlass::plan;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+
+static Array toArray(const std::vector<std::string> &texts) {
+  Array array;
+  for (const std::string &text : texts)
+    array.push_back(text);
+  return array;
+}
+
+namespace {
+
+/// Objects over several lines, their small members on one line each. Strings of the model may hold bytes that are no
+/// UTF-8; they are replaced as JSON needs.
+class Writer {
+public:
+  std::string text;
+
+  void open(llvm::StringRef key) {
+    start(key);
+    text += '{';
+    first = true;
+    ++depth;
+  }
+
+  void close() {
+    --depth;
+    if (!first)
+      newLine();
+    text += '}';
+    first = false;
+  }
+
+  void add(llvm::StringRef key, const Value &value) {
+    start(key);
+    llvm::raw_string_ostream os(text);
+    os << value;
+  }
+
+  /// A list with one element per line.
+  void addLines(llvm::StringRef key, const std::vector<std::string> &elements) {
+    start(key);
+    text += '[';
+    ++depth;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      if (i > 0)
+        text += ',';
+      newLine();
+      llvm::raw_string_ostream os(text);
+      os << Value(elements[i]);
+    }
+    --depth;
+    if (!elements.empty())
+      newLine();
+    text += ']';
+  }
+
+private:
+  void start(llvm::StringRef key) {
+    if (depth == 0)
+      return;
+    if (!first)
+      text += ',';
+    first = false;
+    newLine();
+    llvm::raw_string_ostream os(text);
+    os << Value(key) << ": ";
+  }
+
+  void newLine() {
+    text += '\n';
+    text.append(2 * depth, ' ');
+  }
+
+  int depth = 0;
+  bool first = true;
+};
+
+} // namespace
+
+std::string plan::writePlanFile(const PlanFile &plan) {
+  Writer writer;
+  writer.open("");
+  writer.add("bucket_bytes", plan.bucketBytes);
+  writer.add("claims", nullptr);
+  writer.add("cluster", toJson(plan.cluster));
+  // What every operator has until it can have something else.
+  writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"segment", -1}, {"stage", 0}, {"stash", "kept"}});
+  writer.open("functions");
+  for (const auto &[name, function] : plan.functions) {
+    writer.open(name);
+    writer.add("arguments", toArray(function.arguments));
+    writer.open("operators");
+    for (const auto &[id, op] : function.operators) {
+      Object splits;
+      for (const auto &[factor, axes] : op.splits)
+        splits[factor] = toArray(axes);
+      writer.add(id, Object{{"layouts", toArray(op.layouts)}, {"split", std::move(splits)}});
+    }
+    writer.close();
+    writer.add("results", toArray(function.results));
+    writer.addLines("whole", function.whole);
+    writer.close();
+  }
+  writer.close();
+  Array axes;
+  for (const auto &[name, size] : plan.mesh)
+    axes.push_back(Object{{"name", name}, {"size", size}});
+  writer.add("mesh", Object{{"axes", std::move(axes)},
+                            {"data_axis", plan.dataAxis.empty() ? Value(nullptr) : Value(plan.dataAxis)},
+                            {"device_order", Array(plan.deviceOrder)},
+                            {"groups", plan.groups},
+                            {"iterations", plan.iterations}});
+  writer.add("model", Object{{"hash", plan.modelHash}, {"name", plan.modelName}});
+  writer.open("parameters");
+  for (const auto &[name, parameter] : plan.parameters)
+    writer.add(name, Object{{"compute", parameter.compute},
+                            {"gradient", parameter.gradient.empty() ? Value(nullptr) : Value(parameter.gradient)},
+                            {"master", parameter.master}});
+  writer.close();
+  writer.add("prefetch_window", plan.prefetchWindow);
+  writer.add("profile", nullptr);
+  writer.open("settings");
+  writer.add("clip", plan.settings.clip);
+  Object dims;
+  for (const auto &[name, size] : plan.settings.dims)
+    dims[name] = size;
+  writer.add("dims", std::move(dims));
+  writer.add("loss", plan.settings.loss);
+  writer.add("micro_batches", plan.settings.microBatches);
+  writer.addLines("no_decay", plan.settings.noDecay);
+  writer.add("optimizer", plan.settings.optimizer);
+  writer.add("precision", plan.settings.precision);
+  writer.addLines("trainable", plan.settings.trainable);
+  writer.close();
+  writer.add("version", PlanFile::kVersion);
+  writer.close();
+  writer.text += '\n';
+  return std::move(writer.text);
+}

@@ -1,0 +1,187 @@
+#include "windlass/Support/StrictJson.h"
+
+#include "windlass/Support/Flags.h"
+#include "windlass/Support/Printable.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <algorithm>
+
+using namespace windlass;
+using llvm::StringRef;
+using llvm::Twine;
+
+llvm::Error windlass::makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+/// Looks for what llvm::json does not refuse: great depth (it recurses) and keys that come twice (it keeps the last).
+static llvm::Error scan(StringRef text) {
+  constexpr size_t kMaxDepth = 32;
+  struct Level {
+    bool isObject;
+    bool expectsKey;
+    llvm::StringSet<> keys;
+  };
+  std::vector<Level> levels;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '{' || c == '[') {
+      if (levels.size() == kMaxDepth)
+        return makeError("nests deeper than " + Twine(kMaxDepth) + " levels");
+      levels.push_back({c == '{', c == '{', {}});
+    } else if (c == '}' || c == ']') {
+      if (!levels.empty())
+        levels.pop_back();
+    } else if (c == ',') {
+      if (!levels.empty())
+        levels.back().expectsKey = levels.back().isObject;
+    } else if (c == '"') {
+      size_t end = i + 1;
+      while (end < text.size() && text[end] != '"')
+        end += text[end] == '\\' ? 2 : 1;
+      if (end >= text.size())
+        return makeError("has a string without an end");
+      if (!levels.empty() && levels.back().expectsKey) {
+        // The key as the parser reads it: an escape may hide that two are equal.
+        llvm::Expected<llvm::json::Value> key = llvm::json::parse(text.slice(i, end + 1));
+        if (!key)
+          return key.takeError();
+        StringRef name = key->getAsString().value_or("");
+        if (!levels.back().keys.insert(name).second)
+          return makeError("has the key " + printable(name) + " twice in one object");
+        levels.back().expectsKey = false;
+      }
+      i = end;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::json::Value> windlass::parseStrictJson(StringRef text, size_t maxBytes) {
+  if (text.size() > maxBytes)
+    return makeError("is larger than " + Twine(maxBytes) + " bytes");
+  if (llvm::Error error = scan(text))
+    return std::move(error);
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (!value) {
+    std::string message = llvm::toString(value.takeError());
+    llvm::replace(message, '\n', ' ');
+    return makeError("is no JSON: " + message);
+  }
+  return value;
+}
+
+ObjectReader::ObjectReader(const llvm::json::Value &value, std::string path)
+    : object(value.getAsObject()), path(std::move(path)) {
+  if (!object)
+    message = this->path.empty() ? "is no JSON object" : this->path + " is no object";
+}
+
+std::string ObjectReader::getPath(StringRef key) const {
+  std::string name = path;
+  if (!name.empty() && !key.empty())
+    name += '.';
+  std::string text = printable(key);
+  return name + text.substr(1, text.size() - 2);
+}
+
+void ObjectReader::fail(StringRef key, const Twine &text) {
+  if (message.empty())
+    message = (getPath(key) + " " + text).str();
+}
+
+const llvm::json::Value *ObjectReader::find(StringRef key) {
+  known.push_back(key.str());
+  return object ? object->get(key) : nullptr;
+}
+
+const llvm::json::Value *ObjectReader::get(StringRef key) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    fail(key, "is missing");
+  return value;
+}
+
+int64_t ObjectReader::getInteger(StringRef key, int64_t minimum, int64_t maximum) {
+  const llvm::json::Value *value = get(key);
+  std::optional<int64_t> integer = value ? value->getAsInteger() : std::nullopt;
+  if (value && (!integer || *integer < minimum || *integer > maximum))
+    fail(key, "must be an integer from " + Twine(minimum) + " to " + Twine(maximum));
+  return integer && *integer >= minimum && *integer <= maximum ? *integer : minimum;
+}
+
+std::string ObjectReader::getString(StringRef key) {
+  const llvm::json::Value *value = get(key);
+  std::optional<StringRef> text = value ? value->getAsString() : std::nullopt;
+  if (value && !text)
+    fail(key, "must be a string");
+  return text.value_or("").str();
+}
+
+bool ObjectReader::getBoolean(StringRef key) {
+  const llvm::json::Value *value = get(key);
+  std::optional<bool> boolean = value ? value->getAsBoolean() : std::nullopt;
+  if (value && !boolean)
+    fail(key, "must be true or false");
+  return boolean.value_or(false);
+}
+
+std::vector<std::string> ObjectReader::getStrings(StringRef key) {
+  std::vector<std::string> strings;
+  const llvm::json::Value *value = get(key);
+  const llvm::json::Array *array = value ? value->getAsArray() : nullptr;
+  if (value && !array)
+    fail(key, "must be a list of strings");
+  if (array)
+    for (const llvm::json::Value &element : *array) {
+      std::optional<StringRef> text = element.getAsString();
+      if (!text) {
+        fail(key, "must be a list of strings");
+        return {};
+      }
+      strings.push_back(text->str());
+    }
+  return strings;
+}
+
+std::vector<int64_t> ObjectReader::getIntegers(StringRef key) {
+  std::vector<int64_t> integers;
+  const llvm::json::Value *value = get(key);
+  const llvm::json::Array *array = value ? value->getAsArray() : nullptr;
+  if (value && !array)
+    fail(key, "must be a list of integers");
+  if (array)
+    for (const llvm::json::Value &element : *array) {
+      std::optional<int64_t> integer = element.getAsInteger();
+      if (!integer) {
+        fail(key, "must be a list of integers");
+        return {};
+      }
+      integers.push_back(*integer);
+    }
+  return integers;
+}
+
+std::vector<std::string> ObjectReader::getKeys() const {
+  std::vector<std::string> keys;
+  if (object)
+    for (const auto &entry : *object)
+      keys.push_back(StringRef(entry.first).str());
+  llvm::sort(keys);
+  return keys;
+}
+
+llvm::Error ObjectReader::takeError() {
+  if (message.empty())
+    for (const std::string &key : getKeys())
+      if (!llvm::is_contained(known, key)) {
+        std::string nearest = nearestOf(key, known);
+        fail(key, nearest.empty() ? "is no known key" : "is no known key; the nearest is '" + nearest + "'");
+        break;
+      }
+  if (message.empty())
+    return llvm::Error::success();
+  return makeError(message);
+}
