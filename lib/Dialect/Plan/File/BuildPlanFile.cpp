@@ -42,7 +42,7 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
 
 std::string plan::hashModel(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
-  copy->setName(std::nullopt);
+  copy.get()->removeAttr(SymbolTable::getSymbolAttrName());
   for (auto parameter : copy->getOps<train::ParameterOp>()) {
     parameter.setSourceAttr(train::SourceAttr::get(module.getContext(), train::SourceKind::none, "", 0, 0));
     parameter.removeReasonAttr();

@@ -132,21 +132,14 @@ private:
         splits[i] = SmallVector<StringAttr, 1>(axes);
     size_t before = splits.size();
     for (OpResult result : op.getResults()) {
-      std::optional<LayoutAttr> wanted;
-      for (OpOperand &use : result.getUses()) {
-        FailureOr<LayoutAttr> layout = getWanted(use);
-        if (failed(layout))
-          return failure();
-        if (!*layout || (wanted && !haveSameParts(*wanted, *layout, mesh))) {
-          wanted.reset();
-          break;
-        }
-        wanted = dropUnreduced(*layout);
-      }
+      FailureOr<LayoutAttr> common = getWanted(result);
+      if (failed(common))
+        return failure();
+      LayoutAttr wanted = *common;
       if (!wanted)
         continue;
       const train::ValueFactors &value = factors.results[result.getResultNumber()];
-      for (auto [dim, layout] : llvm::zip_equal(value, wanted->getDims()))
+      for (auto [dim, layout] : llvm::zip_equal(value, wanted.getDims()))
         takeAxes(factors, dim, layout, splits);
     }
     if (splits.size() == before)
@@ -155,15 +148,29 @@ private:
     return layOut(op);
   }
 
-  /// The layout in which a consumer takes an operand; null where it takes any.
-  FailureOr<LayoutAttr> getWanted(OpOperand &use) {
-    Operation *op = use.getOwner();
-    if (!llvm::isa<train::TrainOpInterface>(op))
-      return LayoutAttr();
-    FailureOr<OpLayouts> layouts = inferLayouts(op, getOperandLayouts(*op), mesh);
-    if (failed(layouts))
-      return failure();
-    return layouts->operands[use.getOperandNumber()];
+  /// The layout in which all consumers take a value; null where they differ, or take any. A stash wants what the
+  /// backward pass does.
+  FailureOr<LayoutAttr> getWanted(Value value) {
+    LayoutAttr wanted;
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      LayoutAttr layout;
+      if (auto stash = llvm::dyn_cast<train::StashOp>(op)) {
+        FailureOr<LayoutAttr> common = getWanted(stash.getResult());
+        if (failed(common))
+          return failure();
+        layout = *common;
+      } else if (llvm::isa<train::TrainOpInterface>(op)) {
+        FailureOr<OpLayouts> layouts = inferLayouts(op, getOperandLayouts(*op), mesh);
+        if (failed(layouts))
+          return failure();
+        layout = dropUnreduced(layouts->operands[use.getOperandNumber()]);
+      }
+      if (!layout || (wanted && !haveSameParts(wanted, layout, mesh)))
+        return LayoutAttr();
+      wanted = layout;
+    }
+    return wanted;
   }
 
   func::FuncOp function;

@@ -1,0 +1,213 @@
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_VERIFYASYNC
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+class Verifier {
+public:
+  explicit Verifier(ModuleOp module) : module(module) {}
+
+  LogicalResult run() {
+    mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+    if (!mesh)
+      return module.emitError("has no plan.mesh");
+    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr); axis && mesh.indexOf(axis.getValue()) < 0)
+      return module.emitError("plan.data_axis ") << axis << " is not in the mesh " << mesh;
+    for (StringRef name : {kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction})
+      if (!module.lookupSymbol<func::FuncOp>(name))
+        return module.emitError("has no @") << name;
+    for (Operation &op : *module.getBody())
+      if (failed(checkTopLevel(op)))
+        return failure();
+    if (!schedule)
+      return module.emitError("has no sched.schedule");
+    return checkStash();
+  }
+
+private:
+  LogicalResult checkTopLevel(Operation &op) {
+    if (auto resource = llvm::dyn_cast<ResourceOp>(op))
+      return checkResource(resource);
+    if (auto found = llvm::dyn_cast<ScheduleOp>(op)) {
+      if (schedule)
+        return op.emitOpError("stands beside another schedule");
+      schedule = found;
+      return checkSchedule();
+    }
+    if (failed(checkNoPlan(op)))
+      return failure();
+    if (llvm::isa<train::ParameterOp>(op))
+      return success();
+    auto function = llvm::dyn_cast<func::FuncOp>(op);
+    if (!function)
+      return op.emitOpError("does not belong to L4");
+    if (function->hasAttr(kScalarFunctionAttr))
+      return success();
+    return checkFunction(function);
+  }
+
+  /// Only what later levels read is left of the plan.
+  LogicalResult checkNoPlan(Operation &op) {
+    if (llvm::isa_and_nonnull<plan::PlanDialect>(op.getDialect()))
+      return op.emitOpError("does not belong to L4: reshards are collectives here");
+    for (NamedAttribute attribute : op.getDiscardableAttrs())
+      if (attribute.getName().getValue().starts_with("plan.") && attribute.getName() != plan::kRepeatAttr)
+        return op.emitOpError("still has ") << attribute.getName();
+    return success();
+  }
+
+  LogicalResult checkResource(ResourceOp resource) {
+    plan::LayoutAttr layout = resource.getLayout();
+    if (layout.getDims().size() != static_cast<size_t>(resource.getGlobalTensorType().getRank()))
+      return resource.emitOpError("has a layout of ") << layout.getDims().size() << " dims";
+    llvm::StringSet<> used;
+    auto use = [&](StringAttr axis) -> LogicalResult {
+      if (mesh.indexOf(axis.getValue()) < 0 || !used.insert(axis.getValue()).second)
+        return resource.emitOpError("names axis ") << axis << " twice, or the mesh " << mesh << " does not have it";
+      return success();
+    };
+    for (plan::DimLayoutAttr dim : layout.getDims())
+      for (plan::FactorLayoutAttr factor : dim.getFactors()) {
+        int64_t rest = factor.getSize();
+        for (StringAttr axis : factor.getAxes()) {
+          if (failed(use(axis)))
+            return failure();
+          if (rest % mesh.sizeOf(axis.getValue()) != 0)
+            return resource.emitOpError("has a factor of size ")
+                   << factor.getSize() << ", which axis " << axis << " does not divide evenly";
+          rest /= mesh.sizeOf(axis.getValue());
+        }
+      }
+    for (plan::UnreducedAttr unreduced : layout.getUnreduced())
+      if (failed(use(unreduced.getAxis())))
+        return failure();
+    RankedTensorType local = layout.getLocalType(resource.getGlobalTensorType(), mesh);
+    if (local != resource.getTensorType())
+      return resource.emitOpError("is of type ") << resource.getType() << ", but its layout makes it " << local;
+    if (resource.getArena())
+      return resource.emitOpError("has an arena, which belongs to L5");
+    return success();
+  }
+
+  LogicalResult checkFunction(func::FuncOp function) {
+    bool isStep =
+        llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
+                            StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
+                           function.getName());
+    if (!isStep || function.isExternal())
+      return function.emitOpError("does not belong to L4");
+    if (function.getNumArguments() != 0 && function.getName() != kBackwardFunction)
+      return function.emitOpError("takes ") << function.getNumArguments() << " values: only @backward takes any";
+    if (function.getNumResults() != 0 && function.getName() != kForwardFunction)
+      return function.emitOpError("returns ") << function.getNumResults() << " values: only @forward returns any";
+    for (Operation &op : function.front())
+      if (failed(checkNoPlan(op)) || failed(checkOp(op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult checkOp(Operation &op) {
+    if (auto reduce = llvm::dyn_cast<AllReduceOp>(op))
+      return checkAxes(op, reduce.getAxes());
+    if (auto gather = llvm::dyn_cast<AllGatherOp>(op))
+      return checkShape(op, gather.getAxes(), gather.getDim(), std::nullopt);
+    if (auto scatter = llvm::dyn_cast<ReduceScatterOp>(op))
+      return checkShape(op, scatter.getAxes(), std::nullopt, scatter.getDim());
+    if (auto part = llvm::dyn_cast<OwnPartOp>(op))
+      return checkShape(op, part.getAxes(), std::nullopt, part.getDim());
+    if (auto exchange = llvm::dyn_cast<AllToAllOp>(op))
+      return checkShape(op, exchange.getAxes(), exchange.getConcatDim(), exchange.getSplitDim());
+    if (llvm::isa<LoadOp, StoreOp, AddToOp, MapOp, func::ReturnOp, train::TrainOpInterface>(op))
+      return success();
+    return op.emitOpError("does not belong to L4");
+  }
+
+  LogicalResult checkAxes(Operation &op, ArrayAttr axes) {
+    llvm::StringSet<> used;
+    if (axes.empty())
+      return op.emitOpError("names no axis");
+    for (auto axis : axes.getAsRange<StringAttr>())
+      if (mesh.indexOf(axis.getValue()) < 0 || !used.insert(axis.getValue()).second)
+        return op.emitOpError("names axis ") << axis << " twice, or the mesh " << mesh << " does not have it";
+    return success();
+  }
+
+  /// The result has the operand's shape, larger along `grown` and smaller along `shrunk` by the number of members.
+  LogicalResult checkShape(Operation &op, ArrayAttr axes, std::optional<uint64_t> grown,
+                           std::optional<uint64_t> shrunk) {
+    if (failed(checkAxes(op, axes)))
+      return failure();
+    int64_t members = 1;
+    for (auto axis : axes.getAsRange<StringAttr>())
+      members *= mesh.sizeOf(axis.getValue());
+    auto input = llvm::cast<RankedTensorType>(op.getOperand(0).getType());
+    uint64_t rank = input.getRank();
+    if ((grown && *grown >= rank) || (shrunk && *shrunk >= rank) || grown == shrunk)
+      return op.emitOpError("names a dim that ") << input << " does not have, or one twice";
+    SmallVector<int64_t> shape(input.getShape());
+    if (grown)
+      shape[*grown] *= members;
+    if (shrunk) {
+      if (shape[*shrunk] % members != 0)
+        return op.emitOpError("splits a dim of size ") << shape[*shrunk] << " among " << members << " members";
+      shape[*shrunk] /= members;
+    }
+    auto expected = RankedTensorType::get(shape, input.getElementType());
+    if (op.getResult(0).getType() != expected)
+      return op.emitOpError("makes ") << op.getResult(0).getType() << ", but " << members << " members make "
+                                      << expected;
+    return success();
+  }
+
+  /// (forward, backward), maybe repeated, then reduce and update.
+  LogicalResult checkSchedule() {
+    SmallVector<ActionKind> kinds;
+    for (auto action : schedule.getActions().getAsRange<ActionAttr>()) {
+      if (action.getChunk() != 0)
+        return schedule.emitOpError("runs chunk ") << action.getChunk() << ", but a stage has one chunk";
+      bool isRepeat = action.getKind() == ActionKind::repeat;
+      if (isRepeat && (action.getCount() < 1 || action.getLength() != 2 || !kinds.empty()))
+        return schedule.emitOpError("repeats ")
+               << action.getLength() << " actions " << action.getCount() << " times; it can only repeat the first two";
+      if (!isRepeat)
+        kinds.push_back(action.getKind());
+    }
+    if (ArrayRef<ActionKind>(kinds) !=
+        ArrayRef<ActionKind>{ActionKind::forward, ActionKind::backward, ActionKind::reduce, ActionKind::update})
+      return schedule.emitOpError("is not forward, backward, reduce, update");
+    return success();
+  }
+
+  LogicalResult checkStash() {
+    auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto backward = module.lookupSymbol<func::FuncOp>(kBackwardFunction);
+    if (forward.getResultTypes() != backward.getArgumentTypes())
+      return backward.emitOpError("takes another stash than @forward returns");
+    return success();
+  }
+
+  ModuleOp module;
+  plan::MeshAttr mesh;
+  ScheduleOp schedule;
+};
+
+struct VerifyAsync : windlass::sched::impl::VerifyAsyncBase<VerifyAsync> {
+  using VerifyAsyncBase::VerifyAsyncBase;
+
+  void runOnOperation() override {
+    if (failed(Verifier(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,174 @@
+// RUN: windlass-opt %s -verify-diagnostics -split-input-file --sched-verify-async
+// RUN: windlass-opt %S/../../Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=8" --plan-materialize-layouts --plan-to-sched --sched-verify-async
+// RUN: windlass-opt %S/../../Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=1" --plan-materialize-layouts --plan-to-sched --sched-verify-async --sched-fuse-elementwise --sched-verify-async
+
+// expected-error @below {{has no plan.mesh}}
+module {}
+
+// -----
+
+// expected-error @below {{has no @backward}}
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+// expected-error @below {{has no sched.schedule}}
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{is not forward, backward, reduce, update}}
+  sched.schedule [#sched.action<forward>, #sched.action<reduce>, #sched.action<backward>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{repeats 1 actions 2 times}}
+  sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  // expected-error @below {{takes another stash than @forward returns}}
+  func.func @backward(%x: tensor<2xf32>) { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  // expected-error @below {{takes 1 values: only @backward takes any}}
+  func.func @reduce(%x: tensor<2xf32>) { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{but its layout makes it 'tensor<2xf32>'}}
+  sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{names axis "b" twice, or the mesh}}
+  sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["b"]>]>]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{reshards are collectives here}}
+    %1 = plan.reshard %0 from <[<[<2>]>]> to <[<[<2>]>]> : tensor<2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{still has "plan.strategy"}}
+    %1 = train.exp %0 : tensor<2xf32> {plan.strategy = #plan.strategy<[]>}
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{but 2 members make 'tensor<4xf32>'}}
+    %1 = sched.all_gather %0 dim 0 over ["a"] : tensor<2xf32> -> tensor<6xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{names axis "c" twice, or the mesh}}
+    %1 = sched.all_reduce sum %0 over ["c"] : (tensor<2xf32>) -> tensor<2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() {
+    // expected-error @below {{does not belong to L4}}
+    sched.record 0 stream 0
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{does not belong to L4}}
+  func.func @microbatch() { return }
+}
