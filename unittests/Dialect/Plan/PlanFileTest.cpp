@@ -100,10 +100,9 @@ TEST_F(PlanFileTest, WhatIsReadIsWhatWasWritten) {
 TEST_F(PlanFileTest, SaysWhatItHolds) {
   std::string text = getText(8);
   EXPECT_THAT(text, HasSubstr(R"("fc0": {"layouts":["[8:batch, 6]"],"split":{"m0":["batch"]}})"));
-  EXPECT_THAT(text, HasSubstr(R"("layer0.bias": {"compute":"[6]","gradient":"[6] sum(data,batch)","master":"[6]"
-})"));
+  EXPECT_THAT(text, HasSubstr("\"layer0.bias\": {\"compute\":\"[6]\",\"gradient\":\"[6] sum(data,batch)\","));
   EXPECT_THAT(text, HasSubstr(R"("groups":4,"iterations":1)"));
-EXPECT_THAT(text, HasSubstr("\"claims\": null"));
+  EXPECT_THAT(text, HasSubstr("\"claims\": null"));
 }
 
 TEST_F(PlanFileTest, RefusesDamagedText) {
@@ -148,7 +147,8 @@ TEST_F(PlanFileTest, RefusesAPlanThatDoesNotFitTheModel) {
   EXPECT_THAT(tryEdit("[8:batch, 6]", "[8, 6"), HasSubstr("lacks a ']'"));
   EXPECT_THAT(tryEdit("\"layer0.bias\": {", "\"layer0.bian\": {"),
               HasSubstr("parameter 'layer0.bias' is not in the plan"));
-  EXPECT_THAT(tryEdit(R"("gradient":"[6] sum(data,batch)")", R"("gradient":null)"), HasSubstr("trains, but the plan has no layout"));
+  EXPECT_THAT(tryEdit("\"gradient\":\"[6] sum(data,batch)\"", "\"gradient\":null"),
+              HasSubstr("trains, but the plan has no layout"));
 }
 
 TEST_F(PlanFileTest, NamesTheSettingThatChanged) {
