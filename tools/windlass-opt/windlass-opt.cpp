@@ -10,11 +10,12 @@
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
-#include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
+#include "windlass/Dialect/Onnx/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
@@ -36,7 +37,9 @@ int main(int argc, char **argv) {
   registry.insert<windlass::sched::SchedDialect>();
 
   mlir::registerTransformsPasses();
+  windlass::onnx::registerOnnxPasses();
   windlass::registerOnnxToTrainPasses();
+  windlass::registerOnnxToTrainPipelines();
   windlass::train::registerAutodiffPasses();
   windlass::train::registerTrainPasses();
   windlass::plan::registerPlanPasses();

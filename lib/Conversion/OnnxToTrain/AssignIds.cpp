@@ -6,7 +6,6 @@
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -34,19 +33,3 @@ struct TrainAssignIdsPass : windlass::impl::TrainAssignIdsBase<TrainAssignIdsPas
   }
 };
 } // namespace
-
-void windlass::buildTrainImportPipeline(OpPassManager &manager, bool recognize) {
-  OpPassManager &function = manager.nest<func::FuncOp>();
-  // Exporters' clutter goes first: the recognising passes see one form of transposed keys.
-  function.addPass(createTrainSimplifyLayout());
-  function.addPass(createCSEPass());
-  if (recognize) {
-    function.addPass(createTrainRecognizeActivations());
-    function.addPass(createTrainRecognizeLayerNorm());
-    function.addPass(createTrainRecognizeAttention());
-  }
-  // Behind recognition, for it folds the transposes that attention is known by.
-  function.addPass(createTrainKeepDimensions());
-  function.addPass(createCSEPass());
-  function.addPass(createTrainAssignIds());
-}

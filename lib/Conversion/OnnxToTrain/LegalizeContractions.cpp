@@ -26,6 +26,12 @@ Entry Legalizer::matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64
   };
   addFree(lhs, lhsBatch, lhsContract);
   addFree(rhs, rhsBatch, rhsContract);
+  // The operands are bounded, their outer product is not.
+  double count = 1;
+  for (int64_t dim : shape)
+    count *= double(dim);
+  if (count > 1.7e13)
+    return {};
   Value a = eval.materialize(lhs), b = a ? eval.materialize(rhs) : Value();
   if (!b)
     return {};

@@ -52,14 +52,16 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   const Entry &x = node.inputs[0], &indices = node.inputs[1];
   if (node.getInt("batch_dims", 0) != 0)
     return unsupported("has batch_dims");
-  if (!indices.known)
-    return unsupported("has indices that depend on an input");
   if (indices.getRank() == 0 || indices.isFloat() || indices.isBoolean() || indices.getShape().back() > x.getRank() ||
       indices.getShape().back() < 1)
     return invalid(node, "has indices that do not fit its tensor");
   // Each row of indices becomes one position in the leading dims, which are merged.
-  int64_t depth = indices.getShape().back(), rows = indices.known->getSize() / depth;
+  int64_t depth = indices.getShape().back(), rows = indices.type.getNumElements() / depth;
   Shape outer(indices.getShape().drop_back()), inner(x.getShape().drop_front(depth)), merged;
+  if (!indices.known) {
+    llvm::append_range(outer, inner);
+    return standIn(node, 0, outer, x.getElementType(), "has indices that are not constants");
+  }
   auto strides = getStrides(x.getShape().take_front(depth));
   int64_t extent = 1;
   for (int64_t dim : x.getShape().take_front(depth))

@@ -157,7 +157,7 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
 
 Value PartialEvaluator::materialize(const Entry &entry) {
   if (entry.value)
-    return entry.value;
+    return isUsable(entry.getElementType()) ? entry.value : Value();
   if (!entry.known) {
     if (reason.empty())
       reason = "depends on a value that cannot be computed";

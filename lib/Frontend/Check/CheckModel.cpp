@@ -2,8 +2,10 @@
 
 #include "windlass/Frontend/Check/CheckModel.h"
 
+#include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,10 +25,15 @@ int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const
     return 1;
   model.module = std::move(imported->module);
   model.weights = std::move(imported->weights);
+  PassManager verify(&context);
+  verify.addPass(onnx::createOnnxVerifyGraph());
+  if (failed(verify.run(*model.module)))
+    return 70;
   if (failed(convertOnnxToTrain(*model.module, model.weights.get(), options.convert, model.report)))
     return model.report.unsupported.empty() ? 1 : 4;
   PassManager manager(&context);
   buildTrainImportPipeline(manager, options.recognize);
+  manager.addPass(train::createVerifyGraphPass());
   return succeeded(manager.run(*model.module)) ? 0 : 70;
 }
 
@@ -41,6 +48,8 @@ struct ParameterRow {
 struct InputRow {
   std::string name, shape, type, feed;
   int64_t vocabulary = 0;
+  /// Fed with the same tokens as another input; the graph moves them by one itself.
+  bool isShifted = false;
 };
 
 /// What is printed, gathered from L1.
@@ -139,6 +148,7 @@ Summary summarize(ModuleOp module) {
     row.type = describeType(type.getElementType());
     if (auto bound = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr))
       row.vocabulary = bound.getInt();
+    row.isShifted = row.feed == "tokens" && llvm::none_of(argument.getUsers(), llvm::IsaPred<train::EmbeddingOp>);
     summary.inputs.push_back(row);
   }
   function.walk([&](Operation *op) {
@@ -197,8 +207,8 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
   }
   out << "inputs\n";
   for (const InputRow &row : summary.inputs) {
-    out << "  " << printable(row.name) << " " << row.shape << " " << row.type << ", fed from "
-        << describeFeed(row.feed);
+    out << "  " << printable(row.name) << " " << row.shape << " " << row.type << ", fed from " << describeFeed(row.feed)
+        << (row.isShifted ? ", which the graph shifts" : "");
     if (row.vocabulary > 0)
       out << ", values below " << row.vocabulary;
     out << "\n";

@@ -56,6 +56,9 @@ mlir::LogicalResult convertOnnxToTrain(mlir::ModuleOp module, const WeightStore 
 /// loss is computed by primitives), simplification, ids.
 void buildTrainImportPipeline(mlir::OpPassManager &manager, bool recognize);
 
+/// Registers `onnx-to-train-pipeline`: the conversion and the pipeline above, with the option `recognize`.
+void registerOnnxToTrainPipelines();
+
 /// A scope path and a node's name as one location; `getScopePath` reads it back (the node's name where there is no
 /// path).
 mlir::Location makeScopedLocation(llvm::StringRef scope, mlir::Location node);
