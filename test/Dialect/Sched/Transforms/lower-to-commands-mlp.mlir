@@ -1,5 +1,5 @@
 // RUN: windlass-opt %s -sched-fuse-elementwise -sched-lower-to-commands | FileCheck %s
-// RUN: windlass-opt %s -sched-fuse-elementwise -sched-lower-to-commands --remarks-filter=arena --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: windlass-opt %s -sched-fuse-elementwise -sched-lower-to-commands --remarks-filter=sched-lower-to-commands --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // REMARK: remark: [Analysis] arena {{.*}} bytes=2432, largest_live_set=2432, resource_bytes=2176
 // A layer with bias and activation, data parallel over four ranks with two micro-batches on each.
 
