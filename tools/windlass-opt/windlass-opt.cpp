@@ -12,7 +12,6 @@
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
-#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
 #include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"

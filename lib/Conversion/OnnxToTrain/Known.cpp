@@ -51,7 +51,7 @@ int64_t windlass::wrapInteger(int64_t value, Type elementType) {
 }
 
 double windlass::roundReal(double value, Type elementType) {
-  if (elementType.isF64())
+  if (elementType.isF64() || !isa<FloatType>(elementType))
     return value;
   if (elementType.isF32())
     return static_cast<float>(value);

@@ -53,7 +53,7 @@ public:
 
 using Known = std::shared_ptr<const KnownTensor>;
 
-/// `value` as a tensor of `elementType` holds it: wrapped or rounded.
+/// `value` as a tensor of `elementType` holds it: wrapped or rounded. Reals of integer types are left as they are.
 int64_t wrapInteger(int64_t value, mlir::Type elementType);
 double roundReal(double value, mlir::Type elementType);
 

@@ -220,8 +220,10 @@ LogicalResult Legalizer::legalizeClip(NodeContext &node) {
   for (size_t i : {1, 2}) {
     if (!node.has(i))
       continue;
-    if (!node.inputs[i].isTensor() || failed(checkOperands(node, result, node.inputs[i])))
-      return invalid(node, "has bounds that do not fit");
+    if (!node.inputs[i].isTensor())
+      return invalid(node, "has a bound that is not a tensor");
+    if (failed(checkOperands(node, result, node.inputs[i])))
+      return failure();
     result = eval.binary(i == 1 ? BinaryKind::max : BinaryKind::min, result, node.inputs[i]);
     if (!result.isTensor())
       return give(node, result);

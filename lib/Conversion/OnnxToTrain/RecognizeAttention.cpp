@@ -21,12 +21,28 @@ namespace {
 /// Additive masks at or below this leave nothing of a key in f32.
 constexpr double kMasked = -1e9;
 
+/// A product of matrices for each of two batch dims: batch and heads.
 bool isBatchedByTwo(train::MatmulOp op) {
-  static const int64_t dims[] = {0, 1};
-  llvm::ArrayRef<int64_t> two(dims);
-  return shapeOf(op.getLhs()).size() == 4 && shapeOf(op.getRhs()).size() == 4 && op.getLhsBatch() == two &&
-         op.getRhsBatch() == two && op.getLhsContract() == llvm::ArrayRef<int64_t>{3} &&
-         op.getRhsContract().size() == 1;
+  return shapeOf(op.getLhs()).size() == 4 && shapeOf(op.getRhs()).size() == 4 && op.getLhsBatch().size() == 2 &&
+         op.getLhsContract().size() == 1;
+}
+
+/// The dims of an operand as batch, heads, and its two inner dims with the contracted one last or first.
+llvm::SmallVector<int64_t> getHeadOrder(llvm::ArrayRef<int64_t> batch, int64_t contracted, bool isLast) {
+  int64_t free = 6 - batch[0] - batch[1] - contracted;
+  return isLast ? llvm::SmallVector<int64_t>{batch[0], batch[1], free, contracted}
+                : llvm::SmallVector<int64_t>{batch[0], batch[1], contracted, free};
+}
+
+/// `value` with its dims in the given order.
+Value putInOrder(Value value, llvm::ArrayRef<int64_t> order, Location location, PatternRewriter &rewriter) {
+  if (llvm::equal(order, llvm::seq<int64_t>(0, 4)))
+    return value;
+  llvm::SmallVector<int64_t> shape;
+  for (int64_t dim : order)
+    shape.push_back(shapeOf(value)[dim]);
+  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(value.getType()).getElementType());
+  return train::TransposeOp::create(rewriter, location, type, value, order).getResult();
 }
 
 /// Looks through products and quotients with constants.
@@ -55,9 +71,8 @@ Value peelScale(Value value, double &scale) {
   return value;
 }
 
-/// Looks through scales and transposes; dim i of `value` is dim `order[i]` of the result.
-Value peelKey(Value value, double &scale, llvm::SmallVector<int64_t> &order) {
-  order = {0, 1, 2, 3};
+/// Looks through scales and transposes; `order` holds dims of `value` and becomes those of the result.
+Value peel(Value value, double &scale, llvm::SmallVector<int64_t> &order) {
   while (true) {
     value = peelScale(value, scale);
     auto transpose = value.getDefiningOp<train::TransposeOp>();
@@ -126,7 +141,7 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {
-    if (!isBatchedByTwo(op) || op.getRhsContract()[0] != 2)
+    if (!isBatchedByTwo(op) || getHeadOrder(op.getLhsBatch(), op.getLhsContract()[0], true) != inOrder())
       return failure();
     // Rows that are all masked: NaN, or zeros when they are guarded.
     Value weights = op.getLhs();
@@ -147,11 +162,13 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
     train::MatmulOp scores = matchScores(softmax.getInput(), scale, mask, condition);
     if (!scores)
       return failure();
-    llvm::SmallVector<int64_t> order;
-    Value query = peelScale(scores.getLhs(), scale), key = peelKey(scores.getRhs(), scale, order);
-    // The depth is contracted, the other inner dim is the keys.
-    int64_t depth = scores.getRhsContract()[0], tokens = shapeOf(query)[2], keys = shapeOf(scores.getRhs())[5 - depth];
-    llvm::SmallVector<int64_t> toKey = {order[0], order[1], order[5 - depth], order[depth]};
+    // Operands may be read in any order of their dims: transposes fold into matmuls.
+    llvm::SmallVector<int64_t> queryOrder = getHeadOrder(scores.getLhsBatch(), scores.getLhsContract()[0], true);
+    llvm::SmallVector<int64_t> keyOrder = getHeadOrder(scores.getRhsBatch(), scores.getRhsContract()[0], true);
+    llvm::SmallVector<int64_t> valueOrder = getHeadOrder(op.getRhsBatch(), op.getRhsContract()[0], false);
+    Value query = peel(scores.getLhs(), scale, queryOrder), key = peel(scores.getRhs(), scale, keyOrder);
+    Value value = op.getRhs();
+    int64_t tokens = shapeOf(scores.getResult())[2], keys = shapeOf(scores.getResult())[3];
     bool isCausal = false;
     if (condition) {
       // Only the causal condition has an exact equivalent.
@@ -170,18 +187,15 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
       if (isCausal)
         mask = {};
     }
-    bool isInOrder = llvm::equal(toKey, llvm::seq<int64_t>(0, 4));
-    Value value = op.getRhs(), fewKeys = isInOrder ? stripGroups(key) : Value(), fewValues = stripGroups(value);
+    Value fewKeys = keyOrder == inOrder() ? stripGroups(key) : Value();
+    Value fewValues = valueOrder == inOrder() ? stripGroups(value) : Value();
     if (fewKeys && fewValues && shapeOf(fewKeys)[1] == shapeOf(fewValues)[1]) {
       key = fewKeys;
       value = fewValues;
-    } else if (!isInOrder) {
-      llvm::SmallVector<int64_t> shape;
-      for (int64_t dim : toKey)
-        shape.push_back(shapeOf(key)[dim]);
-      auto type = RankedTensorType::get(shape, op.getType().getElementType());
-      key = train::TransposeOp::create(rewriter, op.getLoc(), type, key, toKey).getResult();
     }
+    query = putInOrder(query, queryOrder, op.getLoc(), rewriter);
+    key = putInOrder(key, keyOrder, op.getLoc(), rewriter);
+    value = putInOrder(value, valueOrder, op.getLoc(), rewriter);
     auto rows = RankedTensorType::get(shapeOf(op.getResult()).drop_back(), op.getType().getElementType());
     auto attention = train::AttentionOp::create(rewriter, op.getLoc(), op.getType(), rows, query, key, value, mask,
                                                 llvm::APFloat(scale), isCausal);
@@ -190,6 +204,8 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
   }
 
 private:
+  static llvm::SmallVector<int64_t> inOrder() { return {0, 1, 2, 3}; }
+
   /// q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
   static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Value &condition) {
     auto matchProduct = [](Value candidate, double &factor) {

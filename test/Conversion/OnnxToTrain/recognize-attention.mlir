@@ -58,3 +58,19 @@ func.func @groups(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>, %v: tensor
   %r = train.matmul %p, %v4 batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
   return %r : tensor<2x4x8x16xf32>
 }
+
+// -----
+
+// Transposes of the heads are folded into the matmuls; they come back in front of the op.
+// CHECK-LABEL: func.func @folded
+// CHECK-SAME: %[[Q:.*]]: tensor<2x8x4x16xf32>, %[[K:.*]]: tensor<2x8x4x16xf32>, %[[V:.*]]: tensor<2x8x4x16xf32>
+func.func @folded(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32> {
+  // CHECK-DAG: %[[QT:.*]] = train.transpose %[[Q]] [0, 2, 1, 3]
+  // CHECK-DAG: %[[KT:.*]] = train.transpose %[[K]] [0, 2, 1, 3]
+  // CHECK-DAG: %[[VT:.*]] = train.transpose %[[V]] [0, 2, 1, 3]
+  // CHECK: train.attention %[[QT]], %[[KT]], %[[VT]] scale 1.000000e+00 :
+  %s = train.matmul %q, %k batch [0, 2] x [0, 2] contract [3] x [3] : tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32> -> tensor<2x4x8x8xf32>
+  %p = train.softmax %s : tensor<2x4x8x8xf32>
+  %r = train.matmul %p, %v batch [0, 1] x [0, 2] contract [3] x [1] : tensor<2x4x8x8xf32>, tensor<2x8x4x16xf32> -> tensor<2x4x8x16xf32>
+  return %r : tensor<2x4x8x16xf32>
+}
