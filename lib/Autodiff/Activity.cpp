@@ -29,10 +29,18 @@ Activity analyzeActivity(ModuleOp module, func::FuncOp function, Value loss) {
     bool isConstant = !isa<ReadOp>(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
       return operand.getDefiningOp() && result.constantOps.contains(operand.getDefiningOp());
     });
-    if (isConstant) {
+    if (isConstant)
       result.constantOps.insert(op);
+  }
+  // A view is made where it is used: the value under a broadcast is smaller than its result.
+  for (Operation *op : llvm::reverse(result.live)) {
+    bool isView = isa<BroadcastOp, ReshapeOp, TransposeOp>(op) && !isSplatConstant(op->getOperand(0).getDefiningOp());
+    if (isView && llvm::none_of(op->getUsers(), [&](Operation *user) { return result.constantOps.contains(user); }))
+      result.constantOps.remove(op);
+  }
+  for (Operation *op : result.live) {
+    if (result.constantOps.contains(op))
       continue;
-    }
     for (Value operand : op->getOperands())
       if (Operation *source = operand.getDefiningOp())
         if (result.constantOps.contains(source) && !isSplatConstant(source))

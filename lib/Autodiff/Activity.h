@@ -13,7 +13,7 @@ namespace windlass::train {
 struct Activity {
   /// Operators from which the loss can be reached, in order.
   llvm::SmallVector<mlir::Operation *> live;
-  /// Live operators that depend on no argument and no parameter.
+  /// Live operators that depend on no argument and no parameter, except views that only others use.
   llvm::SetVector<mlir::Operation *> constantOps;
   /// Results of constant operators, other than splats, that operators depending on inputs use: results of @init.
   llvm::SetVector<mlir::Value> initValues;

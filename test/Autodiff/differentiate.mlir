@@ -49,13 +49,15 @@ train.parameter weight @e "wte" : tensor<7x4xf32> from <packed> {trainable}
 train.parameter weight @unused "unused" : tensor<4xf32> from <packed> {trainable, decays}
 
 // CHECK: train.parameter weight @unused "unused" : tensor<4xf32> from <packed> {reason = "does not reach the loss"}
-// CHECK: func.func @init() -> tensor<3x4xf32> {
+// A broadcast of such a value stays where it is used.
+// CHECK: func.func @init() -> tensor<3xf32> {
 // CHECK: %[[POS:.*]] = train.iota
 // CHECK: %[[SINE:.*]] = train.sin %[[POS]]
 // CHECK: return %[[SINE]]
-// CHECK: func.func @microbatch(%[[IDS:.*]]: tensor<3xi64> {train.input = "ids"}, %[[TABLE:.*]]: tensor<3x4xf32> {train.init_value = 0 : i64}) -> (tensor<f32>, tensor<7x4xf32> {train.gradient = @e})
+// CHECK: func.func @microbatch(%[[IDS:.*]]: tensor<3xi64> {train.input = "ids"}, %[[SINE:.*]]: tensor<3xf32> {train.init_value = 0 : i64}) -> (tensor<f32>, tensor<7x4xf32> {train.gradient = @e})
 // CHECK: train.read @e : tensor<7x4xf32> {train.id = "read"}
 // CHECK-NOT: train.read
+// CHECK: train.broadcast %[[SINE]] dims [0]
 // CHECK: train.stash
 // CHECK: train.read @e : tensor<7x4xf32> {train.forward = "read", train.id = "read.again"}
 // CHECK: %[[D0:.*]] = train.matmul {{.*}}train.id = "logits.grad.lhs"
@@ -66,8 +68,9 @@ train.parameter weight @unused "unused" : tensor<4xf32> from <packed> {trainable
 func.func @loss(%ids: tensor<3xi64> {train.input = "ids"}) -> tensor<f32> {
   %e = train.read @e : tensor<7x4xf32> {train.id = "read"}
   %t = train.read @e : tensor<7x4xf32> {train.id = "read.2"}
-  %pos = train.iota 0 start 0.0 step 1.0 : tensor<3x4xf32> {train.id = "pos"}
-  %sine = train.sin %pos : tensor<3x4xf32> {train.id = "sine"}
+  %pos = train.iota 0 start 0.0 step 1.0 : tensor<3xf32> {train.id = "pos"}
+  %wave = train.sin %pos : tensor<3xf32> {train.id = "wave"}
+  %sine = train.broadcast %wave dims [0] : tensor<3xf32> -> tensor<3x4xf32> {train.id = "sine"}
   %0 = train.embedding %e, %ids : tensor<7x4xf32>, tensor<3xi64> -> tensor<3x4xf32> {train.id = "embedding"}
   %1 = train.add %0, %sine : tensor<3x4xf32> {train.id = "add"}
   %2 = train.matmul %1, %t batch [] x [] contract [1] x [1] : tensor<3x4xf32>, tensor<7x4xf32> -> tensor<3x7xf32> {train.id = "logits"}

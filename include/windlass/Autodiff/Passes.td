@@ -9,8 +9,8 @@ def DifferentiatePass : Pass<"train-differentiate", "::mlir::ModuleOp"> {
   let description = [{
     Afterwards the module has no `@loss`, but
 
-    - `@init`: the values of the loss that depend on no input nor parameter, except splat constants. The other functions
-      receive them as arguments with `train.init_value`.
+    - `@init`: the values of the loss that depend on no input nor parameter, except splat constants and views (a
+      broadcast mask stays as small as it is). The other functions receive them as arguments with `train.init_value`.
     - `@microbatch`: the forward operators, `train.stash` operators, then the backward operators, which carry
       `train.forward` and use forward values only through stash operators. Function arguments are used directly;
       constants, reads of parameters and views (reshape, transpose, broadcast, slice) of such values or of stashed ones

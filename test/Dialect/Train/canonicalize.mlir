@@ -10,7 +10,8 @@ func.func @neutral(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %0 = train.add %zero, %x : tensor<2x3xf32>
   %1 = train.mul %0, %one : tensor<2x3xf32>
   %2 = train.sub %1, %zero : tensor<2x3xf32>
-  %4 = train.neg %2 : tensor<2x3xf32>
+  %3 = train.div %2, %one : tensor<2x3xf32>
+  %4 = train.neg %3 : tensor<2x3xf32>
   %5 = train.neg %4 : tensor<2x3xf32>
   %6 = train.cast %5 : tensor<2x3xf32> -> tensor<2x3xf32>
   %7 = train.select %yes, %6, %zero : tensor<2x3xi1>, tensor<2x3xf32>
@@ -33,7 +34,7 @@ func.func @splats() -> tensor<2x3xf32> {
   %two = train.constant dense<2.0> : tensor<f32>
   %half = train.constant dense<0.5> : tensor<f32>
   %0 = train.add %two, %half : tensor<f32>
-  %1 = train.add %0, %0 : tensor<f32>
+  %1 = train.div %0, %half : tensor<f32>
   %2 = train.sub %1, %two : tensor<f32>
   %3 = train.mul %2, %two : tensor<f32>
   %4 = train.sub %3, %0 : tensor<f32>

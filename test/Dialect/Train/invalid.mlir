@@ -516,14 +516,6 @@ func.func @f(%w: tensor<4xf32>, %h: tensor<f32>, %d: tensor<f64>) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{at least one operand must be non-scalar}}
-  %0 = "train.accumulate"() : () -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @f() {
   // expected-error @below {{names @w, which is no parameter of the module}}
   %0 = train.read @w : tensor<f32>
   return
@@ -572,3 +564,8 @@ func.func @f(%x: tensor<3xf32>) {
   train.write @w, %x : tensor<3xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{there is no source of kind disk; write none, packed or external}}
+train.parameter weight @w "w" : tensor<2xf32> from <disk>

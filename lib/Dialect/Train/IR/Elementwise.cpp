@@ -97,12 +97,6 @@ WINDLASS_SCALAR_OP(SiluGradOp, "silu_grad")
 WINDLASS_SCALAR_OP(SigmoidGradOp, "sigmoid_grad")
 WINDLASS_SCALAR_OP(TanhGradOp, "tanh_grad")
 
-LogicalResult AccumulateOp::verify() {
-  if (getInputs().empty())
-    return emitOpError() << "adds nothing; give it at least one operand";
-  return success();
-}
-
 // Gradients. `dy` is the gradient of the result; each rule fills the active operands only.
 
 #define WINDLASS_ADJOINT(Op)                                                                                           \

@@ -87,6 +87,17 @@ OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
       [](const APInt &a, const APInt &b) { return a * b; });
 }
 
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  if (isSplatOf(adaptor.getRhs(), 1))
+    return getLhs();
+  return foldSplats(
+      adaptor.getLhs(), adaptor.getRhs(), [](APFloat &a, const APFloat &b) { a.divide(b, kRounding); },
+      [](const APInt &a, const APInt &b) {
+        bool overflows = b.isAllOnes() && a.isMinSignedValue();
+        return b.isZero() ? b : overflows ? a : a.sdiv(b);
+      });
+}
+
 OpFoldResult NegOp::fold(FoldAdaptor) {
   if (auto inner = getInput().getDefiningOp<NegOp>())
     return inner.getInput();

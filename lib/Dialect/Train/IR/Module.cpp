@@ -4,6 +4,37 @@
 using namespace mlir;
 using namespace windlass::train;
 
+Attribute SourceAttr::parse(AsmParser &parser, Type) {
+  StringRef keyword;
+  SMLoc place = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&keyword))
+    return {};
+  std::optional<SourceKind> kind = symbolizeSourceKind(keyword);
+  if (!kind) {
+    parser.emitError(place) << "there is no source of kind " << keyword << "; write none, packed or external";
+    return {};
+  }
+  std::string file;
+  int64_t offset = 0, length = 0;
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseString(&file) || parser.parseComma() || parser.parseInteger(offset) || parser.parseComma() ||
+        parser.parseInteger(length))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), *kind, file, offset, length);
+}
+
+void SourceAttr::print(AsmPrinter &printer) const {
+  printer << '<' << stringifySourceKind(getKind());
+  if (!getFile().empty() || getOffset() != 0 || getLength() != 0) {
+    printer << ", ";
+    printer.printString(getFile());
+    printer << ", " << getOffset() << ", " << getLength();
+  }
+  printer << '>';
+}
+
 LogicalResult ParameterOp::verify() {
   if (getLogicalName().empty())
     return emitOpError() << "has an empty logical name; give it the name of its initializer";

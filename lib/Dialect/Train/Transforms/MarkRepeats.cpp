@@ -116,12 +116,23 @@ void markRuns(const Blocks &blocks, StringRef name) {
 StringAttr getId(Operation *op) { return op->getAttrOfType<StringAttr>(kIdAttr); }
 bool isForward(Operation *op) { return !isa<StashOp>(op) && !op->hasAttr(kForwardAttr); }
 
+/// Whether the value is a view of an argument: shared by the blocks, although it has the scope of the first.
+bool isViewOfArgument(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<BroadcastOp, ReshapeOp, TransposeOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return true;
+}
+
 void markForward(Block &body) {
   for (unsigned depth = 0; depth < kDeepest; ++depth) {
     llvm::MapVector<StringAttr, Blocks> classes;
     for (Operation &op : body) {
       // Constants are shared between blocks; each block names those that it uses by value.
-      if (!isForward(&op) || isa<ConstantOp>(op) || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
+      bool isShared = isa<ConstantOp>(op) || (op.getNumResults() == 1 && isViewOfArgument(op.getResult(0)));
+      if (!isForward(&op) || isShared || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
         continue;
       if (std::optional<Place> place = findPlace(getId(&op).getValue(), depth))
         classes[StringAttr::get(op.getContext(), place->prefix)][place->index].push_back(&op);
@@ -134,9 +145,9 @@ void markForward(Block &body) {
   }
 }
 
-/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves. The sum
-/// of a block's input gradients belongs to the block that makes them, although the input is another block's result: so
-/// the last block, whose result has one use, does not differ from the others.
+/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves. The
+/// sum of a block's input gradients belongs to the block that makes them, although the input is another block's result:
+/// so the last block, whose result has one use, does not differ from the others.
 void markFollowers(Block &body) {
   llvm::DenseMap<StringAttr, plan::RepeatAttr> repeats;
   llvm::DenseMap<Operation *, plan::RepeatAttr> places;

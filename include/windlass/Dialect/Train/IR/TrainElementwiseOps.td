@@ -43,7 +43,9 @@ def SubOp : Train_BinaryOp<"sub", "difference"> {
 def MulOp : Train_BinaryOp<"mul", "product", Train_Any, [Train_Differentiable, Commutative]> {
   let hasFolder = 1;
 }
-def DivOp : Train_BinaryOp<"div", "quotient; integers truncate towards zero, x/0 gives 0">;
+def DivOp : Train_BinaryOp<"div", "quotient; integers truncate towards zero, x/0 gives 0"> {
+  let hasFolder = 1;
+}
 def PowOp : Train_BinaryOp<"pow", "power; the exponent is not differentiated", Train_AnyFloat>;
 def MaxOp : Train_BinaryOp<"max", "greater one; a tie gives each operand half of the gradient">;
 def MinOp : Train_BinaryOp<"min", "smaller one; a tie gives each operand half of the gradient">;
@@ -107,7 +109,6 @@ def AccumulateOp : Train_ElementwiseOp<"accumulate", [SameOperandsAndResultType]
   let arguments = (ins Variadic<Train_AnyFloat>:$inputs);
   let results = (outs Train_AnyFloat:$result);
   let assemblyFormat = "$inputs `:` type($result) attr-dict";
-  let hasVerifier = 1;
   let hasFolder = 1;
 }
 

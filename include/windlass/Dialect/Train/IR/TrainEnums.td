@@ -42,7 +42,8 @@ def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {
   }];
   let parameters = (ins EnumParameter<Train_SourceKind>:$kind, StringRefParameter<"relative path", "\"\"">:$file,
                         DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$length);
-  let assemblyFormat = "`<` $kind (`,` $file^ `,` $offset `,` $length)? `>`";
+  // `<kind>` or `<kind, "file", offset, length>`; a generated format would leave an offset of 0 out.
+  let hasCustomAssemblyFormat = 1;
 }
 
 #endif
