@@ -107,14 +107,15 @@ private:
           return emitKernel(scope.calls, {op, stream, ins, outs, accumulate});
         })
         .Case([&](sched::LaunchMapOp op) -> LogicalResult {
-          if (op.getAccumulateAfterFirst())
-            return op.emitOpError("a map cannot add to its results");
           cpp::Stream stream = streamOf(scope, op.getStream());
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           auto functor = functors.find(op.getFunction());
           if (functor == functors.end())
             return op.emitOpError("names no scalar function");
-          scope.calls.map(functor->second, stream, outs, ins);
+          if (op.getAccumulateAfterFirst())
+            scope.calls.mapAdding(functor->second, stream, scope.adds, outs, ins);
+          else
+            scope.calls.map(functor->second, stream, outs, ins);
           return success();
         })
         .Case([&](sched::LaunchCollectiveOp op) {
@@ -258,6 +259,16 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
       return module.emitError("level L5 needs a function @") << name;
     functions.push_back(function);
   }
+
+  auto ranks = module.walk([](sched::BufferOp buffer) {
+    if (buffer.getType().getRank() <= rt::max_rank)
+      return WalkResult::advance();
+    buffer.emitOpError("has ") << buffer.getType().getRank() << " dims but the runtime's views have at most "
+                               << rt::max_rank;
+    return WalkResult::interrupt();
+  });
+  if (ranks.wasInterrupted())
+    return failure();
 
   OpBuilder builder(module.getContext());
   startFile(module, builder, kFusedFile,

@@ -276,8 +276,13 @@ FailureOr<std::string> Tables::write() {
   if (failed(parameterSpan) || failed(inputSpan) || failed(actionSpan))
     return failure();
 
+  // State names its own train.parameter, which names the weight.
   auto parameterOf = [&](sched::ResourceOp resource) {
-    return std::to_string(parameterIndex.lookup(resource.getOfAttr().getAttr()));
+    StringAttr name = resource.getOfAttr().getAttr();
+    if (auto parameter = module.lookupSymbol<train::ParameterOp>(name))
+      if (FlatSymbolRefAttr weight = parameter.getOfAttr())
+        name = weight.getAttr();
+    return std::to_string(parameterIndex.lookup(name));
   };
   llvm::SmallVector<std::string> rows;
   for (sched::ResourceOp state : states) {

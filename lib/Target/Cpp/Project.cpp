@@ -1,9 +1,9 @@
 #include "windlass/Target/Cpp/Project.h"
 
-#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
 
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Target/Cpp/CppEmitter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -102,12 +102,12 @@ static std::string slurmScript(int64_t ranks) {
 
 FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
   ProjectFiles files;
-  for (llvm::StringRef name : {kStepFile, kFusedFile, kRowsFile}) {
+  for (auto file : module.getOps<emitc::FileOp>()) {
     std::string text;
     llvm::raw_string_ostream out(text);
-    if (failed(emitc::translateToCpp(module, out, /*declareVariablesAtTop=*/false, name)))
+    if (failed(emitc::translateToCpp(file, out, /*declareVariablesAtTop=*/false, file.getId())))
       return failure();
-    files["src/" + name.str()] = text;
+    files["src/" + file.getId().str()] = text;
   }
   auto tables = writeProgramTables(module, options.planHash, options.scratchBytes);
   if (failed(tables))

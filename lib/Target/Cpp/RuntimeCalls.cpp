@@ -61,13 +61,26 @@ void RuntimeCalls::waitEvent(const Stream &s, const Event &e) {
   check(callOpaque("wait_event", typeOf<rt::status>(), {{s.value, ""}, {e.value, ""}}));
 }
 
-void RuntimeCalls::map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
-  llvm::SmallVector<Argument> arguments = {{s.value, ""}};
+/// Views as arguments, outs before ins.
+static void appendViews(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, llvm::ArrayRef<View> outs,
+                        llvm::ArrayRef<View> ins) {
   for (const View &out : outs)
     arguments.push_back({out.value, ""});
   for (const View &in : ins)
     arguments.push_back({in.value, ""});
+}
+
+void RuntimeCalls::map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
+  llvm::SmallVector<Argument> arguments = {{s.value, ""}};
+  appendViews(arguments, outs, ins);
   check(callOpaque("map_views", typeOf<rt::status>(), arguments, {functor.str()}));
+}
+
+void RuntimeCalls::mapAdding(llvm::StringRef functor, const Stream &s, const Expr<bool> &adds,
+                             llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
+  llvm::SmallVector<Argument> arguments = {{s.value, ""}, {adds.value, adds.text}};
+  appendViews(arguments, outs, ins);
+  check(callOpaque("map_views_adding", typeOf<rt::status>(), arguments, {functor.str()}));
 }
 
 void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) { WINDLASS_RUNTIME_STATEMENT(copy, s, out, in); }

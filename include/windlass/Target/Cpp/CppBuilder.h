@@ -108,6 +108,9 @@ public:
   void waitEvent(const Stream &s, const Event &e);
 
   void map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);
+  /// The same, adding to the outs where `adds` holds at run time.
+  void mapAdding(llvm::StringRef functor, const Stream &s, const Expr<bool> &adds, llvm::ArrayRef<View> outs,
+                 llvm::ArrayRef<View> ins);
   void copy(const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
   void iota(const Stream &s, const View &out, int64_t dim, double start, double step);

@@ -57,6 +57,34 @@ template <class F, class... Views> status map_views(stream &s, const Views &...v
                               std::make_index_sequence<F::inputs::size>());
 }
 
+namespace detail {
+/// F that adds to what its outputs hold, which it therefore takes as further inputs.
+template <class F, class Outputs, class Inputs> struct adding;
+template <class F, class... Out, class... In> struct adding<F, type_list<Out...>, type_list<In...>> {
+  using outputs = type_list<Out...>;
+  using inputs = type_list<In..., Out...>;
+  WINDLASS_FN static void apply(Out &...results, In... arguments, Out... earlier) {
+    F::apply(results..., arguments...);
+    ((results = static_cast<Out>(results + earlier)), ...);
+  }
+};
+
+template <class F, std::size_t... Out, std::size_t... In>
+status map_views_adding(stream &s, const view *views, std::index_sequence<Out...>, std::index_sequence<In...>) {
+  using sum = adding<F, typename F::outputs, typename F::inputs>;
+  return map(s, sum{}, {views[Out]...}, {views[sizeof...(Out) + In]..., views[Out]...});
+}
+} // namespace detail
+
+/// The same; where `adds` is set the results are added to what the outputs hold.
+template <class F, class... Views> status map_views_adding(stream &s, bool adds, const Views &...views) {
+  if (!adds)
+    return map_views<F>(s, views...);
+  const view all[] = {views...};
+  return detail::map_views_adding<F>(s, all, std::make_index_sequence<F::outputs::size>(),
+                                     std::make_index_sequence<F::inputs::size>());
+}
+
 } // namespace windlass::rt
 
 #endif

@@ -1,0 +1,18 @@
+// The verbs of the command line. Each takes the words after its name and returns an exit code (design: exit codes).
+#ifndef WINDLASS_PIPELINE_VERBS_H
+#define WINDLASS_PIPELINE_VERBS_H
+
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+int runCheck(const std::vector<std::string> &words);
+int runPlan(const std::vector<std::string> &words);
+int runEmit(const std::vector<std::string> &words);
+int runTrain(const std::vector<std::string> &words);
+int runCheckpoint(const std::vector<std::string> &words);
+
+} // namespace windlass
+
+#endif

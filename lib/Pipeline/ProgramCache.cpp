@@ -1,0 +1,207 @@
+#include "windlass/Pipeline/ProgramCache.h"
+
+#include "windlass/Support/Process.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace windlass;
+namespace fs = llvm::sys::fs;
+
+namespace {
+
+/// Holds the lock of one entry, so that two runs do not build it at once.
+class EntryLock {
+public:
+  explicit EntryLock(const std::string &path) : descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    if (descriptor >= 0)
+      flock(descriptor, LOCK_EX);
+  }
+  ~EntryLock() {
+    if (descriptor >= 0)
+      close(descriptor);
+  }
+  bool isHeld() const { return descriptor >= 0; }
+
+private:
+  int descriptor;
+};
+
+std::string hashOf(llvm::ArrayRef<llvm::StringRef> parts) {
+  llvm::SHA256 hash;
+  for (llvm::StringRef part : parts) {
+    // The length first: no two lists of parts may give one stream.
+    hash.update(std::to_string(part.size()) + ":");
+    hash.update(part);
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::string hashFiles(const cpp::ProjectFiles &files) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  for (const auto &[path, text] : files) {
+    parts.push_back(path);
+    parts.push_back(text);
+  }
+  return hashOf(parts);
+}
+
+/// The folder of all entries, made where it is missing; it must belong to the user and be closed to others.
+std::string openRoot(std::string &root) {
+  const char *base = std::getenv("XDG_CACHE_HOME");
+  const char *home = std::getenv("HOME");
+  if (base && base[0] == '/')
+    root = base;
+  else if (home && home[0] == '/')
+    root = std::string(home) + "/.cache";
+  else
+    return "no folder for built programs: set HOME or XDG_CACHE_HOME to an absolute path";
+  fs::create_directories(root);
+  root += "/windlass";
+  if (mkdir(root.c_str(), 0700) != 0 && errno != EEXIST)
+    return "cannot make the folder of built programs '" + root + "': " + std::strerror(errno);
+  struct stat info;
+  if (lstat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+    return "'" + root + "' must be a folder of your own; remove it or set XDG_CACHE_HOME";
+  chmod(root.c_str(), 0700);
+  return "";
+}
+
+/// The compiler that CMake will take, and its version text.
+std::string describeCompiler() {
+  const char *chosen = std::getenv("CXX");
+  std::string compiler = findProgram(chosen && *chosen ? chosen : "c++");
+  if (compiler.empty())
+    return "";
+  llvm::SmallString<128> log;
+  if (fs::createTemporaryFile("windlass-compiler", "txt", log))
+    return compiler;
+  runProcess({compiler, "--version"}, log.str().str());
+  auto text = llvm::MemoryBuffer::getFile(log);
+  std::string description = compiler + "\n" + (text ? (*text)->getBuffer().str() : "");
+  fs::remove(log);
+  return description;
+}
+
+/// The processor: code built for one may not run on another that shares the folder.
+std::string describeProcessor() {
+  auto text = llvm::MemoryBuffer::getFileAsStream("/proc/cpuinfo");
+  if (!text)
+    return "";
+  for (llvm::StringRef rest = (*text)->getBuffer(); !rest.empty();) {
+    auto [line, next] = rest.split('\n');
+    if (line.starts_with("flags"))
+      return line.str();
+    rest = next;
+  }
+  return "";
+}
+
+std::string tailOf(const std::string &path) {
+  auto text = llvm::MemoryBuffer::getFile(path);
+  return text ? (*text)->getBuffer().take_back(3000).str() : "";
+}
+
+/// Configures and builds with CMake; the output goes to `folder/build.log`.
+std::string runCMake(const std::string &folder, const std::string &source, llvm::ArrayRef<std::string> definitions) {
+  std::string log = folder + "/build.log";
+  std::string cmake = findProgram("cmake");
+  if (cmake.empty())
+    return "building a training program needs CMake: install the package cmake";
+  std::vector<std::string> configure = {cmake, "-S", source, "-B", folder + "/build", "-DCMAKE_BUILD_TYPE=Release"};
+  if (!findProgram("ninja").empty()) {
+    configure.push_back("-G");
+    configure.push_back("Ninja");
+  }
+  configure.insert(configure.end(), definitions.begin(), definitions.end());
+  std::string jobs = std::to_string(std::max(1u, std::thread::hardware_concurrency()));
+  for (const std::vector<std::string> &words :
+       {configure, std::vector<std::string>{cmake, "--build", folder + "/build", "-j", jobs}}) {
+    ProcessResult result = runProcess(words, log);
+    if (!result.error.empty())
+      return result.error;
+    if (result.code != 0)
+      return "the training program did not build (exit code " + std::to_string(result.code) + "); the end of '" + log +
+             "':\n" + tailOf(log);
+  }
+  return "";
+}
+
+std::string writeMark(const std::string &folder) {
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream out(folder + "/.complete.tmp", error);
+    if (!error)
+      out << "built\n";
+    if (error || out.has_error()) {
+      out.clear_error();
+      return "cannot write into '" + folder + "'";
+    }
+  }
+  return fs::rename(folder + "/.complete.tmp", folder + "/complete") ? "cannot write into '" + folder + "'" : "";
+}
+
+/// Makes an entry by `build` unless it is complete.
+std::string makeEntry(const std::string &folder, const std::function<std::string()> &build) {
+  EntryLock lock(folder + ".lock");
+  if (!lock.isHeld())
+    return "cannot lock '" + folder + "'";
+  if (fs::exists(folder + "/complete"))
+    return "";
+  fs::remove_directories(folder);
+  if (mkdir(folder.c_str(), 0700) != 0)
+    return "cannot make '" + folder + "': " + std::strerror(errno);
+  if (std::string error = build(); !error.empty())
+    return error;
+  return writeMark(folder);
+}
+
+} // namespace
+
+std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
+                                   const std::function<std::string(const std::string &)> &writeData, bool verbose,
+                                   std::string &program) {
+  std::string root;
+  if (std::string error = openRoot(root); !error.empty())
+    return error;
+  std::string compiler = describeCompiler();
+  if (compiler.empty())
+    return "building a training program needs a C++ compiler: install the package g++, or set CXX";
+  cpp::ProjectFiles runtime;
+  for (const auto &[path, text] : files)
+    if (llvm::StringRef(path).starts_with("runtime/"))
+      runtime[path] = text;
+  std::string environment = hashOf({compiler, describeProcessor()});
+  std::string runtimeFolder = root + "/runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
+  std::string folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
+  if (verbose)
+    llvm::errs() << "building in '" << folder << "'\n";
+  std::string error = makeEntry(runtimeFolder, [&]() -> std::string {
+    if (std::string failed = cpp::writeProject(runtime, runtimeFolder); !failed.empty())
+      return failed;
+    return runCMake(runtimeFolder, runtimeFolder + "/runtime", {});
+  });
+  if (!error.empty())
+    return error;
+  error = makeEntry(folder, [&]() -> std::string {
+    if (std::string failed = cpp::writeProject(files, folder); !failed.empty())
+      return failed;
+    if (std::string failed = writeData(folder); !failed.empty())
+      return failed;
+    return runCMake(folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
+  });
+  program = folder + "/build/train";
+  return error;
+}

@@ -1,0 +1,29 @@
+// windlass check: what a model is, before anything is planned.
+#include "VerbSupport.h"
+
+#include "windlass/Frontend/Check/CheckModel.h"
+#include "windlass/Pipeline/Verbs.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace windlass;
+
+int windlass::runCheck(const std::vector<std::string> &words) {
+  Flags flags("check MODEL", "Imports a training graph and prints its parameters, how data feeds it, its loss, its operators,\n"
+                             "what trains, and everything that is not supported.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  compileFlags.declareModel(flags);
+  common.declare(flags);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  CheckOptions options;
+  options.import.dims = compileFlags.settings.dims;
+  options.convert.loss = compileFlags.settings.loss;
+  options.json = common.json;
+  options.verbose = common.verbose;
+  auto context = makeContext(common.verbose);
+  return checkModel(positional.front(), *context, options, llvm::outs());
+}

@@ -1,0 +1,56 @@
+// windlass emit: the C++ project of a plan.
+#include "PackedWeights.h"
+#include "VerbSupport.h"
+
+#include "windlass/Pipeline/Verbs.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace windlass;
+
+int windlass::runEmit(const std::vector<std::string> &words) {
+  Flags flags("emit MODEL [--plan plan.json] -o DIR", "Writes the C++ project that trains a model by a plan.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  std::string output;
+  flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
+  flags.addText("o", "DIR", "a new or empty folder, or an earlier project", output);
+  compileFlags.declarePlan(flags);
+  compileFlags.declareSettings(flags);
+  common.declare(flags);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  if (output.empty())
+    return fail(kUsage, "emit needs -o DIR");
+  if ((code = compileFlags.resolveCluster()))
+    return code;
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional.front());
+  if ((code = compile(compilation, compileFlags, flags)))
+    return code;
+  cpp::ProjectFiles files;
+  if ((code = compilation.emit(files)))
+    return code;
+  if (std::string error = cpp::writeProject(files, output); !error.empty())
+    return fail(kBadInput, error);
+  if (std::string error =
+          writePackedWeights(compilation.getModule(), compilation.getWeights(), output + "/params.safetensors");
+      !error.empty())
+    return fail(kBadInput, error);
+  if (common.json) {
+    llvm::json::OStream json(llvm::outs(), 2);
+    json.object([&] {
+      json.attribute("folder", output);
+      json.attribute("files", static_cast<int64_t>(files.size() + 1));
+      json.attribute("ranks", compilation.getRanks());
+    });
+    llvm::outs() << "\n";
+  } else if (!common.quiet) {
+    llvm::outs() << "wrote " << files.size() + 1 << " files into '" << output << "'; build with: cmake -S " << output
+                 << " -B " << output << "/build && cmake --build " << output << "/build\n";
+  }
+  return kDone;
+}

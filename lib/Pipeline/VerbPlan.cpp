@@ -1,0 +1,132 @@
+// windlass plan: how a model would run on a cluster.
+#include "VerbSupport.h"
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/OutputFile.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// Bytes of the device arena by what they hold.
+struct Memory {
+  int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0;
+};
+
+Memory memoryOf(ModuleOp module) {
+  Memory memory;
+  for (auto resource : module.getOps<sched::ResourceOp>()) {
+    RankedTensorType type = resource.getTensorType();
+    int64_t bytes = type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+    switch (resource.getKind()) {
+    case sched::ResourceKind::parameter:
+      memory.parameters += bytes;
+      break;
+    case sched::ResourceKind::gradient:
+      memory.gradients += bytes;
+      break;
+    case sched::ResourceKind::state:
+      memory.state += bytes;
+      break;
+    case sched::ResourceKind::input:
+      memory.inputs += bytes;
+      break;
+    default:
+      memory.other += bytes;
+    }
+  }
+  for (auto arena : module.getOps<sched::ArenaOp>())
+    memory.arena += arena.getBytes();
+  return memory;
+}
+
+std::string mebibytes(int64_t bytes) { return llvm::formatv("{0:f1} MiB", bytes / double(1 << 20)).str(); }
+
+std::string meshText(ModuleOp module) {
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  std::string text;
+  for (plan::AxisAttr axis : mesh.getAxes())
+    text += (text.empty() ? "" : " x ") + axis.getName().getValue().str() + "=" + std::to_string(axis.getSize());
+  return text.empty() ? "one device" : text;
+}
+
+} // namespace
+
+int windlass::runPlan(const std::vector<std::string> &words) {
+  Flags flags("plan MODEL --cluster C [-o plan.json]", "Finds how every operator of a training graph runs on a cluster.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  std::string output;
+  compileFlags.declarePlan(flags);
+  compileFlags.declareSettings(flags);
+  common.declare(flags);
+  flags.addText("o", "FILE", "where the plan goes (default: it is only printed)", output);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  if (compileFlags.cluster.empty())
+    return fail(kUsage, "plan needs --cluster, such as --cluster cpu:2");
+  if ((code = compileFlags.resolveCluster()))
+    return code;
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional.front());
+  if ((code = compile(compilation, compileFlags, flags)))
+    return code;
+  if (!output.empty())
+    if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
+      return fail(kBadInput, error);
+
+  ModuleOp module = compilation.getModule();
+  Memory memory = memoryOf(module);
+  auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
+  int64_t microBatches = compileFlags.settings.microBatches;
+  if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+    if (auto value = settings.getAs<IntegerAttr>("micro_batches"))
+      microBatches = value.getInt();
+  if (common.json) {
+    llvm::json::OStream json(llvm::outs(), 2);
+    json.object([&] {
+      json.attribute("model", positional.front());
+      json.attribute("ranks", compilation.getRanks());
+      json.attribute("micro_batches", microBatches);
+      json.attribute("groups", groups);
+      json.attributeObject("mesh", [&] {
+        for (plan::AxisAttr axis : mesh.getAxes())
+          json.attribute(axis.getName().getValue(), axis.getSize());
+      });
+      json.attributeObject("bytes_per_device", [&] {
+        json.attribute("parameters", memory.parameters);
+        json.attribute("gradients", memory.gradients);
+        json.attribute("optimizer_state", memory.state);
+        json.attribute("inputs", memory.inputs);
+        json.attribute("arena", memory.arena);
+      });
+      // Nothing is claimed before there is a search that can.
+      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap"})
+        json.attribute(claim, nullptr);
+    });
+    llvm::outs() << "\n";
+    return kDone;
+  }
+  llvm::outs() << "model      " << positional.front() << "\n"
+               << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
+               << "step       " << microBatches << " micro-batches, " << groups << " at once, "
+               << microBatches / groups << " one after another\n"
+               << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
+               << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state)
+               << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "
+               << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
+               << "time       unknown: no search and no profile yet\n";
+  if (!output.empty())
+    llvm::outs() << "plan       " << output << "\n";
+  return kDone;
+}

@@ -1,0 +1,48 @@
+// What several verbs share: flags of the compilation, the context with its one-line diagnostics.
+#ifndef WINDLASS_LIB_PIPELINE_VERBSUPPORT_H
+#define WINDLASS_LIB_PIPELINE_VERBSUPPORT_H
+
+#include "windlass/Pipeline/Compile.h"
+#include "windlass/Support/Flags.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <memory>
+
+namespace windlass {
+
+/// Prints `windlass: error: <text>` on standard error and returns `code`.
+int fail(int code, const std::string &text);
+
+/// A context with all dialects, whose diagnostics are printed as one line each: errors always, warnings and remarks with -v.
+std::unique_ptr<mlir::MLIRContext> makeContext(bool verbose);
+
+/// Talk of every verb.
+struct CommonFlags {
+  bool help = false, json = false, verbose = false, quiet = false;
+  void declare(Flags &flags);
+};
+
+/// Flags of CompileSettings and PlanSettings.
+struct CompileFlags {
+  CompileSettings settings;
+  PlanSettings plan;
+  std::string cluster, planFile;
+  /// What the model file needs to be read.
+  void declareModel(Flags &flags);
+  void declareSettings(Flags &flags);
+  void declarePlan(Flags &flags);
+  /// Ranks of --cluster; an exit code other than 0 where it is no known cluster.
+  int resolveCluster();
+};
+
+/// Reads the words; true when the verb should go on, else `code` is its exit code (help has been printed).
+bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
+                std::vector<std::string> &positional, size_t least, size_t most, int &code);
+
+/// Model file to level L5 under the flags; an exit code.
+int compile(Compilation &compilation, const CompileFlags &flags, const Flags &given);
+
+} // namespace windlass
+
+#endif

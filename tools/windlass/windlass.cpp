@@ -1,0 +1,63 @@
+// The user's command: picks the verb.
+#include "windlass/Pipeline/Compile.h"
+#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/Flags.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+
+using namespace windlass;
+
+namespace {
+
+struct Verb {
+  const char *name, *summary;
+  int (*run)(const std::vector<std::string> &);
+};
+
+constexpr Verb verbs[] = {
+    {"check", "import a model and say what trains, how data feeds it, and what is not supported", runCheck},
+    {"plan", "find how every operator runs on a cluster", runPlan},
+    {"emit", "write the C++ project of a plan", runEmit},
+    {"train", "plan, emit, build and run", runTrain},
+    {"checkpoint", "export a checkpoint as one file", runCheckpoint},
+};
+
+void printHelp(llvm::raw_ostream &out) {
+  out << "usage: windlass VERB ...\nCompiles ONNX training graphs into parallel training programs.\n\n";
+  for (const Verb &verb : verbs) {
+    out << "  " << verb.name << std::string(12 - llvm::StringRef(verb.name).size(), ' ') << verb.summary << "\n";
+  }
+  out << "\nwindlass VERB --help tells more; windlass --version prints the version.\n";
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // A reader that closes our output early is no error of ours.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    printHelp(llvm::errs());
+    return kUsage;
+  }
+  if (words.front() == "--help" || words.front() == "-h") {
+    printHelp(llvm::outs());
+    return kDone;
+  }
+  if (words.front() == "--version") {
+    llvm::outs() << "windlass " << WINDLASS_VERSION << "\n";
+    return kDone;
+  }
+  std::vector<std::string> names;
+  for (const Verb &verb : verbs) {
+    if (words.front() == verb.name)
+      return verb.run({words.begin() + 1, words.end()});
+    names.push_back(verb.name);
+  }
+  std::string nearest = nearestOf(words.front(), names);
+  llvm::errs() << "windlass: error: unknown verb '" << words.front() << "'"
+               << (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?") << "\n";
+  return kUsage;
+}
