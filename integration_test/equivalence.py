@@ -15,8 +15,7 @@ import sys
 
 BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state')
-TO_L1 = ('--pass-pipeline=builtin.module(onnx-convert-to-train,func.func(train-simplify-layout,cse,train-recognize-activations,'
-         'train-recognize-layer-norm,train-recognize-attention,train-keep-dimensions,cse,train-assign-ids))',)
+TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=clip={clip}', '--train-mark-repeats',
          '--train-verify-functions')
 TO_L3 = ('--plan-apply-strategy=strategy=ddp ranks={R} bucket-bytes={bucket}', '--plan-materialize-layouts', '--plan-verify-layouts')
