@@ -1,4 +1,5 @@
-"""Every level of a module, executed by the interpreter, against L2: losses, gradients, parameters, optimizer state.
+"""Every level of a module, executed by the interpreter, against L2: losses, gradients, parameters, optimizer state,
+losses of evaluation.
 
     equivalence.py --build BUILD --input L1.mlir|MODEL.onnx --micro-batches G --ranks 1,2,4 [--initial F --batches F] --work DIR
 
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
-KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state')
+KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=clip={clip}', '--train-mark-repeats',
          '--train-verify-functions')

@@ -59,6 +59,8 @@ private:
   LogicalResult loadParameters();
   LogicalResult runFunction(StringRef name, int64_t index);
   LogicalResult runAction(ActionKind action, int64_t step, RunResult &result);
+  /// Losses of the first G micro-batches with the parameters that the steps have left.
+  LogicalResult evaluate(RunResult &result);
   /// The whole value, after reductions.
   FailureOr<Tensor> wholeOf(ResourceOp resource);
   LogicalResult dump(ResourceOp resource, const Twine &prefix, RunResult &result);
@@ -202,6 +204,32 @@ LogicalResult ScheduleRunner::runAction(ActionKind action, int64_t step, RunResu
   return success();
 }
 
+LogicalResult ScheduleRunner::evaluate(RunResult &result) {
+  auto outputs = resources(ResourceKind::evaluate);
+  if (outputs.empty() || !module.lookupSymbol<func::FuncOp>(sched::kEvaluateFunction))
+    return success();
+  ResourceOp output = *outputs.begin();
+  int64_t groupCount = groups.size();
+  for (int64_t k = 0; k + groupCount <= inputs.microBatches; k += groupCount) {
+    if (failed(writeInputs(k)) || failed(runFunction(sched::kEvaluateFunction, 0)) ||
+        failed(machine.finishStep({output})))
+      return failure();
+    FailureOr<Placement> placement = placementOf(output, false);
+    if (failed(placement))
+      return failure();
+    RankValues parts;
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+      parts.push_back(machine.peek(output, rank));
+    for (auto [j, group] : llvm::enumerate(groups)) {
+      llvm::Expected<Tensor> loss = placement->assemble(parts, group);
+      if (!loss)
+        return output.emitError("cannot be executed: ") << llvm::toString(loss.takeError());
+      result.tensors["evaluate." + std::to_string(k + static_cast<int64_t>(j))] = std::move(*loss);
+    }
+  }
+  return success();
+}
+
 FailureOr<RunResult> ScheduleRunner::run() {
   auto schedules = module.getOps<sched::ScheduleOp>();
   if (schedules.empty())
@@ -241,6 +269,8 @@ FailureOr<RunResult> ScheduleRunner::run() {
       (resource.getKind() == ResourceKind::loss ? result.losses : result.gradientNorms).push_back(whole->at(0));
     }
   }
+  if (failed(evaluate(result)))
+    return failure();
   for (ResourceOp resource : resources(ResourceKind::parameter))
     if (failed(dump(resource, "parameter.", result)))
       return failure();

@@ -64,6 +64,10 @@ private:
                                 ArrayRef<SmallVector<int64_t>> of);
   /// Inputs of the rank's micro-batch: k of group j is first + j.
   FailureOr<RankValues> inputParts(func::FuncOp function, unsigned argument, int64_t firstK);
+  /// Arguments of a function of micro-batch data.
+  FailureOr<SpmdValues> argumentsOf(func::FuncOp function, int64_t firstK);
+  /// Losses of the first G micro-batches with the parameters that the steps have left.
+  LogicalResult evaluate(RunResult &result);
   LogicalResult dumpParameters(RunResult &result);
 
   ModuleOp module;
@@ -301,6 +305,52 @@ FailureOr<double> FunctionRunner::lossOf(func::FuncOp function, int64_t k) {
   return results->front().front().at(0);
 }
 
+FailureOr<SpmdValues> FunctionRunner::argumentsOf(func::FuncOp function, int64_t firstK) {
+  SpmdValues arguments;
+  for (unsigned n = 0; n < function.getNumArguments(); ++n) {
+    if (function.getArgAttr(n, train::kInputAttr)) {
+      FailureOr<RankValues> parts = inputParts(function, n, firstK);
+      if (failed(parts))
+        return failure();
+      arguments.push_back(std::move(*parts));
+      continue;
+    }
+    auto index = function.getArgAttrOfType<IntegerAttr>(n, train::kInitValueAttr);
+    if (!index || index.getInt() < 0 || index.getInt() >= int64_t(initValues.size()))
+      return function.emitError("argument ") << n << " is neither an input nor a result of @init";
+    arguments.push_back(initValues[index.getInt()]);
+  }
+  return arguments;
+}
+
+LogicalResult FunctionRunner::evaluate(RunResult &result) {
+  auto function = module.lookupSymbol<func::FuncOp>(train::kEvaluateFunction);
+  if (!function)
+    return success();
+  int64_t groupCount = groups.size();
+  for (int64_t k = 0; k + groupCount <= inputs.microBatches; k += groupCount) {
+    FailureOr<SpmdValues> arguments = argumentsOf(function, k);
+    if (failed(arguments))
+      return failure();
+    FailureOr<SpmdValues> results = runFunction(function, std::move(*arguments), true, false);
+    if (failed(results))
+      return failure();
+    if (results->size() != 1)
+      return function.emitError("must return the loss");
+    Type type = function.getResultTypes()[0];
+    FailureOr<Placement> place =
+        placementOf(function, wholeIfMissing(function.getResultAttr(0, plan::kLayoutAttr), type), type);
+    if (failed(place))
+      return failure();
+    FailureOr<SmallVector<Tensor>> losses = assembleGroups(function, *place, results->front(), groups);
+    if (failed(losses))
+      return failure();
+    for (auto [j, loss] : llvm::enumerate(*losses))
+      result.tensors["evaluate." + std::to_string(k + int64_t(j))] = loss;
+  }
+  return success();
+}
+
 FailureOr<RunResult> FunctionRunner::runSteps() {
   auto init = module.lookupSymbol<func::FuncOp>(train::kInitFunction);
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
@@ -324,21 +374,10 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       keepTrajectory(step, result);
     SpmdValues sums;
     for (int64_t i = 0; i < total / groupCount; ++i) {
-      SpmdValues arguments;
-      for (unsigned n = 0; n < microbatch.getNumArguments(); ++n) {
-        if (microbatch.getArgAttr(n, train::kInputAttr)) {
-          FailureOr<RankValues> parts = inputParts(microbatch, n, step * total + i * groupCount);
-          if (failed(parts))
-            return failure();
-          arguments.push_back(std::move(*parts));
-          continue;
-        }
-        auto index = microbatch.getArgAttrOfType<IntegerAttr>(n, train::kInitValueAttr);
-        if (!index || index.getInt() < 0 || index.getInt() >= int64_t(initValues.size()))
-          return microbatch.emitError("argument ") << n << " is neither an input nor a result of @init";
-        arguments.push_back(initValues[index.getInt()]);
-      }
-      FailureOr<SpmdValues> results = runFunction(microbatch, std::move(arguments), true, false);
+      FailureOr<SpmdValues> arguments = argumentsOf(microbatch, step * total + i * groupCount);
+      if (failed(arguments))
+        return failure();
+      FailureOr<SpmdValues> results = runFunction(microbatch, std::move(*arguments), true, false);
       if (failed(results))
         return failure();
       if (i == 0) {
@@ -403,7 +442,7 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       result.gradientNorms.push_back(norm->at(0));
     }
   }
-  if (failed(dumpParameters(result)))
+  if (failed(evaluate(result)) || failed(dumpParameters(result)))
     return failure();
   return result;
 }

@@ -49,7 +49,8 @@ struct RunResult {
   int64_t ranks = 1;
   std::vector<double> losses;
   std::vector<double> gradientNorms;
-  /// loss.<s>, grad_norm.<s>, gradient.<s>.<name>, parameter.<name> and state.<name> after the last step.
+  /// loss.<s>, grad_norm.<s>, gradient.<s>.<name>; after the last step parameter.<name>, state.<name> and evaluate.<k>,
+  /// the losses of the first G micro-batches.
   TensorMap tensors;
 };
 
