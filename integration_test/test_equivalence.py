@@ -60,7 +60,7 @@ class OneLayerTest(InterpreterCase):
         files.save(mlp.build(mlp.MlpConfig((12, 16, 16, 5), ('relu', 'gelu'), 8), jitter=0.05), model, False)
         self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4, 8), bucket_bytes=512))
 
-    def test_two_layers_are_repeats(self):
+    def test_repeated_layers(self):
         model = self.small_gpt(layers=3, tokens=8, width=16, vocabulary=32)
         self.check(self.setup_of(model, micro_batches=2, ranks=(4,), bucket_bytes=2048))
 
