@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -40,7 +41,20 @@ int Compilation::import(const CompileSettings &settings) {
   }
   module = std::move(model.module);
   weights = model.weights;
-  return runPasses(*module, [&](OpPassManager &manager) {
+  compiled = settings;
+  compiled.loss = model.report.loss;
+  if (settings.trainable) {
+    llvm::StringSet<> names;
+    for (auto parameter : module->getOps<train::ParameterOp>()) {
+      names.insert(parameter.getLogicalName());
+      if (!llvm::is_contained(*settings.trainable, parameter.getLogicalName()))
+        parameter.setTrainable(false);
+    }
+    for (const std::string &name : *settings.trainable)
+      if (!names.contains(name))
+        return fail(kBadInput, "the plan trains '" + name + "', which this model does not have; make a plan for this model");
+  }
+  int code = runPasses(*module, [&](OpPassManager &manager) {
     if (!settings.freeze.empty()) {
       train::FreezeParametersPassOptions freeze;
       for (const std::string &pattern : settings.freeze)
@@ -52,6 +66,9 @@ int Compilation::import(const CompileSettings &settings) {
     manager.addPass(createCSEPass());
     manager.addPass(train::createVerifyGraphPass());
   });
+  if (code == kDone)
+    modelHash = plan::hashModel(*module);
+  return code;
 }
 
 int Compilation::buildFunctions(const CompileSettings &settings) {
@@ -73,27 +90,62 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
   });
 }
 
-int Compilation::applyStrategy(const PlanSettings &settings) {
-  ranks = settings.ranks;
+int Compilation::materialize() {
   return runPasses(*module, [&](OpPassManager &manager) {
-    plan::ApplyStrategyOptions options;
-    options.strategy = settings.strategy;
-    options.ranks = settings.ranks;
-    manager.addPass(plan::createApplyStrategy(options));
     manager.addPass(plan::createMaterializeLayouts());
     manager.addPass(plan::createVerifyLayouts());
   });
 }
 
-int Compilation::schedule(const PlanSettings &settings) {
-  return runPasses(*module, [&](OpPassManager &manager) {
+int Compilation::applyStrategy(const PlanChoice &choice) {
+  ranks = choice.cluster.getDevices();
+  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
+  int code = runPasses(*module, [&](OpPassManager &manager) {
+    plan::ApplyStrategyOptions options;
+    options.strategy = choice.strategy;
+    options.ranks = ranks;
+    manager.addPass(plan::createApplyStrategy(options));
+  });
+  if (code != kDone)
+    return code;
+  auto plan = plan::buildPlanFile(*module, choice.cluster, settings, modelHash);
+  if (failed(plan))
+    return kInternal;
+  planText = plan::writePlanFile(*plan);
+  return materialize();
+}
+
+int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
+  ranks = plan.cluster.getDevices();
+  plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
+  if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash))
+    return fail(kBadInput, "the plan does not fit: " + llvm::toString(std::move(error)));
+  if (llvm::Error error = plan::applyPlanFile(*module, plan))
+    return fail(kBadInput, "the plan does not fit: " + llvm::toString(std::move(error)));
+  planText = plan::writePlanFile(plan);
+  return materialize();
+}
+
+int Compilation::schedule(int64_t memoryLimit) {
+  int code = runPasses(*module, [&](OpPassManager &manager) {
     // Functions of one rank on its parts of the values.
     manager.addPass(sched::createPlanToSched());
+    manager.addPass(sched::createVerifyAsync());
     // Then commands on buffers: fusion first, while values are still values.
     manager.addPass(sched::createFuseElementwise());
     manager.addPass(sched::createLowerToCommands());
     manager.addPass(sched::createVerifyCommands());
   });
+  if (code != kDone)
+    return code;
+  int64_t bytes = 0;
+  for (auto arena : module->getOps<sched::ArenaOp>())
+    bytes += arena.getBytes();
+  if (memoryLimit > 0 && bytes > memoryLimit)
+    return fail(kNothingFits, "the plan needs " + std::to_string(bytes) + " bytes per device but the limit is " +
+                                  std::to_string(memoryLimit) + "; raise --memory-limit by " +
+                                  std::to_string(bytes - memoryLimit) + " or split the batch over more ranks");
+  return kDone;
 }
 
 int Compilation::emit(cpp::ProjectFiles &files) {

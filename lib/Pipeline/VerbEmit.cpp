@@ -25,8 +25,6 @@ int windlass::runEmit(const std::vector<std::string> &words) {
     return code;
   if (output.empty())
     return fail(kUsage, "emit needs -o DIR");
-  if ((code = compileFlags.resolveCluster()))
-    return code;
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))

@@ -73,8 +73,6 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     return code;
   if (compileFlags.cluster.empty())
     return fail(kUsage, "plan needs --cluster, such as --cluster cpu:2");
-  if ((code = compileFlags.resolveCluster()))
-    return code;
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))

@@ -6,6 +6,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -102,31 +104,102 @@ void CompileFlags::declareSettings(Flags &flags) {
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
   flags.addText("cluster", "C", "the devices; preset cpu:N for N ranks on this host", cluster);
-  flags.addChoice("strategy", {"auto", "ddp"}, "auto is ddp until the search exists (default auto)", plan.strategy);
+  flags.addChoice("strategy", {"auto", "ddp"}, "auto is ddp until the search exists (default auto)", choice.strategy);
   flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: host memory / ranks)",
             [this](llvm::StringRef text) -> std::string {
-              return parseBytes(text, plan.memoryLimit) ? ""
+              return parseBytes(text, choice.memoryLimit) ? ""
                                                         : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
             });
 }
 
-int CompileFlags::resolveCluster() {
-  if (cluster.empty())
-    return kDone;
-  llvm::StringRef text = cluster;
-  int64_t ranks;
-  if (!text.consume_front("cpu:") || text.getAsInteger(10, ranks) || ranks < 1 || ranks > 1024)
-    return fail(kBadInput, "unknown cluster '" + oneLine(cluster) + "'; give cpu:N with N from 1 to 1024");
-  plan.ranks = ranks;
+/// The cluster of --cluster, -n or their default of one rank.
+static int resolveCluster(CompileFlags &flags) {
+  std::string text = flags.cluster;
+  if (text.empty())
+    text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
+  llvm::Expected<Cluster> cluster = parseCluster(text);
+  if (!cluster)
+    return fail(kBadInput, oneLine(llvm::toString(cluster.takeError())));
+  if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
+    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but --cluster " + oneLine(flags.cluster) + " has " +
+                               std::to_string(cluster->getDevices()) + " devices; give one of them");
+  flags.choice.cluster = *cluster;
   return kDone;
 }
 
-int windlass::compile(Compilation &compilation, const CompileFlags &flags, const Flags &given) {
+/// A name as a pattern that matches nothing else.
+static std::string escapeGlob(llvm::StringRef name) {
+  std::string pattern;
+  for (char c : name) {
+    if (llvm::StringRef("*?[]{}\\^!").contains(c))
+      pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+/// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
+static int takeSettings(CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
+  CompileSettings &settings = flags.settings;
+  if (!given.isGiven("dim"))
+    settings.dims = plan.settings.dims;
+  if (!given.isGiven("loss"))
+    settings.loss = plan.settings.loss;
+  if (!given.isGiven("optimizer"))
+    settings.optimizer = plan.settings.optimizer;
+  if (!given.isGiven("precision"))
+    settings.precision = plan.settings.precision;
+  if (!given.isGiven("micro-batches"))
+    settings.microBatches = plan.settings.microBatches;
+  settings.clip |= plan.settings.clip;
+  if (!given.isGiven("freeze"))
+    settings.trainable = plan.settings.trainable;
+  if (!given.isGiven("no-decay"))
+    for (const std::string &name : plan.settings.noDecay)
+      settings.noDecay.push_back(escapeGlob(name));
+  int64_t ranks = plan.cluster.getDevices();
+  if (flags.ranks > 0 && flags.ranks != ranks)
+    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but the plan is for " + std::to_string(ranks) +
+                               " ranks; leave -n out or make another plan");
+  if (!flags.cluster.empty()) {
+    llvm::Expected<Cluster> cluster = parseCluster(flags.cluster);
+    if (!cluster)
+      return fail(kBadInput, oneLine(llvm::toString(cluster.takeError())));
+    if (cluster->getDevices() != ranks || cluster->device != plan.cluster.device)
+      return fail(kBadInput, "--cluster is " + oneLine(flags.cluster) + " but the plan is for " + plan.cluster.device +
+                                 ":" + std::to_string(ranks) + "; leave --cluster out or make another plan");
+  }
+  return kDone;
+}
+
+int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+  std::optional<plan::PlanFile> plan;
+  if (!flags.planFile.empty()) {
+    constexpr int64_t kMostBytes = int64_t(256) << 20;
+    uint64_t size = 0;
+    if (std::error_code error = llvm::sys::fs::file_size(flags.planFile, size))
+      return fail(kBadInput, "cannot read the plan '" + oneLine(flags.planFile) + "': " + error.message());
+    if (!llvm::sys::fs::is_regular_file(flags.planFile) || size > uint64_t(kMostBytes))
+      return fail(kBadInput, "the plan '" + oneLine(flags.planFile) + "' is no regular file of at most 256 MiB");
+    auto text = llvm::MemoryBuffer::getFile(flags.planFile);
+    if (!text)
+      return fail(kBadInput, "cannot read the plan '" + oneLine(flags.planFile) + "': " + text.getError().message());
+    llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
+    if (!read)
+      return fail(kBadInput, oneLine("'" + flags.planFile + "': " + llvm::toString(read.takeError())));
+    plan = std::move(*read);
+    if (int code = takeSettings(flags, given, *plan))
+      return code;
+    flags.choice.cluster = plan->cluster;
+  } else if (int code = resolveCluster(flags)) {
+    return code;
+  }
   if (int code = compilation.import(flags.settings))
     return code;
   if (int code = compilation.buildFunctions(flags.settings))
     return code;
-  if (int code = compilation.applyStrategy(flags.plan))
+  if (int code = plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice))
     return code;
-  return compilation.schedule(flags.plan);
+  int64_t limit = flags.choice.memoryLimit ? flags.choice.memoryLimit : flags.choice.cluster.memoryBytes;
+  return compilation.schedule(limit);
 }

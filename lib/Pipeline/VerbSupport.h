@@ -23,25 +23,26 @@ struct CommonFlags {
   void declare(Flags &flags);
 };
 
-/// Flags of CompileSettings and PlanSettings.
+/// Flags that say what is compiled and by which plan.
 struct CompileFlags {
   CompileSettings settings;
-  PlanSettings plan;
+  PlanChoice choice;
+  /// As the user wrote them; empty or 0 when not given.
   std::string cluster, planFile;
+  int64_t ranks = 0;
   /// What the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);
   void declarePlan(Flags &flags);
-  /// Ranks of --cluster; an exit code other than 0 where it is no known cluster.
-  int resolveCluster();
 };
 
 /// Reads the words; true when the verb should go on, else `code` is its exit code (help has been printed).
 bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
-/// Model file to level L5 under the flags; an exit code.
-int compile(Compilation &compilation, const CompileFlags &flags, const Flags &given);
+/// Model file to level L5 under the flags, by the plan file where one is given; an exit code. A flag that contradicts the
+/// plan is bad input that names both.
+int compile(Compilation &compilation, CompileFlags &flags, const Flags &given);
 
 } // namespace windlass
 

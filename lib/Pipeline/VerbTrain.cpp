@@ -48,7 +48,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output;
-  flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.plan.ranks, 1, 1024);
+  flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.ranks, 1, 65536);
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "RUN", "the run's folder", output);
   compileFlags.declarePlan(flags);
@@ -68,19 +68,13 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   int code;
   if (!parseWords(flags, common, own, positional, 1, 1, code))
     return code;
-  int64_t ranks = compileFlags.plan.ranks;
-  if ((code = compileFlags.resolveCluster()))
-    return code;
-  if (!compileFlags.cluster.empty() && flags.isGiven("n") && ranks != compileFlags.plan.ranks)
-    return fail(kBadInput, "-n is " + std::to_string(ranks) + " but --cluster " + compileFlags.cluster + " has " +
-                               std::to_string(compileFlags.plan.ranks) + " devices; give one of them");
   compileFlags.settings.clip |= !valueOf(handedOn, "--clip-norm").empty();
 
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
-  ranks = compilation.getRanks();
+  int64_t ranks = compilation.getRanks();
   cpp::ProjectFiles files;
   if ((code = compilation.emit(files)))
     return code;

@@ -2,6 +2,8 @@
 #ifndef WINDLASS_PIPELINE_COMPILE_H
 #define WINDLASS_PIPELINE_COMPILE_H
 
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/Target/Cpp/Project.h"
 
@@ -37,13 +39,16 @@ struct CompileSettings {
   bool clip = false;
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
+  /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).
+  std::optional<std::vector<std::string>> trainable;
 };
 
-struct PlanSettings {
-  int64_t ranks = 1;
+/// How a plan is made. Values that the user did not give are absent.
+struct PlanChoice {
   std::string strategy = "ddp";
-  /// Bytes per device; 0: the host's memory divided by its ranks.
+  /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
+  Cluster cluster;
 };
 
 /// One compilation. Every step returns an exit code; what went wrong has been printed to standard error as one line.
@@ -55,10 +60,12 @@ public:
   int import(const CompileSettings &settings);
   /// L1 to L2.
   int buildFunctions(const CompileSettings &settings);
-  /// L2 to L3 by a named strategy, or by a plan file. Sets the plan's text.
-  int applyStrategy(const PlanSettings &settings);
-  /// L3 to L5.
-  int schedule(const PlanSettings &settings);
+  /// L2 to L3 by a named strategy. Sets the plan's text.
+  int applyStrategy(const PlanChoice &choice);
+  /// L2 to L3 by a plan that has been read; `settings` are those that L2 was made with.
+  int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
+  /// L3 to L5; fails where the arena exceeds `memoryLimit` bytes.
+  int schedule(int64_t memoryLimit);
   /// L5 to the emitted project.
   int emit(cpp::ProjectFiles &files);
 
@@ -68,11 +75,14 @@ public:
   int64_t getRanks() const { return ranks; }
 
 private:
+  int materialize();
+
   mlir::MLIRContext &context;
   std::string modelPath;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::shared_ptr<WeightStore> weights;
-  std::string planText;
+  std::string planText, modelHash;
+  CompileSettings compiled;
   int64_t ranks = 1;
 };
 
