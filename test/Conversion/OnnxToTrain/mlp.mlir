@@ -1,7 +1,7 @@
 // RUN: windlass-opt %s -onnx-convert-to-train | FileCheck %s
 
 // One linear layer with a bias, ReLU and cross entropy: parameters in the order of the file, labels without a feed.
-// CHECK-DAG: train.parameter weight @w0 "fc.weight" : tensor<10x8xf32> from <packed> {decays, trainable}
+// CHECK-DAG: train.parameter weight @w0 "fc.weight" : tensor<10x8xf32> from <packed, "", 0, 320> {decays, trainable}
 // CHECK-DAG: train.parameter weight @w1 "fc.bias" : tensor<10xf32> from <external, "m.data", 320, 40> {trainable}
 // CHECK: func.func @loss(%[[X:.*]]: tensor<4x8xf32> {train.feed = "none", train.input = "x"},
 // CHECK-SAME: %[[Y:.*]]: tensor<4xi64> {train.feed = "none", train.input = "labels", train.vocabulary = 10 : i64})
