@@ -347,7 +347,7 @@ FailureOr<func::FuncOp> Legalizer::run() {
                                      << "; it must be a float";
   if (result.type.getNumElements() != 1)
     return emitError(graph.getLoc()) << "the loss " << name << " has shape " << result.type
-                                     << "; it must be one number: reduce it in the model or choose another with --loss";
+                                     << "; it must be a scalar: reduce it in the model or choose another with --loss";
   eval.setLocation(graph.getLoc());
   Value value = eval.materialize(eval.reshape(result, {}));
   if (!value)

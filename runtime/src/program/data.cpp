@@ -146,6 +146,8 @@ public:
     self->inputs_ = p.inputs;
     self->batches_.resize(static_cast<std::size_t>(p.inputs.size));
     for (file_array &array : arrays) {
+      if (self->files_.find(quote(array.file->path())) == std::string::npos)
+        self->files_ += (self->files_.empty() ? "" : ", ") + quote(array.file->path());
       std::int64_t input = -1, k = -1;
       if (!find_input(p, array.name, input, k))
         continue;
@@ -201,8 +203,9 @@ public:
 private:
   status missing(std::size_t input, std::int64_t k) const {
     const char *name = inputs_[static_cast<std::int64_t>(input)].tensor.name;
-    return bad_input("the data lack " + quote(name + ("." + std::to_string(k))) + "; they hold micro-batches 0 to " +
-                     std::to_string(count_ - 1) + ", so give more or fewer --steps");
+    const std::string held = count_ == 0 ? "no whole micro-batch" : "micro-batches 0 to " + std::to_string(count_ - 1);
+    return bad_input(files_ + " lacks " + quote(name + ("." + std::to_string(k))) + ": it holds " + held +
+                     "; give more data or fewer --steps");
   }
 
   static bool are_convertible(element_type from, element_type to) {
@@ -226,6 +229,7 @@ private:
 
   span<input_entry> inputs_;
   std::vector<std::map<std::int64_t, file_array>> batches_;
+  std::string files_; ///< for messages
   std::vector<std::byte> buffer_, local_;
   std::int64_t count_ = 0;
 };

@@ -13,7 +13,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 
 // -----
 
-// expected-error @below {{the loss 'y' has shape 'tensor<2x2xf32>'; it must be one number}}
+// expected-error @below {{the loss 'y' has shape 'tensor<2x2xf32>'; it must be a scalar}}
 onnx.graph "g" inputs ["x"] outputs ["y"] {
 ^bb0(%x: tensor<2x2xf32>):
   %w = onnx.initializer "w" from <"", 0, 16> kind "parameter" : tensor<2x2xf32>
