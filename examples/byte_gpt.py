@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a byte-level GPT on this repository's documentation with Windlass, step by step; scripts/demo runs it.
 
-    byte_gpt.py --windlass build/bin/windlass -o build/demo [--ranks 2] [--steps 240]
+    byte_gpt.py --windlass build/bin/windlass -o build/demo [--ranks 2] [--steps 300]
 
 Every command is printed before it runs, and can be typed by hand from the root of the repository. The training stops half-way,
 resumes from its checkpoint, and must end below the loss TARGET.
@@ -71,7 +71,7 @@ def main():
     parser.add_argument('--windlass', type=pathlib.Path, required=True)
     parser.add_argument('-o', '--output', type=pathlib.Path, required=True)
     parser.add_argument('--ranks', type=int, default=2)
-    parser.add_argument('--steps', type=int, default=240)
+    parser.add_argument('--steps', type=int, default=300)
     args = parser.parse_args()
     begin = time.monotonic()
     os.chdir(ROOT)
@@ -87,7 +87,7 @@ def main():
     run(args.windlass, 'check', model)
     run(args.windlass, 'plan', model, '--cluster', f'cpu:{args.ranks}', '--strategy', 'ddp', '--micro-batches', MICRO_BATCHES, '--clip', '-o', plan)
     run(args.windlass, 'emit', model, '--plan', plan, '-o', project)
-    train = [args.windlass, 'train', model, '--plan', plan, '-n', args.ranks, '--data', corpus, '--bytes', '-o', trained, '--lr', '4e-3',
+    train = [args.windlass, 'train', model, '--plan', plan, '-n', args.ranks, '--data', corpus, '--bytes', '-o', trained, '--lr', '2e-3',
              '--betas', '0.9,0.95', '--weight-decay', '0.1', '--clip-norm', '1', '--lr-schedule', 'cosine', '--warmup', '20',
              '--schedule-steps', args.steps]
     run(*train, '--steps', half)
@@ -104,7 +104,7 @@ def main():
     last = mean(losses[-5:])
     say(f'loss {losses[0]:.3f} at the first step (ln 256 is {math.log(256):.3f}), {last:.3f} over the last five of {args.steps}')
     say(f'around the stop: {mean(losses[half - 5:half]):.3f} over the five steps before, {mean(losses[half:half + 5]):.3f} over the five after')
-    say(f'{speed:,.0f} tokens/s on {args.ranks} ranks; {peak:,.0f} MiB at most in a rank; {time.monotonic() - begin:.0f} s in all')
+    say(f'{speed:,.0f} tokens/s on {args.ranks} ranks; {peak:,.0f} MiB at most in a process, windlass included; {time.monotonic() - begin:.0f} s in all')
     problems = []
     if abs(losses[0] - math.log(256)) > 0.3:
         problems.append(f'the first loss {losses[0]:.3f} is not near ln 256')
