@@ -83,7 +83,7 @@ class ModelTest(BadInputCase):
         x = helper.make_tensor_value_info('x', TensorProto.FLOAT, [4, 4])
         out = helper.make_tensor_value_info('out', TensorProto.FLOAT, [4, 4])
         path = self.model([helper.make_node('MatMul', ['x', 'w'], ['out'])], [x], out, [self.weight(4, 4)])
-        self.expect(BAD_INPUT, ['out', 'one number'], 'check', path)
+        self.expect(BAD_INPUT, ['out', 'scalar'], 'check', path)
 
     def test_named_loss_that_does_not_exist(self):
         self.expect(BAD_INPUT, ['elsewhere'], 'check', self.small_gpt(), '--loss', 'elsewhere')
@@ -135,7 +135,7 @@ class TrainTest(BadInputCase):
 
     def test_explicit_batches_that_run_out(self):
         model = self.small_gpt()
-        self.train(BAD_INPUT, ['input_ids.1', '--steps'], model, self.batches(model, 1))
+        self.train(BAD_INPUT, ['batches.safetensors', 'input_ids.1'], model, self.batches(model, 1))
 
     def test_foreign_safetensors(self):
         path = self.folder / 'odd.safetensors'
