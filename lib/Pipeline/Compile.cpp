@@ -20,7 +20,8 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Runs what `add` adds. Passes report what the user can change at an operator; the exit code says that it is the input.
+/// Runs what `add` adds. Passes report what the user can change at an operator; the exit code says that it is the
+/// input.
 static int runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add) {
   PassManager manager(module.getContext());
   manager.enableVerifier(true);
@@ -52,7 +53,8 @@ int Compilation::import(const CompileSettings &settings) {
     }
     for (const std::string &name : *settings.trainable)
       if (!names.contains(name))
-        return fail(kBadInput, "the plan trains '" + name + "', which this model does not have; make a plan for this model");
+        return fail(kBadInput,
+                    "the plan trains '" + name + "', which this model does not have; make a plan for this model");
   }
   int code = runPasses(*module, [&](OpPassManager &manager) {
     if (!settings.freeze.empty()) {

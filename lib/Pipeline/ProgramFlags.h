@@ -18,8 +18,8 @@ struct ProgramFlag {
 
 llvm::ArrayRef<ProgramFlag> getProgramFlags();
 
-/// Moves the program's flags, with their values, from `words` to `handedOn`; the rest stays in order. Returns a one-line
-/// error or nothing.
+/// Moves the program's flags, with their values, from `words` to `handedOn`; the rest stays in order. Returns a
+/// one-line error or nothing.
 std::string takeProgramFlags(std::vector<std::string> &words, std::vector<std::string> &handedOn);
 
 } // namespace windlass

@@ -9,8 +9,9 @@
 using namespace windlass;
 
 int windlass::runCheck(const std::vector<std::string> &words) {
-  Flags flags("check MODEL", "Imports a training graph and prints its parameters, how data feeds it, its loss, its operators,\n"
-                             "what trains, and everything that is not supported.");
+  Flags flags("check MODEL",
+              "Imports a training graph and prints its parameters, how data feeds it, its loss, its operators,\n"
+              "what trains, and everything that is not supported.");
   CommonFlags common;
   CompileFlags compileFlags;
   compileFlags.declareModel(flags);

@@ -59,7 +59,8 @@ std::string meshText(ModuleOp module) {
 } // namespace
 
 int windlass::runPlan(const std::vector<std::string> &words) {
-  Flags flags("plan MODEL --cluster C [-o plan.json]", "Finds how every operator of a training graph runs on a cluster.");
+  Flags flags("plan MODEL --cluster C [-o plan.json]",
+              "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output;
@@ -117,8 +118,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   }
   llvm::outs() << "model      " << positional.front() << "\n"
                << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
-               << "step       " << microBatches << " micro-batches, " << groups << " at once, "
-               << microBatches / groups << " one after another\n"
+               << "step       " << microBatches << " micro-batches, " << groups << " at once, " << microBatches / groups
+               << " one after another\n"
                << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
                << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state)
                << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "

@@ -107,8 +107,9 @@ void CompileFlags::declarePlan(Flags &flags) {
   flags.addChoice("strategy", {"auto", "ddp"}, "auto is ddp until the search exists (default auto)", choice.strategy);
   flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: host memory / ranks)",
             [this](llvm::StringRef text) -> std::string {
-              return parseBytes(text, choice.memoryLimit) ? ""
-                                                        : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
+              return parseBytes(text, choice.memoryLimit)
+                         ? ""
+                         : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
             });
 }
 
@@ -121,8 +122,8 @@ static int resolveCluster(CompileFlags &flags) {
   if (!cluster)
     return fail(kBadInput, oneLine(llvm::toString(cluster.takeError())));
   if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
-    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but --cluster " + oneLine(flags.cluster) + " has " +
-                               std::to_string(cluster->getDevices()) + " devices; give one of them");
+    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but --cluster " + oneLine(flags.cluster) +
+                               " has " + std::to_string(cluster->getDevices()) + " devices; give one of them");
   flags.choice.cluster = *cluster;
   return kDone;
 }

@@ -14,7 +14,8 @@ namespace windlass {
 /// Prints `windlass: error: <text>` on standard error and returns `code`.
 int fail(int code, const std::string &text);
 
-/// A context with all dialects, whose diagnostics are printed as one line each: errors always, warnings and remarks with -v.
+/// A context with all dialects, whose diagnostics are printed as one line each: errors always, warnings and remarks
+/// with -v.
 std::unique_ptr<mlir::MLIRContext> makeContext(bool verbose);
 
 /// Talk of every verb.
@@ -40,8 +41,8 @@ struct CompileFlags {
 bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
-/// Model file to level L5 under the flags, by the plan file where one is given; an exit code. A flag that contradicts the
-/// plan is bad input that names both.
+/// Model file to level L5 under the flags, by the plan file where one is given; an exit code. A flag that contradicts
+/// the plan is bad input that names both.
 int compile(Compilation &compilation, CompileFlags &flags, const Flags &given);
 
 } // namespace windlass

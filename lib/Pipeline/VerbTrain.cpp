@@ -27,7 +27,8 @@ static std::string valueOf(const std::vector<std::string> &words, llvm::StringRe
   return "";
 }
 
-/// `mpirun` with what Open MPI 4.1 needs to run several ranks on few cores and to let them save when they are told to end.
+/// `mpirun` with what Open MPI 4.1 needs to run several ranks on few cores and to let them save when they are told to
+/// end.
 static std::vector<std::string> launcher(const std::string &mpirun, int64_t ranks) {
   std::vector<std::string> words = {mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
   if (geteuid() == 0)
@@ -85,9 +86,9 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   if (!error.empty())
     return fail(kBadInput, error);
   auto writeData = [&](const std::string &folder) {
-    return fromFile ? writePackedWeights(compilation.getModule(), compilation.getWeights(),
-                                         folder + "/params.safetensors")
-                    : std::string();
+    return fromFile
+               ? writePackedWeights(compilation.getModule(), compilation.getWeights(), folder + "/params.safetensors")
+               : std::string();
   };
   if (!common.quiet && isatty(STDERR_FILENO))
     llvm::errs() << "windlass: building the training program\n";
@@ -99,7 +100,8 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   if (ranks > 1 && valueOf(handedOn, "--communicator") != "local") {
     std::string mpirun = findProgram("mpirun");
     if (mpirun.empty())
-      return fail(kBadInput, "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
+      return fail(kBadInput,
+                  "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
     command = launcher(mpirun, ranks);
   }
   command.push_back(program);
@@ -110,8 +112,8 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     llvm::StringRef folder = llvm::sys::path::parent_path(positional.front());
     command.insert(command.end(), {"--weights", folder.empty() ? "." : folder.str()});
   }
-  for (auto [given, name] : {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"),
-                             std::pair(common.quiet, "-q")})
+  for (auto [given, name] :
+       {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
     if (given)
       command.push_back(name);
   ProcessResult result = runTraining(command);

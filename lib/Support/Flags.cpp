@@ -38,8 +38,8 @@ void Flags::addInteger(std::string name, std::string help, int64_t &target, int6
   add(std::move(name), "N", std::move(help), [&target, shown, least, most](llvm::StringRef text) -> std::string {
     int64_t value;
     if (text.getAsInteger(10, value) || value < least || value > most)
-      return shown + " takes a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
-             ", not '" + text.str() + "'";
+      return shown + " takes a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", not '" +
+             text.str() + "'";
     target = value;
     return "";
   });
@@ -127,7 +127,8 @@ std::string Flags::getHelp() const {
       continue;
     }
     std::string left = "  " + dashed(flag.name) + (flag.value.empty() ? "" : " " + flag.value);
-    text += left + (left.size() < 28 ? std::string(28 - left.size(), ' ') : "\n" + std::string(28, ' ')) + flag.help + "\n";
+    text +=
+        left + (left.size() < 28 ? std::string(28 - left.size(), ' ') : "\n" + std::string(28, ' ')) + flag.help + "\n";
   }
   return text;
 }

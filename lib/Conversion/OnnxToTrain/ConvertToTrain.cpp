@@ -119,8 +119,8 @@ LogicalResult ParameterPlanner::run(OpBuilder &builder) {
     bool isWeight = trains || kind == "parameter";
     onnx::SourceAttr from = *parameter.op.getSource();
     auto source = from.getFile().empty()
-                      ? train::SourceAttr::get(builder.getContext(), train::SourceKind::packed, "",
-                                               from.getOffset(), from.getLength())
+                      ? train::SourceAttr::get(builder.getContext(), train::SourceKind::packed, "", from.getOffset(),
+                                               from.getLength())
                       : train::SourceAttr::get(builder.getContext(), train::SourceKind::external,
                                                from.getFile().getValue(), from.getOffset(), from.getLength());
     bool decays = trains && type.getRank() >= 2;

@@ -41,8 +41,7 @@ const llvm::StringMap<Entry> &entries() {
   static const llvm::StringMap<Entry> table = {
       {"copy", {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.copy(c.stream, c.outs[0], c.ins[0]); }}},
       {"fill",
-       {0, 0, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
+       {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
       {"iota",
        {0, 0, 1, false,
         [](RuntimeCalls &r, const KernelCall &c) {
@@ -84,7 +83,8 @@ const llvm::StringMap<Entry> &entries() {
       {"attention_grad",
        {6, 7, 3, false,
         [](RuntimeCalls &r, const KernelCall &c) {
-          // Operand order of train.attention_grad: gradient, query, key, value, mask where there is one, output, log_sum.
+          // Operand order of train.attention_grad: gradient, query, key, value, mask where there is one, output,
+          // log_sum.
           bool masked = c.ins.size() == 7;
           r.attentionGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
                           masked ? c.ins[4] : r.absentView(), c.ins[4 + masked], c.ins[5 + masked], realOf(c, "scale"),
@@ -124,8 +124,7 @@ const llvm::StringMap<Entry> &entries() {
        {1, 1, 1, true,
         [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); }}},
       {"adamw",
-       {12, 12, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) { r.adamw(c.stream, c.ins, isSet(c, "decays")); }}},
+       {12, 12, 3, false, [](RuntimeCalls &r, const KernelCall &c) { r.adamw(c.stream, c.ins, isSet(c, "decays")); }}},
       {"sgd",
        {7, 7, 2, false, [](RuntimeCalls &r, const KernelCall &c) { r.sgd(c.stream, c.ins, isSet(c, "decays")); }}},
   };
@@ -153,8 +152,8 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
     return call.op.emitOpError("the runtime has no kernel '") << kernel << "'";
   const Entry &entry = found->second;
   if (call.ins.size() < entry.minIns || call.ins.size() > entry.maxIns || call.outs.size() != entry.outs)
-    return call.op.emitOpError("kernel '") << kernel << "' does not take " << call.ins.size() << " operands and "
-                                           << call.outs.size() << " results";
+    return call.op.emitOpError("kernel '")
+           << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
   if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
     return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
   if ((kernel == "adamw" || kernel == "sgd") && !updatesInPlace(call.op))

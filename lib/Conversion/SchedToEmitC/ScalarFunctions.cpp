@@ -12,7 +12,7 @@ namespace {
 class FunctorEmitter {
 public:
   FunctorEmitter(OpBuilder &builder, func::FuncOp function, std::string name)
-      : builder(builder), function(function), name(std::move(name)), calls(builder, function.getLoc()) {}
+      : builder(builder), function(function), name(std::move(name)) {}
 
   LogicalResult emit() {
     auto result = cast<func::ReturnOp>(function.getBody().front().getTerminator());
@@ -95,7 +95,6 @@ private:
   OpBuilder &builder;
   func::FuncOp function;
   std::string name;
-  cpp::CppBuilder calls;
   llvm::DenseMap<Value, std::string> names;
 };
 

@@ -25,8 +25,7 @@ public:
   StepEmitter(ModuleOp module, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
       : module(module), builder(builder), functors(functors) {
     for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
-      communicators[communicator.getName()] = {static_cast<int64_t>(i),
-                                               static_cast<int64_t>(communicator.getStream())};
+      communicators[communicator.getName()] = {static_cast<int64_t>(i), static_cast<int64_t>(communicator.getStream())};
   }
 
   LogicalResult emit(llvm::ArrayRef<func::FuncOp> functions) {
@@ -178,8 +177,14 @@ private:
     // Not every block reads its row or the flag.
     for (unsigned i : {1u, 2u})
       types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(i), ""}});
-    Scope scope{RuntimeCalls(builder, module.getLoc()), cpp::Context(entry->getArgument(0)),
-                cpp::Expr<bool>(entry->getArgument(2)), &block, cpp::Row(entry->getArgument(1)), {}, {}, 0};
+    Scope scope{RuntimeCalls(builder, module.getLoc()),
+                cpp::Context(entry->getArgument(0)),
+                cpp::Expr<bool>(entry->getArgument(2)),
+                &block,
+                cpp::Row(entry->getArgument(1)),
+                {},
+                {},
+                0};
     for (Operation *command : block.commands)
       if (failed(emitCommand(scope, command)))
         return failure();
@@ -208,8 +213,14 @@ private:
                                           builder.getFunctionType(inputs, {types.typeOf<rt::status>()}));
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);
-    Scope scope{RuntimeCalls(builder, source.getLoc()), cpp::Context(entry->getArgument(0)), cpp::boolean(false),
-                nullptr, std::nullopt, {}, {}, 0};
+    Scope scope{RuntimeCalls(builder, source.getLoc()),
+                cpp::Context(entry->getArgument(0)),
+                cpp::boolean(false),
+                nullptr,
+                std::nullopt,
+                {},
+                {},
+                0};
     types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(0), ""}});
     if (indexed) {
       scope.adds = scope.calls.addsToEarlier(cpp::Expr<std::int64_t>(entry->getArgument(1)));
@@ -223,9 +234,9 @@ private:
         continue;
       }
       std::string row = rowsName(segment.block) + "[" + std::to_string(segment.row) + "]";
-      scope.calls.check(scope.calls.callOpaque(
-          blockName(segment.block), types.typeOf<rt::status>(),
-          {{scope.context.value, ""}, {{}, row}, {scope.adds.value, scope.adds.text}}));
+      scope.calls.check(
+          scope.calls.callOpaque(blockName(segment.block), types.typeOf<rt::status>(),
+                                 {{scope.context.value, ""}, {{}, row}, {scope.adds.value, scope.adds.text}}));
     }
     scope.calls.returnOk();
     return success();
@@ -251,9 +262,8 @@ emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef nam
 LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
   llvm::SmallVector<func::FuncOp> functions;
-  for (llvm::StringRef name :
-       {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction,
-        sched::kUpdateFunction, sched::kEvaluateFunction}) {
+  for (llvm::StringRef name : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
+                               sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction}) {
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       return module.emitError("level L5 needs a function @") << name;
@@ -272,8 +282,8 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
 
   OpBuilder builder(module.getContext());
   startFile(module, builder, kFusedFile,
-            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once", "",
-             "#include \"windlass/rt/emitted.h\"", "", "namespace windlass_program {", "",
+            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
+             "", "#include \"windlass/rt/emitted.h\"", "", "namespace windlass_program {", "",
              "using namespace windlass::rt;", ""});
   auto functors = emitScalarFunctions(module, builder);
   if (failed(functors))

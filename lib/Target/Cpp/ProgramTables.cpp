@@ -87,8 +87,8 @@ private:
       return failure();
     [[maybe_unused]] auto [name, type, sizes, cut, offset] = rt::tensor_entry{};
     return braces({quoted(resource.getLogicalName().value_or("")),
-                   elementTypeText(resource.getTensorType().getElementType()),
-                   sizesOf(resource.getGlobalTensorType()), *splits, offsetOf(resource)});
+                   elementTypeText(resource.getTensorType().getElementType()), sizesOf(resource.getGlobalTensorType()),
+                   *splits, offsetOf(resource)});
   }
 
   static std::string offsetOf(sched::ResourceOp resource) { return std::to_string(resource.getOffset().value_or(0)); }
@@ -195,9 +195,9 @@ FailureOr<std::string> Tables::parameterTable() {
     auto tensor = tensorEntry(resource);
     if (failed(tensor))
       return failure();
-    std::string random = resource.getGlobalTensorType().getRank() > 1                     ? "initializer::normal"
+    std::string random = resource.getGlobalTensorType().getRank() > 1                   ? "initializer::normal"
                          : scales.contains(static_cast<int64_t>(*resource.getOffset())) ? "initializer::ones"
-                                                                                          : "initializer::zeros";
+                                                                                        : "initializer::zeros";
     [[maybe_unused]] auto [t, bytes, init, trains, decays] = rt::parameter_entry{};
     rows.push_back(braces({*tensor, sourceOf(parameter), random, parameter.getTrainable() ? "true" : "false",
                            parameter.getDecays() ? "true" : "false"}));
@@ -287,8 +287,8 @@ FailureOr<std::string> Tables::write() {
   llvm::SmallVector<std::string> rows;
   for (sched::ResourceOp state : states) {
     [[maybe_unused]] auto [suffix, parameter, offset] = rt::state_entry{};
-    rows.push_back(braces({quoted(state.getLogicalName().value_or("").rsplit('/').second), parameterOf(state),
-                           offsetOf(state)}));
+    rows.push_back(
+        braces({quoted(state.getLogicalName().value_or("").rsplit('/').second), parameterOf(state), offsetOf(state)}));
   }
   std::string stateSpan = table("state_entry", "states", rows);
 

@@ -91,13 +91,15 @@ static std::string runScript(int64_t ranks) {
          (ranks == 1
               ? std::string("exec \"$here/build/train\" \"$@\"\n")
               : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
-                "exec mpirun -n " + std::to_string(ranks) +
+                "exec mpirun -n " +
+                    std::to_string(ranks) +
                     " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1 \"$here/build/train\" \"$@\"\n");
 }
 
 static std::string slurmScript(int64_t ranks) {
   return "#!/bin/sh\n#SBATCH --ntasks=" + std::to_string(ranks) +
-         "\n#SBATCH --job-name=windlass\n# sbatch run.slurm FLAGS...\nset -eu\nexec srun \"$SLURM_SUBMIT_DIR/build/train\" \"$@\"\n";
+         "\n#SBATCH --job-name=windlass\n# sbatch run.slurm FLAGS...\nset -eu\nexec srun "
+         "\"$SLURM_SUBMIT_DIR/build/train\" \"$@\"\n";
 }
 
 FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {

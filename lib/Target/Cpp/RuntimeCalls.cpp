@@ -83,7 +83,9 @@ void RuntimeCalls::mapAdding(llvm::StringRef functor, const Stream &s, const Exp
   check(callOpaque("map_views_adding", typeOf<rt::status>(), arguments, {functor.str()}));
 }
 
-void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) { WINDLASS_RUNTIME_STATEMENT(copy, s, out, in); }
+void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(copy, s, out, in);
+}
 
 void RuntimeCalls::fill(const Stream &s, const View &out, double value) {
   WINDLASS_RUNTIME_STATEMENT(fill, s, out, real(value));

@@ -183,7 +183,7 @@ TEST(Data, ExplicitBatchesAreTakenInOrder) {
   EXPECT_TRUE(source->check(0, 2).is_ok());
   s = source->check(0, 3);
   EXPECT_EQ(s.code(), status_code::bad_input);
-  EXPECT_THAT(s.message(), HasSubstr("lack 'ids.2'"));
+  EXPECT_THAT(s.message(), HasSubstr("lacks 'ids.2'"));
 }
 
 TEST(Data, WrongFilesSaySo) {

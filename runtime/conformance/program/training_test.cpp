@@ -443,7 +443,7 @@ TEST_F(Sharded, HalfWrittenCheckpointsAreClearedAway) {
 TEST_F(Sharded, WrongSourcesSaySo) {
   run_result result = train(2, "r", {"--steps", "21"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("lack 'x.20'"));
+  EXPECT_THAT(result.err, HasSubstr("lacks 'x.20'"));
   result = train(1, "r", {"--steps", "1", "--weights", folder / "none"});
   EXPECT_THAT(result.err, HasSubstr("does not exist"));
   folder.write("values.bin", "short");

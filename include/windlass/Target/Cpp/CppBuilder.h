@@ -1,5 +1,5 @@
-// Builds EmitC calls of the runtime's API with the types of the API itself: a call that the runtime would not accept does
-// not compile here.
+// Builds EmitC calls of the runtime's API with the types of the API itself: a call that the runtime would not accept
+// does not compile here.
 #ifndef WINDLASS_TARGET_CPP_CPPBUILDER_H
 #define WINDLASS_TARGET_CPP_CPPBUILDER_H
 
@@ -46,15 +46,33 @@ std::string scalarTypeText(mlir::Type type);
 std::string listText(llvm::ArrayRef<int64_t> values);
 
 template <class T> struct TypeName;
-template <> struct TypeName<rt::status> { static constexpr char text[] = "status"; };
-template <> struct TypeName<rt::stream &> { static constexpr char text[] = "stream &"; };
-template <> struct TypeName<rt::event &> { static constexpr char text[] = "event &"; };
-template <> struct TypeName<rt::communicator &> { static constexpr char text[] = "communicator &"; };
-template <> struct TypeName<rt::context &> { static constexpr char text[] = "context &"; };
-template <> struct TypeName<rt::view> { static constexpr char text[] = "view"; };
-template <> struct TypeName<bool> { static constexpr char text[] = "bool"; };
-template <> struct TypeName<std::int64_t> { static constexpr char text[] = "std::int64_t"; };
-template <> struct TypeName<const std::int64_t *> { static constexpr char text[] = "row"; };
+template <> struct TypeName<rt::status> {
+  static constexpr char text[] = "status";
+};
+template <> struct TypeName<rt::stream &> {
+  static constexpr char text[] = "stream &";
+};
+template <> struct TypeName<rt::event &> {
+  static constexpr char text[] = "event &";
+};
+template <> struct TypeName<rt::communicator &> {
+  static constexpr char text[] = "communicator &";
+};
+template <> struct TypeName<rt::context &> {
+  static constexpr char text[] = "context &";
+};
+template <> struct TypeName<rt::view> {
+  static constexpr char text[] = "view";
+};
+template <> struct TypeName<bool> {
+  static constexpr char text[] = "bool";
+};
+template <> struct TypeName<std::int64_t> {
+  static constexpr char text[] = "std::int64_t";
+};
+template <> struct TypeName<const std::int64_t *> {
+  static constexpr char text[] = "row";
+};
 
 class CppBuilder {
 public:

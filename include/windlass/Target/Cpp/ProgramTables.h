@@ -11,8 +11,8 @@ namespace windlass::cpp {
 /// A C++ string literal of any bytes.
 std::string quoted(llvm::StringRef text);
 
-/// The text of `tables.cpp` for a module of level L5. `planHash` identifies the plan in checkpoints; `scratchBytes` is the
-/// planned scratch of the compute stream per thread. Fails with a diagnostic where the module lacks a part.
+/// The text of `tables.cpp` for a module of level L5. `planHash` identifies the plan in checkpoints; `scratchBytes` is
+/// the planned scratch of the compute stream per thread. Fails with a diagnostic where the module lacks a part.
 llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes);
 
 } // namespace windlass::cpp

@@ -1,10 +1,10 @@
 // Entry points of the compute kernels, the same for every back end.
 //
 // Every kernel takes the stream that it runs on, then the views it writes, then the views it reads, then constants.
-// Views may have any strides unless a kernel says otherwise; types are f32 for data, i64 for indices, boolean for masks.
-// Written views never overlap read ones except where a kernel says "in place". `accumulate` adds to what the written
-// views hold instead of overwriting it. Kernels take no memory: scratch comes from the stream's planned scratch area,
-// whose size for a call is given by the matching `*_scratch_bytes`, which the compiler evaluates too.
+// Views may have any strides unless a kernel says otherwise; types are f32 for data, i64 for indices, boolean for
+// masks. Written views never overlap read ones except where a kernel says "in place". `accumulate` adds to what the
+// written views hold instead of overwriting it. Kernels take no memory: scratch comes from the stream's planned scratch
+// area, whose size for a call is given by the matching `*_scratch_bytes`, which the compiler evaluates too.
 #ifndef WINDLASS_RT_KERNELS_H
 #define WINDLASS_RT_KERNELS_H
 
@@ -16,7 +16,8 @@ namespace windlass::rt {
 
 enum class reduction : std::int32_t { sum, max, min };
 
-/// out <- in, element by element, converting the type where they differ (float to integer truncates, x != 0 for boolean).
+/// out <- in, element by element, converting the type where they differ (float to integer truncates, x != 0 for
+/// boolean).
 status copy(stream &s, const view &out, const view &in);
 /// Every element of `out` becomes `value` (rounded to its type).
 status fill(stream &s, const view &out, double value);
@@ -32,14 +33,16 @@ status matmul(stream &s, const view &out, const view &a, const view &b, std::int
 std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b, std::int32_t batch_rank,
                                   std::int32_t contract_rank);
 
-/// out[kept..] (+)= reduction over the last `reduced_rank` dims of in[kept.., reduced..]. max and min do not accumulate.
+/// out[kept..] (+)= reduction over the last `reduced_rank` dims of in[kept.., reduced..]. max and min do not
+/// accumulate.
 status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate);
 
 /// Softmax over the last dim, and its gradient dx = y * (dy - sum(y * dy)). May run in place (out == in, dx == dy).
 status softmax(stream &s, const view &out, const view &in);
 status softmax_grad(stream &s, const view &dx, const view &y, const view &dy);
 
-/// y = (x - mean) * rstd * scale + bias over the last dim; mean and rstd have the leading dims of x. bias may be absent.
+/// y = (x - mean) * rstd * scale + bias over the last dim; mean and rstd have the leading dims of x. bias may be
+/// absent.
 status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
                   const view &bias, double epsilon);
 /// dx, dscale, dbias from dy; dscale and dbias sum over all rows. dbias may be absent.
@@ -47,9 +50,10 @@ status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view
                        const view &scale, const view &mean, const view &rstd);
 std::int64_t layer_norm_grad_scratch_bytes(const view &x, std::int32_t threads);
 
-/// out[b,h,t,e] = softmax_s(scale * q[b,h,t,:].k[b,h/g,s,:] + mask[b,h,t,s]) v[b,h/g,s,e] with g = heads of q over heads
-/// of k and v; lse[b,h,t] is the logarithm of the softmax's denominator. With `causal`, s > t + (S - T) is left out.
-/// mask (f32, added; broadcast by 0 strides) may be absent. A row whose every key is masked gives zeros, lse = -inf.
+/// out[b,h,t,e] = softmax_s(scale * q[b,h,t,:].k[b,h/g,s,:] + mask[b,h,t,s]) v[b,h/g,s,e] with g = heads of q over
+/// heads of k and v; lse[b,h,t] is the logarithm of the softmax's denominator. With `causal`, s > t + (S - T) is left
+/// out. mask (f32, added; broadcast by 0 strides) may be absent. A row whose every key is masked gives zeros, lse =
+/// -inf.
 status attention(stream &s, const view &out, const view &lse, const view &q, const view &k, const view &v,
                  const view &mask, double scale, bool causal);
 std::int64_t attention_scratch_bytes(const view &q, const view &k, std::int32_t threads);
@@ -58,8 +62,8 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
                       bool causal);
 std::int64_t attention_grad_scratch_bytes(const view &q, const view &k, std::int32_t threads);
 
-/// Over rows of logits[rows.., classes] with labels[rows..]: sum = sum of -log softmax(logits)[label], count = number of
-/// rows whose label is not `ignore_index` (both scalars, f32), lse[rows..]. A label outside [0, classes) that is not
+/// Over rows of logits[rows.., classes] with labels[rows..]: sum = sum of -log softmax(logits)[label], count = number
+/// of rows whose label is not `ignore_index` (both scalars, f32), lse[rows..]. A label outside [0, classes) that is not
 /// ignore_index is bad_input.
 status softmax_cross_entropy(stream &s, const view &sum, const view &count, const view &lse, const view &logits,
                              const view &labels, std::int64_t ignore_index);

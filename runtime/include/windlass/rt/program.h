@@ -78,14 +78,22 @@ struct gradient_entry {
 enum class feed : std::int32_t { none, tokens, next };
 
 struct input_entry {
-  tensor_entry tensor;          ///< of one micro-batch
+  tensor_entry tensor; ///< of one micro-batch
   feed default_feed;
-  std::int64_t vocabulary;      ///< ids must be below it; 0: unknown
+  std::int64_t vocabulary; ///< ids must be below it; 0: unknown
 };
 
 /// Runtime scalars, f32, written into the device arena before the functions that read them.
 enum class scalar : std::int32_t {
-  learning_rate, beta1, beta2, epsilon, weight_decay, momentum, clip_norm, bias_correction1, bias_correction2
+  learning_rate,
+  beta1,
+  beta2,
+  epsilon,
+  weight_decay,
+  momentum,
+  clip_norm,
+  bias_correction1,
+  bias_correction2
 };
 struct scalar_entry {
   scalar kind;
@@ -100,8 +108,8 @@ struct communicator_entry {
 };
 
 enum class action_kind : std::int32_t {
-  repeat,         ///< the next `length` actions, `count` times
-  forward,        ///< of the next micro-batch; its inputs are in place
+  repeat,  ///< the next `length` actions, `count` times
+  forward, ///< of the next micro-batch; its inputs are in place
   backward,
   backward_reduce, ///< the last backward, with the gradient reduction overlapped
   update,
@@ -118,7 +126,7 @@ struct program {
   const char *model;    ///< name to print
   const char *plan_hash;
   span<axis> axes;
-  std::int32_t data_axis; ///< index of the axis that carries P, or -1 when P = 1
+  std::int32_t data_axis;     ///< index of the axis that carries P, or -1 when P = 1
   std::int32_t micro_batches; ///< G
   optimizer kind;
   bool clips;

@@ -18,7 +18,8 @@ enum class FactorKind {
   /// Summed (or max'ed) over: a split leaves those results unreduced over the axis that do not carry the factor; those
   /// that carry it (a norm's dx, beside its dscale) are split.
   Reduction,
-  /// Reduced inside the operator and used again (softmax row, norm row): a split needs `plan-decompose-split-reductions`.
+  /// Reduced inside the operator and used again (softmax row, norm row): a split needs
+  /// `plan-decompose-split-reductions`.
   Inner,
   /// May not be split.
   Replicated,
@@ -34,8 +35,8 @@ struct Factor {
   std::optional<double> padding = std::nullopt;
 };
 
-/// Factors of one dimension, major to minor; the dimension's size is the product of their sizes. Empty for a dim that no
-/// factor drives (size 1).
+/// Factors of one dimension, major to minor; the dimension's size is the product of their sizes. Empty for a dim that
+/// no factor drives (size 1).
 using DimFactors = llvm::SmallVector<unsigned, 2>;
 /// One entry per dimension of an operand or result.
 using ValueFactors = llvm::SmallVector<DimFactors, 4>;

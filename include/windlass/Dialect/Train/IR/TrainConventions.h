@@ -8,7 +8,8 @@ namespace windlass::train {
 //
 // L1: @loss(inputs...) -> tensor<f32>.
 // L2: @init() -> values that depend on no input nor weight.
-//     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, so that the sum
+//     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, so that the
+//     sum
 //       over micro-batches and groups is the step's loss; gradients are those of the loss share. Forward ops, then
 //       train.stash ops, then backward ops.
 //     @update(gradients...) -> grad_norm. Reads and writes weights and state.
