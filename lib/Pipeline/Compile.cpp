@@ -7,6 +7,7 @@
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Check/CheckModel.h"
 
@@ -157,7 +158,7 @@ int Compilation::emit(cpp::ProjectFiles &files) {
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.ranks = ranks;
-  options.scratchBytes = scratchBytesPerThread(*module);
+  options.scratchBytes = sched::getScratchBytesPerThread(*module);
   auto made = cpp::makeProject(*module, options);
   if (failed(made))
     return kInternal;

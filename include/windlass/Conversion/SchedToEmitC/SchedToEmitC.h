@@ -17,9 +17,6 @@ constexpr char kRowsFile[] = "rows.h";
 /// over a table with a row per instance. Fails with a diagnostic at a command that has no entry in the runtime.
 llvm::LogicalResult convertSchedToEmitC(mlir::ModuleOp module);
 
-/// Scratch of the compute stream, in bytes per thread of its team: the most that any command of `module` (L5) needs.
-int64_t scratchBytesPerThread(mlir::ModuleOp module);
-
 /// Whether the runtime has an entry for the kernel that `sched.launch` names.
 bool hasRuntimeEntry(llvm::StringRef kernel);
 
