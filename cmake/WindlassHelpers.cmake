@@ -16,14 +16,35 @@ if(WINDLASS_SANITIZE)
   target_link_options(windlass_options INTERFACE -fsanitize=address,undefined)
 endif()
 
-# One precompiled header for all: MLIR's headers are most of every compilation.
-add_library(windlass_pch STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
-target_link_libraries(windlass_pch PUBLIC windlass_options)
+# One precompiled header for all: MLIR's headers are most of every compilation. Only clang's: its bytes can be made to
+# depend on neither time nor place (standard input read in the root folder, no folder of ours on the search path), so that
+# ccache finds in one clone what another has compiled. CMake's own precompiled headers hold the path of the clone.
+add_library(windlass_pch INTERFACE)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  # The header's bytes must not depend on when it was made, or ccache never finds it again.
-  target_compile_options(windlass_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  set(header ${CMAKE_CURRENT_LIST_DIR}/pch.h)
+  set(precompiled ${CMAKE_BINARY_DIR}/pch.h.pch)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}")
+  set(search_path ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  list(REMOVE_DUPLICATES search_path)
+  list(TRANSFORM search_path PREPEND -isystem)
+  add_custom_command(OUTPUT ${precompiled}
+    COMMAND ${CMAKE_CXX_COMPILER} ${flags} "$<TARGET_PROPERTY:windlass_options,INTERFACE_COMPILE_OPTIONS>" -std=c++17
+      ${search_path} -Xclang -fno-pch-timestamp -fpch-instantiate-templates -MD -MT ${precompiled} -MF ${precompiled}.d
+      -x c++-header - -o ${precompiled} < ${header}
+    DEPENDS ${header} DEPFILE ${precompiled}.d WORKING_DIRECTORY / COMMENT "Precompiling the header of all compiler code"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  target_compile_options(windlass_pch INTERFACE -include-pch ${precompiled})
+  set_property(GLOBAL PROPERTY WINDLASS_PRECOMPILED ${precompiled})
 endif()
-target_precompile_headers(windlass_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+
+# windlass_use_pch(TARGET sources...): of this folder.
+function(windlass_use_pch target)
+  target_link_libraries(${target} PRIVATE windlass_pch)
+  # The compiler's list of what an object was made from leaves the precompiled header out.
+  get_property(precompiled GLOBAL PROPERTY WINDLASS_PRECOMPILED)
+  set_source_files_properties(${ARGN} PROPERTIES OBJECT_DEPENDS "${precompiled}")
+endfunction()
 
 # windlass_library(NAME sources... LINK libraries... MLIR mlir-libraries... DEPENDS targets...)
 function(windlass_library name)
@@ -32,7 +53,7 @@ function(windlass_library name)
   target_link_libraries(${name} PUBLIC windlass_options ${ARG_LINK})
   if(ARG_MLIR)
     mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR})
-    target_precompile_headers(${name} REUSE_FROM windlass_pch)
+    windlass_use_pch(${name} ${ARG_UNPARSED_ARGUMENTS})
   endif()
   # Generated headers of all dialects: cheap to make, and so no library can race them.
   add_dependencies(${name} windlass_generated ${ARG_DEPENDS})
@@ -44,8 +65,8 @@ function(windlass_tool name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   # LLVM's library by name too: lld does not look for symbols in what MLIR's library needs.
   target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK} LLVM)
+  windlass_use_pch(${name} ${ARG_UNPARSED_ARGUMENTS})
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
-  target_precompile_headers(${name} REUSE_FROM windlass_pch)
   add_dependencies(${name} windlass_generated)
 endfunction()
 
