@@ -34,7 +34,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
       -x c++-header - -o ${precompiled} < ${header}
     DEPENDS ${header} DEPFILE ${precompiled}.d WORKING_DIRECTORY / COMMENT "Precompiling the header of all compiler code"
     COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(windlass_precompiled DEPENDS ${precompiled})
   target_compile_options(windlass_pch INTERFACE -include-pch ${precompiled})
+  add_dependencies(windlass_pch windlass_precompiled)
   set_property(GLOBAL PROPERTY WINDLASS_PRECOMPILED ${precompiled})
 endif()
 
