@@ -172,7 +172,7 @@ std::string makeEntry(const std::string &folder, const std::function<std::string
 
 std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
                                    const std::function<std::string(const std::string &)> &writeData, bool verbose,
-                                   std::string &program) {
+                                   std::string &folder) {
   std::string root;
   if (std::string error = openRoot(root); !error.empty())
     return error;
@@ -185,7 +185,7 @@ std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringR
       runtime[path] = text;
   std::string environment = hashOf({compiler, describeProcessor()});
   std::string runtimeFolder = root + "/runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
-  std::string folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
+  folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
   if (verbose)
     llvm::errs() << "building in '" << folder << "'\n";
   std::string error = makeEntry(runtimeFolder, [&]() -> std::string {
@@ -195,13 +195,11 @@ std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringR
   });
   if (!error.empty())
     return error;
-  error = makeEntry(folder, [&]() -> std::string {
+  return makeEntry(folder, [&]() -> std::string {
     if (std::string failed = cpp::writeProject(files, folder); !failed.empty())
       return failed;
     if (std::string failed = writeData(folder); !failed.empty())
       return failed;
     return runCMake(folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
   });
-  program = folder + "/build/train";
-  return error;
 }

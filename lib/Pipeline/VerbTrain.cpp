@@ -1,11 +1,11 @@
 // windlass train: plan, emit, build and launch in one go.
 #include "PackedWeights.h"
-#include "ProgramFlags.h"
 #include "VerbSupport.h"
 
 #include "windlass/Pipeline/ProgramCache.h"
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/Process.h"
+#include "windlass/rt/flags.h"
 
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,32 +15,63 @@
 
 using namespace windlass;
 
-/// The value of a flag among the words, or nothing.
-static std::string valueOf(const std::vector<std::string> &words, llvm::StringRef flag) {
+namespace {
+
+/// The flags of the emitted program that `train` does not declare itself. Their values are checked before anything is
+/// built.
+class ProgramFlags {
+public:
+  void declare(Flags &flags) {
+    flags.addHeading("Handed on to the program:");
+    for (const rt::program_flag &flag : rt::program_flags())
+      if (flag.name != "version" && !flags.has(flag.name))
+        flags.add(flag.name, flag.argument, flag.help, [this, flag](llvm::StringRef text) -> std::string {
+          if (rt::status checked = rt::check_flag(flag.name, text.str()); !checked.is_ok())
+            return checked.message();
+          values[flag.name] = text.str();
+          std::string word = "--" + flag.name;
+          words.push_back(flag.argument.empty() || text.empty() ? word : word + "=" + text.str());
+          return "";
+        });
+  }
+
+  /// The value given last, or nothing.
+  std::string get(const std::string &name) const {
+    auto found = values.find(name);
+    return found == values.end() ? "" : found->second;
+  }
+  const std::vector<std::string> &getWords() const { return words; }
+  /// What has been read so far comes from a file that the program reads itself.
+  void forgetWords() { words.clear(); }
+
+private:
+  std::map<std::string, std::string> values;
+  std::vector<std::string> words;
+};
+
+} // namespace
+
+/// The file of `--config`, or nothing.
+static std::string findConfig(const std::vector<std::string> &words) {
   for (size_t i = 0; i < words.size(); ++i) {
     llvm::StringRef word = words[i];
-    if (word == flag && i + 1 < words.size())
+    if (word == "--config" && i + 1 < words.size())
       return words[i + 1];
-    if (word.consume_front(flag) && word.consume_front("="))
+    if (word.consume_front("--config="))
       return word.str();
   }
   return "";
 }
 
-/// `mpirun` with what Open MPI 4.1 needs to run several ranks on few cores and to let them save when they are told to
-/// end.
-static std::vector<std::string> launcher(const std::string &mpirun, int64_t ranks) {
-  std::vector<std::string> words = {mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
-  if (geteuid() == 0)
-    words.push_back("--allow-run-as-root");
-  for (auto [name, value] : {std::pair("mpi_yield_when_idle", "1"), std::pair("odls_base_sigkill_timeout", "60"),
-                             // Without a network between hosts shared memory is all that is needed.
-                             std::pair("btl_vader_single_copy_mechanism", "none")}) {
-    words.push_back("--mca");
-    words.push_back(name);
-    words.push_back(value);
-  }
-  return words;
+/// Reads the settings of a `--config` file as if they were flags before all others.
+static int readConfig(const std::string &path, Flags &flags, ProgramFlags &programFlags) {
+  std::vector<std::string> words, positional;
+  if (rt::status read = rt::read_config(path, words); !read.is_ok())
+    return fail(kBadInput, read.message());
+  if (std::string error = flags.parse(words, positional, 0, 0); !error.empty())
+    return fail(kBadInput, "'" + path + "': " + error);
+  programFlags.forgetWords();
+  return kDone;
 }
 
 int windlass::runTrain(const std::vector<std::string> &words) {
@@ -48,6 +79,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
               "Plans, emits, builds and runs the training of a model.");
   CommonFlags common;
   CompileFlags compileFlags;
+  ProgramFlags programFlags;
   std::string output;
   flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.ranks, 1, 65536);
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
@@ -55,62 +87,54 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   compileFlags.declarePlan(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
-  flags.addHeading("All flags of the emitted program are handed on; DIR/build/train --help lists them:");
-  std::string names = " ";
-  for (const ProgramFlag &flag : getProgramFlags())
-    names += " --" + std::string(flag.name);
-  flags.addHeading(names);
+  programFlags.declare(flags);
 
-  std::vector<std::string> own = words, handedOn, positional;
-  bool wantsHelp = llvm::is_contained(words, "--help") || llvm::is_contained(words, "-h");
-  if (!wantsHelp)
-    if (std::string error = takeProgramFlags(own, handedOn); !error.empty())
-      return fail(kUsage, error);
   int code;
-  if (!parseWords(flags, common, own, positional, 1, 1, code))
+  if (std::string config = findConfig(words); !config.empty())
+    if ((code = readConfig(config, flags, programFlags)))
+      return code;
+  std::vector<std::string> positional;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
-  compileFlags.settings.clip |= !valueOf(handedOn, "--clip-norm").empty();
+  compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
 
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
-  int64_t ranks = compilation.getRanks();
   cpp::ProjectFiles files;
   if ((code = compilation.emit(files)))
     return code;
 
-  std::string error, program;
-  bool fromFile = valueOf(handedOn, "--init") != "random";
+  std::string error, folder;
+  bool fromFile = programFlags.get("init") != "random";
   std::string dataKey = fromFile ? hashPackedWeights(compilation.getModule(), compilation.getWeights(), error) : "";
   if (!error.empty())
     return fail(kBadInput, error);
-  auto writeData = [&](const std::string &folder) {
+  auto writeData = [&](const std::string &target) {
     return fromFile
-               ? writePackedWeights(compilation.getModule(), compilation.getWeights(), folder + "/params.safetensors")
+               ? writePackedWeights(compilation.getModule(), compilation.getWeights(), target + "/params.safetensors")
                : std::string();
   };
   if (!common.quiet && isatty(STDERR_FILENO))
     llvm::errs() << "windlass: building the training program\n";
-  error = buildProgram(files, dataKey, writeData, common.verbose, program);
+  error = buildProgram(files, dataKey, writeData, common.verbose, folder);
   if (!error.empty())
     return fail(kInternal, error);
 
-  std::vector<std::string> command;
-  if (ranks > 1 && valueOf(handedOn, "--communicator") != "local") {
-    std::string mpirun = findProgram("mpirun");
-    if (mpirun.empty())
+  std::vector<std::string> command = {folder + "/build/train"};
+  if (compilation.getRanks() > 1 && programFlags.get("communicator") != "local") {
+    if (findProgram("mpirun").empty())
       return fail(kBadInput,
                   "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
-    command = launcher(mpirun, ranks);
+    command = {folder + "/run.sh"};
   }
-  command.push_back(program);
-  command.insert(command.end(), handedOn.begin(), handedOn.end());
+  command.insert(command.end(), programFlags.getWords().begin(), programFlags.getWords().end());
   if (!output.empty())
     command.insert(command.end(), {"-o", output});
-  if (valueOf(handedOn, "--weights").empty()) {
-    llvm::StringRef folder = llvm::sys::path::parent_path(positional.front());
-    command.insert(command.end(), {"--weights", folder.empty() ? "." : folder.str()});
+  if (programFlags.get("weights").empty()) {
+    llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
+    command.insert(command.end(), {"--weights", model.empty() ? "." : model.str()});
   }
   for (auto [given, name] :
        {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})

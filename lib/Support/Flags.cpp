@@ -105,6 +105,9 @@ std::string Flags::parse(llvm::ArrayRef<std::string> words, std::vector<std::str
     if (flag->value.empty()) {
       if (hasValue)
         return dashed(name) + " takes no value";
+    } else if (!hasValue && flag->value.front() == '[') {
+      if (i + 1 < words.size() && !llvm::StringRef(words[i + 1]).starts_with("-"))
+        value = words[++i];
     } else if (!hasValue) {
       if (i + 1 == words.size())
         return dashed(name) + " needs a value (" + flag->value + ")";

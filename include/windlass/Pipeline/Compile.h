@@ -9,7 +9,6 @@
 
 #include "mlir/IR/MLIRContext.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,15 +27,8 @@ enum ExitCode {
   kInternal = 70,
 };
 
-/// Settings that are compiled in: another value is another program.
-struct CompileSettings {
-  std::map<std::string, int64_t> dims;
-  /// Name of the output to train on; empty: the scalar one.
-  std::string loss;
-  std::string optimizer = "adamw";
-  std::string precision = "f32";
-  int64_t microBatches = 1;
-  bool clip = false;
+/// Settings as the user gives them: parameters by patterns.
+struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
   /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).

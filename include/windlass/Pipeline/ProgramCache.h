@@ -12,11 +12,11 @@ namespace windlass {
 /// Builds `files` in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds them built there.
 /// Entries are keyed by a hash of all text, of `dataKey` (what `writeData` writes into the entry's folder), of the
 /// compiler and of the options; an entry counts only once its mark is there, so an interrupted build is made again. The
-/// runtime is built once for all programs that have its text. Returns a one-line error, or nothing and the program's
-/// path.
+/// runtime is built once for all programs that have its text. Returns a one-line error, or nothing and the entry's
+/// folder: the emitted project with its build in it.
 std::string buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
                          const std::function<std::string(const std::string &folder)> &writeData, bool verbose,
-                         std::string &program);
+                         std::string &folder);
 
 } // namespace windlass
 

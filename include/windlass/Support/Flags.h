@@ -17,7 +17,8 @@ public:
   /// `usage` is what follows the program's name, `summary` one sentence.
   Flags(std::string usage, std::string summary) : usage(std::move(usage)), summary(std::move(summary)) {}
 
-  /// `--name VALUE` or `--name=VALUE`; `-x` where the name has one letter. `set` returns an error text or nothing.
+  /// `--name VALUE` or `--name=VALUE`; `-x` where the name has one letter; a `value` in brackets may be left out. `set`
+  /// returns an error text or nothing.
   void add(std::string name, std::string value, std::string help, std::function<std::string(llvm::StringRef)> set);
   /// A flag without a value.
   void addSwitch(std::string name, std::string help, bool &target);
@@ -34,6 +35,8 @@ public:
   /// Returns an error text that names the nearest flag for an unknown one, or nothing.
   std::string parse(llvm::ArrayRef<std::string> words, std::vector<std::string> &positional, size_t least, size_t most);
 
+  /// Whether a flag has that name.
+  bool has(llvm::StringRef name) { return find(name) != nullptr; }
   /// Whether the flag was given.
   bool isGiven(llvm::StringRef name) const;
   std::string getHelp() const;

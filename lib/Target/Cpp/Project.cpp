@@ -85,15 +85,18 @@ run as several processes.
 of parameters and inputs; `src/fused.h` the fused element-wise functions; `runtime/` the library that they call.
 )";
 
+/// With what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save when they
+/// are told to end.
 static std::string runScript(int64_t ranks) {
   return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
          "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n" +
-         (ranks == 1
-              ? std::string("exec \"$here/build/train\" \"$@\"\n")
-              : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
-                "exec mpirun -n " +
-                    std::to_string(ranks) +
-                    " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1 \"$here/build/train\" \"$@\"\n");
+         (ranks == 1 ? std::string("exec \"$here/build/train\" \"$@\"\n")
+                     : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
+                       "exec mpirun -n " +
+                           std::to_string(ranks) +
+                           " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1"
+                           " --mca odls_base_sigkill_timeout 60 --mca btl_vader_single_copy_mechanism none"
+                           " \"$here/build/train\" \"$@\"\n");
 }
 
 static std::string slurmScript(int64_t ranks) {

@@ -2,6 +2,7 @@
 
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
+#include "windlass/rt/transport.h"
 
 #include "box.h"
 
@@ -109,7 +110,7 @@ constexpr std::int64_t many = std::int64_t(1) << 40;
 struct option_row {
   const char *name;     ///< without dashes; one letter: a short flag
   const char *argument; ///< nullptr: takes none; "[...]": optional
-  const char *help;     ///< nullptr: not listed
+  const char *help;
   status (*set)(options &, const flag_value &);
 };
 
@@ -234,7 +235,7 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
     have = std::to_string(p.micro_batches);
   else if (flag.name == "--optimizer")
     have = p.kind == optimizer::adamw ? "adamw" : "sgd";
-  else if (flag.name == "-n" || flag.name == "--ranks")
+  else if (flag.name == "-n")
     have = std::to_string(mesh_size(p.axes));
   else if (flag.name == "--precision")
     have = "f32";
@@ -246,7 +247,7 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
                    "'; emit it again to change that");
 }
 
-constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--ranks", "--precision"};
+constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--precision"};
 /// Fixed as well, but not recorded in the program, so that no value can be compared.
 constexpr const char *planner_flags[] = {"--dim",     "--loss",         "--freeze", "--no-decay", "--plan",
                                          "--cluster", "--memory-limit", "--pin",    "--strategy"};
@@ -369,8 +370,28 @@ status parse_options(const program &p, int argc, const char *const *argv, option
   return ok_status();
 }
 
+bool uses_mpi(const options &o) {
+  return o.communicator == communicator_kind::mpi ||
+         (o.communicator == communicator_kind::automatic && is_started_by_mpi());
+}
+
+std::vector<program_flag> program_flags() {
+  std::vector<program_flag> out;
+  for (const option_row &row : rows)
+    out.push_back({row.name, row.argument ? row.argument : "", row.help});
+  return out;
+}
+
+status check_flag(const std::string &name, const std::string &text) {
+  options scratch;
+  for (const option_row &row : rows)
+    if (name == row.name)
+      return row.set(scratch, {dashed(row.name), text});
+  return unknown_flag("--" + name);
+}
+
 std::vector<std::string> setting_names() {
-  std::vector<std::string> out = {"micro-batches", "optimizer", "n", "ranks", "precision", "clip"};
+  std::vector<std::string> out = {"micro-batches", "optimizer", "n", "precision", "clip"};
   for (const option_row &row : rows)
     if (std::string name = row.name; name != "help" && name != "version" && name != "config")
       out.push_back(name);

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
 #define WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
 
+#include "windlass/rt/flags.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 
@@ -44,8 +45,8 @@ struct options {
 
 /// Reads the flags and compares the ones of compiled-in settings with `p`.
 status parse_options(const program &p, int argc, const char *const *argv, options &out);
-/// The settings of a --config file as flags.
-status read_config(const std::string &path, std::vector<std::string> &flags);
+/// Whether ranks are processes of MPI rather than threads.
+bool uses_mpi(const options &o);
 /// Every setting that a --config file may hold: flags without their dashes.
 std::vector<std::string> setting_names();
 /// The text of --help, with defaults and what is compiled in.

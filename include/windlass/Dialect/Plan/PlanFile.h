@@ -14,16 +14,19 @@
 
 namespace windlass::plan {
 
-/// What is compiled into a program besides the plan itself.
-struct PlanSettings {
+/// What is compiled into a program besides the plan itself; another value is another program.
+struct ProgramSettings {
   /// Bound symbolic dimensions.
   std::map<std::string, int64_t> dims;
-  /// The graph's output that is the loss.
+  /// The graph's output that is the loss; empty where it is still to be found.
   std::string loss;
   std::string optimizer = "adamw";
   std::string precision = "f32";
   int64_t microBatches = 1;
   bool clip = false;
+};
+
+struct PlanSettings : ProgramSettings {
   /// Logical names, sorted.
   std::vector<std::string> trainable;
   std::vector<std::string> noDecay;
