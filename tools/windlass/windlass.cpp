@@ -21,7 +21,8 @@ constexpr Verb verbs[] = {
     {"plan", "find how every operator runs on a cluster", runPlan},
     {"emit", "write the C++ project of a plan", runEmit},
     {"train", "plan, emit, build and run", runTrain},
-    {"checkpoint", "export a checkpoint as one file", runCheckpoint},
+    {"report", "write a run as one HTML page", runReport},
+    {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
 };
 
 void printHelp(llvm::raw_ostream &out) {

@@ -1,5 +1,7 @@
 #include "blas.h"
 
+#include "windlass/rt/backend.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -23,7 +25,7 @@ using sgemm_function = void (*)(int order, int transpose_a, int transpose_b, int
 
 struct library {
   sgemm_function sgemm = nullptr;
-  std::string core_name;
+  std::string file, core_name;
   status result;
 };
 
@@ -65,8 +67,10 @@ library load() {
   };
   void *handle = nullptr;
   for (const char *name : names)
-    if (handle = dlopen(name, RTLD_NOW | RTLD_LOCAL); handle != nullptr)
+    if (handle = dlopen(name, RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
+      lib.file = name;
       break;
+    }
   if (core != nullptr && old != nullptr)
     setenv(variable, before.c_str(), 1);
   else if (core != nullptr)
@@ -164,3 +168,12 @@ void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float 
 }
 
 } // namespace windlass::rt::cpu
+
+namespace windlass::rt {
+
+backend_facts describe_backend() {
+  const cpu::library &lib = cpu::loaded();
+  return {"cpu", lib.result.is_ok() ? lib.file + ", kernels for " + lib.core_name : "", lib.result};
+}
+
+} // namespace windlass::rt

@@ -1,5 +1,6 @@
 // The null back end: commands keep their order between streams and ranks, and touch no data.
 #include "windlass/rt/kernels.h"
+#include "windlass/rt/backend.h"
 #include "windlass/rt/null_backend.h"
 
 #include <atomic>
@@ -19,6 +20,8 @@ status issue(stream &s, const char *kernel) {
 }
 
 } // namespace
+
+backend_facts describe_backend() { return {"null", "", {}}; }
 
 void set_null_observer(null_observer observer) { installed.store(observer); }
 

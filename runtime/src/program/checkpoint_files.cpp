@@ -25,27 +25,6 @@ status hash_file(const input_file &file, std::string &digest) {
   return ok_status();
 }
 
-/// Resolves `dir` to a checkpoint: itself, or the newest valid one of a run's folder.
-status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest) {
-  if (is_file(join_path(dir, "manifest.json"))) {
-    folder = dir;
-    WINDLASS_TRY(read_manifest(dir, manifest));
-    return verify_checkpoint(dir, manifest);
-  }
-  std::vector<checkpoint_listing> found;
-  WINDLASS_TRY(list_checkpoints(dir, found));
-  status last = bad_input(quote(dir) + " holds no checkpoint: neither manifest.json nor checkpoints/step-*");
-  for (const checkpoint_listing &listing : found) {
-    last = read_manifest(listing.folder, manifest);
-    if (last.is_ok())
-      last = verify_checkpoint(listing.folder, manifest);
-    folder = listing.folder;
-    if (last.is_ok())
-      return last;
-  }
-  return last;
-}
-
 } // namespace
 
 status verify_checkpoint(const std::string &folder, const checkpoint_manifest &manifest) {
@@ -78,6 +57,26 @@ status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> 
   std::sort(out.begin(), out.end(),
             [](const checkpoint_listing &a, const checkpoint_listing &b) { return a.step > b.step; });
   return ok_status();
+}
+
+status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest) {
+  if (is_file(join_path(dir, "manifest.json"))) {
+    folder = dir;
+    WINDLASS_TRY(read_manifest(dir, manifest));
+    return verify_checkpoint(dir, manifest);
+  }
+  std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(list_checkpoints(dir, found));
+  status last = bad_input(quote(dir) + " holds no checkpoint: neither manifest.json nor checkpoints/step-*");
+  for (const checkpoint_listing &listing : found) {
+    last = read_manifest(listing.folder, manifest);
+    if (last.is_ok())
+      last = verify_checkpoint(listing.folder, manifest);
+    folder = listing.folder;
+    if (last.is_ok())
+      return last;
+  }
+  return last;
 }
 
 status checkpoint_reader::open(const std::string &folder, const checkpoint_manifest &manifest) {

@@ -207,15 +207,13 @@ int run_program(const program &p, int argc, char **argv) {
   }
   if (out.result.is_ok())
     out.result = check_program(p);
-  bool uses_mpi = o.communicator == communicator_kind::mpi ||
-                  (o.communicator == communicator_kind::automatic && is_started_by_mpi());
-  if (out.result.is_ok() && !uses_mpi && is_started_by_mpi() && launcher_size() > 1)
+  if (out.result.is_ok() && !uses_mpi(o) && is_started_by_mpi() && launcher_size() > 1)
     out.result = bad_input("--communicator local runs all ranks in one process, but " +
                            std::to_string(launcher_size()) + " processes were started; leave mpirun out");
   if (!out.result.is_ok())
     return conclude(p, o, out, talks);
   watch_signals();
-  return uses_mpi ? run_mpi(p, o) : run_local(p, o);
+  return uses_mpi(o) ? run_mpi(p, o) : run_local(p, o);
 }
 
 } // namespace windlass::rt

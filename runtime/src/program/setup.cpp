@@ -5,6 +5,7 @@
 #include "signals.h"
 
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -112,6 +113,9 @@ status trainer::open_outputs() {
       made = metrics_.open(o_.run, start_step_);
     if (made.is_ok())
       made = events_.open(o_.run, start_step_ + 1);
+    record_ = {data_ ? data_->describe() : "", seed_, start_step_, threads_, std::time(nullptr), -1, {}};
+    if (made.is_ok())
+      made = write_record(p_, o_, record_);
   }
   WINDLASS_TRY(together(made));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0)));

@@ -10,8 +10,6 @@
 #include <cstring>
 #include <limits>
 
-#include <sys/resource.h>
-
 namespace windlass::rt {
 
 namespace {
@@ -38,12 +36,6 @@ double tokens_per_micro_batch(const program &p) {
     if (input.tensor.sizes.size == 2 && is_integer(input.tensor.type))
       return static_cast<double>(input.tensor.sizes[0]) * static_cast<double>(input.tensor.sizes[1]);
   return 0;
-}
-
-std::int64_t peak_resident_bytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
 } // namespace
@@ -297,10 +289,12 @@ status trainer::run() {
 
 status trainer::finish() {
   progress_.clear();
-  std::vector<std::int64_t> peaks;
-  WINDLASS_TRY(ranks_.gather(peak_resident_bytes(), peaks));
-  summary_.peak_bytes = *std::max_element(peaks.begin(), peaks.end());
+  WINDLASS_TRY(ranks_.gather(describe_rank(), record_.ranks));
+  for (const rank_facts &rank : record_.ranks)
+    summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
+  record_.last_step = summary_.last_step;
+  WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_) : ok_status()));
   if (!o_.profile)
     return ok_status();
   struct seconds {

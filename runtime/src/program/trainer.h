@@ -10,6 +10,7 @@
 #include "metrics.h"
 #include "options.h"
 #include "progress.h"
+#include "record.h"
 #include "saving.h"
 
 #include <memory>
@@ -74,6 +75,7 @@ private:
   rank_log log_;
   progress progress_;
   run_summary summary_;
+  run_record record_;
 
   std::int32_t groups_ = 1, group_ = 0; ///< P and j
   std::uint64_t seed_ = 0;

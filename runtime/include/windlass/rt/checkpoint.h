@@ -61,6 +61,9 @@ struct checkpoint_listing {
 };
 status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> &out);
 
+/// Resolves `dir`, a checkpoint's folder or a run's, to a verified checkpoint: itself, or the newest valid one.
+status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest);
+
 /// Reads the box `begin`, `sizes` of a tensor from whatever pieces hold it into dense memory.
 class checkpoint_reader {
 public:

@@ -1,0 +1,39 @@
+// A run as one HTML page that needs nothing else: no script, no file, no network.
+#ifndef WINDLASS_REPORT_PAGE_H
+#define WINDLASS_REPORT_PAGE_H
+
+#include "windlass/Report/Run.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass::report {
+
+/// `text` for HTML, in elements and in quoted attributes; control characters become spaces.
+std::string escape(llvm::StringRef text);
+
+/// One line or set of dots. Points that are not finite are left out.
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+  bool isDots = false;
+};
+
+/// An SVG chart of series over a common axis of steps; says so where there is nothing to draw. Long series are drawn by
+/// means of equal numbers of neighbours.
+std::string drawChart(llvm::StringRef title, llvm::ArrayRef<Series> series);
+
+/// A horizontal bar of `whole` units, cut into parts.
+std::string drawBar(llvm::ArrayRef<std::pair<std::string, int64_t>> parts, int64_t whole);
+
+/// The page.
+std::string writePage(const Run &run);
+
+/// Bytes for people, such as 1.5 MiB.
+std::string formatBytes(int64_t bytes);
+
+} // namespace windlass::report
+
+#endif

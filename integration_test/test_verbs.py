@@ -1,0 +1,171 @@
+"""The verbs around training: settings from a file, what they say before anything is built, a run as a page, a checkpoint's contents."""
+
+import html.parser
+import json
+import shutil
+
+import common
+from windlass_models import safetensors_file
+
+
+class Page(html.parser.HTMLParser):
+    """Tags, attributes and text of a page; unbalanced tags are an error."""
+    VOID = ('meta', 'line', 'circle', 'rect', 'polyline')
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.text = [], [], [], ''
+        self.feed(text)
+        self.close()
+        assert not self.open, f'open at the end: {self.open}'
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attributes]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f'</{tag}> closes nothing'
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class TrainedCase(common.Case):
+    """One run of a small model on two ranks, its settings half from a file."""
+
+    @classmethod
+    def setUpClass(cls):
+        case = cls('setUp')
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        cls.model = case.small_gpt()
+        cls.data = case.folder / 'corpus.txt'
+        cls.data.write_bytes(bytes(range(32, 127)) * 60)
+        cls.config = case.folder / 'train.json'
+        cls.config.write_text(json.dumps({'lr': 0.5, 'steps': 6, 'clip-norm': 0.25, 'bytes': True, 'micro-batches': 2, 'data': str(cls.data)}))
+        cls.run_folder = case.folder / 'run'
+        cls.outcome = common.windlass('train', cls.model, '--config', cls.config, '-n', 2, '--lr', '1e-3', '--eval-data', cls.data,
+                                      '--eval-every', 3, '-o', cls.run_folder)
+
+
+class ConfigTest(TrainedCase):
+    def test_the_file_gives_settings_and_flags_win(self):
+        self.assertEqual(self.outcome.code, 0, self.outcome.err)
+        rows = [json.loads(row) for row in (self.run_folder / 'metrics.jsonl').read_text().splitlines()]
+        self.assertEqual([row['step'] for row in rows if 'loss' in row], list(range(1, 7)))
+        self.assertEqual(rows[0]['lr'], 1e-3)
+        record = json.loads((self.run_folder / 'run.json').read_text())
+        self.assertEqual(record['settings']['micro_batches'], 2)
+        self.assertEqual(record['settings']['clip_norm'], 0.25)
+
+    def test_the_record_tells_of_the_run(self):
+        record = json.loads((self.run_folder / 'run.json').read_text())
+        self.assertEqual(record['ranks'], 2)
+        self.assertEqual(record['last_step'], 6)
+        self.assertEqual(record['settings']['communicator'], 'mpi')
+        self.assertEqual(len(record['processes']), 2)
+        self.assertTrue(all(process['peak_bytes'] > 0 for process in record['processes']))
+        memory = record['device_memory']
+        self.assertGreaterEqual(memory['arena'], sum(memory[part] for part in ('parameters', 'gradients', 'optimizer_state', 'inputs')))
+        self.assertEqual(memory['optimizer_state'], 2 * memory['parameters'])
+
+    def test_wrong_values_end_before_anything_is_built(self):
+        cache = self.folder / 'cache'
+        for words, text in ((('--lr', 'fast'), '--lr needs a number'), (('--lr-schedule', 'step'), 'constant|linear|cosine'),
+                            (('--stpes', '3'), 'did you mean --steps?')):
+            with self.subTest(words):
+                outcome = common.windlass('train', self.model, '--data', self.data, *words, env={'XDG_CACHE_HOME': str(cache)})
+                self.assertEqual(outcome.code, 2, outcome.err)
+                self.assertIn(text, outcome.err)
+        self.assertFalse(cache.exists())
+
+    def test_wrong_files_are_named(self):
+        for text in ('{"stpes": 3}', '{"lr": "fast"}', '[', '{"config": "x"}'):
+            with self.subTest(text):
+                config = self.folder / 'wrong.json'
+                config.write_text(text)
+                outcome = common.windlass('train', self.model, '--config', config)
+                self.assertEqual(outcome.code, 1, outcome.err)
+                self.assertRegex(outcome.err, r'\Awindlass: error: .*wrong\.json.*\n\Z')
+
+    def test_help_lists_the_flags_of_the_program(self):
+        text = self.succeed('train', '--help').out
+        for flag in ('--config F', '--parameters F', '--resume [DIR]', '--dump-gradients F', '--micro-batches N'):
+            self.assertIn(flag, text)
+
+    def test_packed_values_may_lie_elsewhere(self):
+        exported = self.folder / 'exported.safetensors'
+        self.succeed('checkpoint', 'export', self.run_folder, '-o', exported)
+        self.succeed('train', self.model, '--data', self.data, '--bytes', '--steps', 0, '--parameters', exported, '-o', self.folder / 'again')
+        again = self.folder / 'again.safetensors'
+        self.succeed('checkpoint', 'export', self.folder / 'again', '-o', again)
+        self.assertEqual(exported.read_bytes(), again.read_bytes())
+
+
+class ReportTest(TrainedCase):
+    def test_page(self):
+        page = self.folder / 'page.html'
+        summary = json.loads(self.succeed('report', self.run_folder, '-o', page, '--json').out)
+        self.assertEqual(summary['steps'], 6)
+        self.assertTrue(summary['finished'])
+        parsed = Page(page.read_text())
+        self.assertEqual(parsed.tags.count('svg'), 5)
+        self.assertNotIn('script', parsed.tags)
+        self.assertNotIn('src', parsed.attributes)
+        for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'kernels for', 'clip norm'):
+            self.assertIn(text, parsed.text)
+
+    def test_default_place(self):
+        run = self.folder / 'copy'
+        shutil.copytree(self.run_folder, run)
+        self.assertEqual(self.succeed('report', run).out, f'wrote {run}/report.html\n')
+
+    def test_a_run_that_was_cut_is_shown(self):
+        run = self.folder / 'cut'
+        run.mkdir()
+        (run / 'metrics.jsonl').write_bytes((self.run_folder / 'metrics.jsonl').read_bytes()[:-20])
+        summary = json.loads(self.succeed('report', run, '--json').out)
+        self.assertEqual((summary['steps'], summary['unreadable_rows'], summary['finished']), (6, 1, False))
+
+    def test_what_is_no_run(self):
+        outcome = common.windlass('report', self.folder)
+        self.assertEqual(outcome.code, 1)
+        self.assertIn('neither metrics.jsonl nor run.json', outcome.err)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class InspectTest(TrainedCase):
+    def test_contents(self):
+        shown = json.loads(self.succeed('checkpoint', 'inspect', self.run_folder, '--json').out)
+        self.assertEqual(shown['step'], 6)
+        self.assertEqual(shown['next_micro_batch'], 12)
+        exported = self.folder / 'all.safetensors'
+        self.succeed('checkpoint', 'export', self.run_folder, '--state', '-o', exported)
+        arrays = safetensors_file.read(exported)
+        self.assertEqual({tensor['name']: tensor['shape'] for tensor in shown['tensors']}, {name: list(array.shape) for name, array in arrays.items()})
+        self.assertEqual({tensor['name'] for tensor in shown['tensors'] if tensor['kind'] == 'state'}, {name for name in arrays if '/exp_avg' in name})
+        text = self.succeed('checkpoint', 'inspect', self.run_folder / 'checkpoints' / 'step-000006').out
+        self.assertIn('step        6, next micro-batch 12', text)
+        for name in arrays:
+            self.assertIn(name, text)
+
+    def test_damage_is_named(self):
+        copy = self.folder / 'step-000006'
+        shutil.copytree(self.run_folder / 'checkpoints' / 'step-000006', copy)
+        damaged = next(copy.glob('*.safetensors'))
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b'?')
+        outcome = common.windlass('checkpoint', 'inspect', copy)
+        self.assertEqual(outcome.code, 1)
+        self.assertIn('hash', outcome.err)
+
+    def test_usage(self):
+        for words in (('inspect', self.run_folder, '-o', 'x'), ('list', self.run_folder), ('inspect',)):
+            self.assertEqual(common.windlass('checkpoint', *words).code, 2)
+
+
+common.main()

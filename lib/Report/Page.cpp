@@ -1,0 +1,169 @@
+#include "windlass/Report/Page.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace windlass;
+using namespace windlass::report;
+
+/// The page may load nothing, whatever a run's text holds.
+static constexpr char kHead[] = R"(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+)";
+
+static constexpr char kStyle[] = R"(<style>
+:root { color-scheme: light dark; --line: #8884; --c0: #1f6fb4; --c1: #d1670f; --c2: #2d8a4e; --c3: #8a4fb0; --c4: #888; }
+@media (prefers-color-scheme: dark) { :root { --c0: #6cb2eb; --c1: #f0a35e; --c2: #6fcf97; --c3: #c39bd9; --c4: #aaa; } }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 760px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0; } h2 { font-size: 1.1em; margin: 1.8em 0 .4em; }
+table { border-collapse: collapse; } td, th { padding: .2em 1em .2em 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+th { font-weight: 500; white-space: nowrap; } tr { border-bottom: 1px solid var(--line); }
+figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
+.grid { stroke: var(--line); } .line { fill: none; stroke-width: 1.6; } .none { opacity: .7; }
+.line.s0 { stroke: var(--c0); } .line.s1 { stroke: var(--c1); } .dot.s0, .part.s0 { fill: var(--c0); } .dot.s1, .part.s1 { fill: var(--c1); }
+.part.s2 { fill: var(--c2); } .part.s3 { fill: var(--c3); } .part.s4 { fill: var(--c4); }
+.key::before { content: "■ "; } .key.s0::before { color: var(--c0); } .key.s1::before { color: var(--c1); }
+.key.s2::before { color: var(--c2); } .key.s3::before { color: var(--c3); } .key.s4::before { color: var(--c4); }
+</style>
+)";
+
+std::string report::escape(llvm::StringRef text) {
+  std::string out;
+  for (char c : text) {
+    switch (c) {
+    case '&':
+      out += "&amp;";
+      break;
+    case '<':
+      out += "&lt;";
+      break;
+    case '>':
+      out += "&gt;";
+      break;
+    case '"':
+      out += "&quot;";
+      break;
+    case '\'':
+      out += "&#39;";
+      break;
+    default:
+      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string report::formatBytes(int64_t bytes) {
+  double value = double(bytes);
+  for (const char *unit : {"B", "KiB", "MiB"}) {
+    if (value < 1024)
+      return llvm::formatv(*unit == 'B' ? "{0:f0} {1}" : "{0:f1} {1}", value, unit);
+    value /= 1024;
+  }
+  return llvm::formatv("{0:f2} GiB", value);
+}
+
+static std::string table(const Facts &facts) {
+  std::string html = "<table>\n";
+  for (const auto &[name, value] : facts)
+    html += "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
+  return html + "</table>\n";
+}
+
+static Series seriesOf(const Run &run, std::string name, double Step::*field) {
+  Series series = {std::move(name), {}, false};
+  for (const Step &step : run.steps)
+    series.points.emplace_back(double(step.step), step.*field);
+  return series;
+}
+
+static double medianOf(const Run &run, double Step::*field) {
+  std::vector<double> values;
+  for (const Step &step : run.steps)
+    if (std::isfinite(step.*field))
+      values.push_back(step.*field);
+  if (values.empty())
+    return NAN;
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+static std::string numberText(double value) {
+  return std::isfinite(value) ? std::string(llvm::formatv("{0:f4}", value)) : "not finite";
+}
+
+static Facts summarize(const Run &run) {
+  Facts facts;
+  if (!run.steps.empty()) {
+    const Step &first = run.steps.front(), &last = run.steps.back();
+    facts.emplace_back("steps", std::to_string(first.step) + " to " + std::to_string(last.step));
+    facts.emplace_back("loss", numberText(first.loss) + " → " + numberText(last.loss));
+  }
+  if (!run.evaluations.empty())
+    facts.emplace_back("eval loss", numberText(run.evaluations.back().loss));
+  double rate = medianOf(run, &Step::tokensPerSecond), seconds = medianOf(run, &Step::seconds);
+  if (std::isfinite(rate))
+    facts.emplace_back("tokens per second", std::string(llvm::formatv("{0:f0} (median)", rate)));
+  if (std::isfinite(seconds))
+    facts.emplace_back("seconds per step", std::string(llvm::formatv("{0:f4} (median)", seconds)));
+  facts.emplace_back("end", run.isFinished ? "the run ended by itself" : "not recorded: the run goes on or was ended");
+  std::string held;
+  for (const std::string &name : run.checkpoints)
+    held += (held.empty() ? "" : ", ") + name;
+  facts.emplace_back("checkpoints", held.empty() ? "none" : held);
+  if (run.badLines > 0)
+    facts.emplace_back("unreadable rows", std::to_string(run.badLines));
+  return facts;
+}
+
+static std::string describeMemory(const Memory &memory) {
+  std::string html;
+  if (memory.arena > 0) {
+    std::vector<std::pair<std::string, int64_t>> parts;
+    int64_t rest = memory.arena;
+    for (auto [name, bytes] : memory.parts) {
+      std::replace(name.begin(), name.end(), '_', ' ');
+      bytes = std::min(bytes, rest);
+      rest -= bytes;
+      parts.emplace_back(name, bytes);
+    }
+    parts.emplace_back("activations and scratch", rest);
+    html +=
+        "<p>Planned device arena of a rank: " + formatBytes(memory.arena) + ".</p>\n" + drawBar(parts, memory.arena);
+  }
+  if (!memory.processes.empty()) {
+    html += "<p>Resident memory at most, by process:</p>\n";
+    Facts facts;
+    for (size_t i = 0; i < memory.processes.size(); ++i)
+      facts.emplace_back("rank " + std::to_string(i) + " on " + memory.processes[i].first,
+                         formatBytes(memory.processes[i].second));
+    html += table(facts);
+  }
+  return html.empty() ? "<p class=\"none\">No memory was recorded.</p>\n" : html;
+}
+
+std::string report::writePage(const Run &run) {
+  std::string name = run.model.empty() ? run.folder : run.model;
+  Series evaluations = {"evaluation", {}, true};
+  for (const Evaluation &each : run.evaluations)
+    evaluations.points.emplace_back(double(each.step), each.loss);
+  std::string html = std::string(kHead) + "<title>" + escape(name) + " – Windlass run</title>\n" + kStyle +
+                     "</head><body>\n<h1>" + escape(name) + "</h1>\n<p>Run in " + escape(run.folder) + "</p>\n" +
+                     table(summarize(run));
+  html += "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluations});
+  bool hasTokens = std::isfinite(medianOf(run, &Step::tokensPerSecond));
+  html += "<h2>Throughput</h2>\n" +
+          (hasTokens ? drawChart("Tokens per second", {seriesOf(run, "tokens per second", &Step::tokensPerSecond)})
+                     : drawChart("Seconds per step", {seriesOf(run, "seconds per step", &Step::seconds)}));
+  html += "<h2>Gradient norm</h2>\n" + drawChart("Gradient norm", {seriesOf(run, "before clipping", &Step::gradNorm)});
+  html +=
+      "<h2>Learning rate</h2>\n" + drawChart("Learning rate", {seriesOf(run, "learning rate", &Step::learningRate)});
+  html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
+  html += "<h2>Settings</h2>\n" + table(run.settings);
+  html += "<h2>Environment</h2>\n" + table(run.machine);
+  return html + "</body></html>\n";
+}

@@ -1,0 +1,137 @@
+#include "windlass/Report/Run.h"
+
+#include "windlass/Report/Page.h"
+
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/StrictJson.h"
+#include "windlass/rt/checkpoint.h"
+#include "windlass/rt/file.h"
+#include "windlass/rt/json.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace windlass;
+using namespace windlass::report;
+
+static double numberOf(const rt::json &row, llvm::StringRef key) {
+  const rt::json *value = row.find(std::string_view(key.data(), key.size()));
+  return value && value->kind == rt::json::type::number ? value->number : NAN;
+}
+
+/// A value as people read it; objects and lists are not shown.
+static std::string textOf(const rt::json &value) {
+  switch (value.kind) {
+  case rt::json::type::string:
+    return value.string;
+  case rt::json::type::number:
+    return value.is_integer ? std::to_string(value.integer) : rt::json_number(value.number);
+  case rt::json::type::boolean:
+    return value.boolean ? "yes" : "no";
+  default:
+    return "";
+  }
+}
+
+static int64_t bytesOf(const rt::json &value) { return value.is_integer && value.integer > 0 ? value.integer : 0; }
+
+static void addFacts(const rt::json *object, Facts &facts) {
+  if (!object || !object->is_object())
+    return;
+  for (size_t i = 0; i < object->keys.size(); ++i)
+    if (std::string text = textOf(object->items[i]); !text.empty()) {
+      std::string name = object->keys[i];
+      if (llvm::StringRef(name).ends_with("_bytes")) {
+        text = formatBytes(bytesOf(object->items[i]));
+        name.resize(name.size() - llvm::StringRef("_bytes").size());
+      }
+      std::replace(name.begin(), name.end(), '_', ' ');
+      facts.emplace_back(name, text);
+    }
+}
+
+static void readMemory(const rt::json &root, Memory &memory) {
+  if (const rt::json *device = root.find("device_memory"); device && device->is_object())
+    for (size_t i = 0; i < device->keys.size(); ++i) {
+      int64_t bytes = bytesOf(device->items[i]);
+      if (device->keys[i] == "arena")
+        memory.arena = bytes;
+      else if (device->keys[i] != "pinned")
+        memory.parts.emplace_back(device->keys[i], bytes);
+    }
+  if (const rt::json *processes = root.find("processes"); processes && processes->is_array())
+    for (const rt::json &process : processes->items) {
+      const rt::json *host = process.find("host"), *peak = process.find("peak_bytes");
+      if (host && peak)
+        memory.processes.emplace_back(textOf(*host), bytesOf(*peak));
+    }
+}
+
+static llvm::Error readRecord(const std::string &path, Run &run) {
+  std::string text;
+  rt::json root;
+  if (rt::status read = rt::read_text(path, 16 << 20, text); !read.is_ok())
+    return makeError(read.message());
+  if (rt::status parsed = rt::parse_json(text, root); !parsed.is_ok())
+    return makeError(printable(path) + " is " + parsed.message());
+  for (auto [key, name] : {std::pair("model", "model"), std::pair("plan_hash", "plan"), std::pair("ranks", "ranks")})
+    if (const rt::json *value = root.find(key))
+      if (std::string shown = textOf(*value); !shown.empty())
+        run.settings.emplace_back(name, shown);
+  if (const rt::json *model = root.find("model"))
+    run.model = textOf(*model);
+  if (const rt::json *mesh = root.find("mesh"); mesh && mesh->is_object())
+    for (size_t i = 0; i < mesh->keys.size(); ++i)
+      run.settings.emplace_back("axis " + mesh->keys[i], textOf(mesh->items[i]));
+  addFacts(root.find("settings"), run.settings);
+  addFacts(root.find("machine"), run.machine);
+  readMemory(root, run.memory);
+  run.isFinished = root.find("last_step") != nullptr;
+  return llvm::Error::success();
+}
+
+static llvm::Error readMetrics(const std::string &path, Run &run) {
+  std::string text;
+  if (rt::status read = rt::read_text(path, int64_t(1) << 30, text); !read.is_ok())
+    return makeError(read.message());
+  for (llvm::StringRef rest = text; !rest.empty();) {
+    auto [line, next] = rest.split('\n');
+    rest = next;
+    rt::json row;
+    const rt::json *step = nullptr;
+    if (rt::parse_json(std::string_view(line.data(), line.size()), row).is_ok())
+      step = row.find("step");
+    if (!step || !step->is_integer) {
+      ++run.badLines;
+      continue;
+    }
+    if (double loss = numberOf(row, "eval_loss"); row.find("eval_loss"))
+      run.evaluations.push_back({step->integer, loss});
+    else
+      run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
+                           numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Run> report::readRun(const std::string &folder) {
+  Run run;
+  run.folder = folder;
+  std::string record = rt::join_path(folder, "run.json"), metrics = rt::join_path(folder, "metrics.jsonl");
+  bool hasRecord = rt::is_file(record), hasMetrics = rt::is_file(metrics);
+  if (!hasRecord && !hasMetrics)
+    return makeError(printable(folder) + " is no run: it holds neither metrics.jsonl nor run.json");
+  if (hasRecord)
+    if (llvm::Error error = readRecord(record, run))
+      return std::move(error);
+  if (hasMetrics)
+    if (llvm::Error error = readMetrics(metrics, run))
+      return std::move(error);
+  std::vector<rt::checkpoint_listing> held;
+  if (rt::list_checkpoints(folder, held).is_ok())
+    for (const rt::checkpoint_listing &each : held)
+      run.checkpoints.push_back(rt::checkpoint_name(each.step));
+  return run;
+}

@@ -1,0 +1,22 @@
+// What computes: for reports, and for tools that look at a machine before anything runs on it.
+#ifndef WINDLASS_RT_BACKEND_H
+#define WINDLASS_RT_BACKEND_H
+
+#include "windlass/rt/status.h"
+
+#include <string>
+
+namespace windlass::rt {
+
+struct backend_facts {
+  std::string name; ///< cpu or null
+  std::string blas; ///< the library's file and the kernels it chose; empty where there is none
+  status result;    ///< why the back end cannot run here
+};
+
+/// Loads what the back end needs and describes it.
+backend_facts describe_backend();
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,37 @@
+// RUN/run.json: what ran, with which settings, on which machine, in how much memory. For people and `windlass report`.
+#ifndef WINDLASS_RT_SRC_PROGRAM_RECORD_H
+#define WINDLASS_RT_SRC_PROGRAM_RECORD_H
+
+#include "options.h"
+
+#include "windlass/rt/program.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+/// What one rank tells about itself; plain bytes, because ranks exchange it.
+struct rank_facts {
+  char host[64] = {};
+  std::int64_t peak_bytes = 0; ///< resident memory of its process
+};
+rank_facts describe_rank();
+
+struct run_record {
+  std::string data;
+  std::uint64_t seed = 0;
+  std::int64_t first_step = 0;
+  std::int32_t threads = 0;
+  std::int64_t started = 0; ///< seconds since 1970
+  /// Known at the end: the last step done, and every rank.
+  std::int64_t last_step = -1;
+  std::vector<rank_facts> ranks;
+};
+
+/// Writes it as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.
+status write_record(const program &p, const options &o, const run_record &record);
+
+} // namespace windlass::rt
+
+#endif

@@ -1,0 +1,129 @@
+#include "windlass/Report/Page.h"
+#include "windlass/Support/OutputFile.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+using namespace windlass;
+using namespace windlass::report;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace {
+
+class RunFolder : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("windlass-report", path)); }
+  void TearDown() override { llvm::sys::fs::remove_directories(path); }
+  void write(const std::string &name, llvm::StringRef text) {
+    ASSERT_EQ(writeFile((path + "/" + name).str(), text), "");
+  }
+  report::Run read() {
+    llvm::Expected<report::Run> run = readRun(path.str().str());
+    EXPECT_TRUE(bool(run)) << llvm::toString(run.takeError());
+    return run ? *run : report::Run();
+  }
+  std::string failure() {
+    llvm::Expected<report::Run> run = readRun(path.str().str());
+    return run ? "" : llvm::toString(run.takeError());
+  }
+  llvm::SmallString<128> path;
+};
+
+size_t count(llvm::StringRef text, llvm::StringRef part) { return text.count(part); }
+
+} // namespace
+
+TEST_F(RunFolder, RowsAndEvaluationsAreTakenApart) {
+  write("metrics.jsonl", "{\"step\": 1, \"loss\": 2.5, \"grad_norm\": null, \"lr\": 0.1, \"seconds\": 0.5, "
+                         "\"tokens_per_s\": 100}\n"
+                         "{\"step\": 1, \"eval_loss\": 2.25, \"eval_batches\": 3}\n"
+                         "{\"step\": 2, \"lo");
+  report::Run run = read();
+  ASSERT_EQ(run.steps.size(), 1u);
+  EXPECT_EQ(run.steps[0].loss, 2.5);
+  EXPECT_TRUE(std::isnan(run.steps[0].gradNorm));
+  EXPECT_EQ(run.steps[0].tokensPerSecond, 100);
+  ASSERT_EQ(run.evaluations.size(), 1u);
+  EXPECT_EQ(run.evaluations[0].loss, 2.25);
+  EXPECT_EQ(run.badLines, 1);
+  EXPECT_FALSE(run.isFinished);
+}
+
+TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
+  write("run.json", R"({"version": 1, "model": "m", "ranks": 2, "mesh": {"data": 2}, "settings": {"lr": 0.5},
+    "machine": {"host": "h", "nested": {"a": 1}, "memory_bytes": 2048}, "device_memory": {"arena": 1000, "parameters": 600, "pinned": 5},
+    "last_step": 3, "processes": [{"host": "h", "peak_bytes": 2048}, {"host": 4}, 7]})");
+  report::Run run = read();
+  EXPECT_EQ(run.model, "m");
+  EXPECT_THAT(run.settings, testing::ElementsAre(testing::Pair("model", "m"), testing::Pair("ranks", "2"),
+                                                 testing::Pair("axis data", "2"), testing::Pair("lr", "0.5")));
+  EXPECT_THAT(run.machine, testing::ElementsAre(testing::Pair("host", "h"), testing::Pair("memory", "2.0 KiB")));
+  EXPECT_EQ(run.memory.arena, 1000);
+  EXPECT_THAT(run.memory.parts, testing::ElementsAre(testing::Pair("parameters", 600)));
+  EXPECT_THAT(run.memory.processes, testing::ElementsAre(testing::Pair("h", 2048)));
+  EXPECT_TRUE(run.isFinished);
+}
+
+TEST_F(RunFolder, WhatIsNoRunIsNamed) {
+  EXPECT_THAT(failure(), HasSubstr("holds neither metrics.jsonl nor run.json"));
+  write("run.json", "{");
+  EXPECT_THAT(failure(), HasSubstr("run.json"));
+}
+
+TEST_F(RunFolder, HostileTextStaysText) {
+  const std::string hostile = "</title><script>alert(1)</script>\" onload='x' &";
+  write("run.json", "{\"model\": \"" + std::string("</title><script>alert(1)</script>\\\" onload='x' &") +
+                        "\", \"settings\": {\"<b>\": \"<img src=x>\"}, \"machine\": {\"host\": \"<i>\"}, "
+                        "\"device_memory\": {\"arena\": 10, \"<u>\": 4}, "
+                        "\"processes\": [{\"host\": \"<s>\", \"peak_bytes\": 1}]}");
+  std::string page = writePage(read());
+  for (const char *tag : {"<script", "<img", "<b>", "<i>", "<u>", "<s>", "onload='"})
+    EXPECT_THAT(page, Not(HasSubstr(tag)));
+  EXPECT_THAT(page, HasSubstr(escape(hostile)));
+}
+
+TEST_F(RunFolder, ThePageLoadsNothing) {
+  write("metrics.jsonl", "{\"step\": 1, \"loss\": 2.5}\n");
+  std::string page = writePage(read());
+  for (const char *text : {"http:", "https:", "src=", "href=", "url(", "@import", "<script"})
+    EXPECT_THAT(page, Not(HasSubstr(text)));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+TEST(Chart, LeavesOutWhatIsNotFinite) {
+  Series series = {"a", {{1, 2.0}, {2, NAN}, {3, INFINITY}, {4, 3.0}}, true};
+  EXPECT_EQ(count(drawChart("t", {series}), "<circle"), 2u);
+  EXPECT_THAT(drawChart("t", {Series{"a", {{1, NAN}}, false}}), HasSubstr("nothing was recorded"));
+}
+
+TEST(Chart, OneValueIsDrawnInsideTheFrame) {
+  std::string svg = drawChart("t", {Series{"a", {{7, 0.0}}, false}});
+  EXPECT_EQ(count(svg, "<circle"), 1u);
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+}
+
+TEST(Chart, LongSeriesAreDrawnByMeans) {
+  Series series = {"a", {}, true};
+  for (int i = 0; i < 100000; ++i)
+    series.points.emplace_back(i, i % 2);
+  std::string svg = drawChart("t", {series});
+  EXPECT_LE(count(svg, "<circle"), 700u);
+  EXPECT_GE(count(svg, "<circle"), 300u);
+}
+
+TEST(Bar, PartsBeyondTheWholeStayInside) {
+  std::string svg = drawBar({{"a", 60}, {"b", 70}, {"c", 0}}, 100);
+  EXPECT_EQ(count(svg, "<rect"), 2u);
+  EXPECT_THAT(svg, HasSubstr("width=\"288.0\""));
+}
+
+TEST(Bytes, HaveUnits) {
+  EXPECT_EQ(formatBytes(12), "12 B");
+  EXPECT_EQ(formatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(formatBytes(int64_t(3) << 30), "3.00 GiB");
+}
