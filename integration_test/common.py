@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -53,7 +54,11 @@ def run(command, env=None, cwd=None, timeout=600):
 
 
 def windlass(*arguments, **options):
-    return run([WINDLASS, *arguments], **options)
+    """Runs windlass. Whatever it refuses, it says why with a code that `windlass explain` knows."""
+    outcome = run([WINDLASS, *arguments], **options)
+    if outcome.code != 0 and not re.search(r' \[WL\d{4}\]$', outcome.err, re.M):
+        raise AssertionError(f'exit code {outcome.code} without a code in the message: {outcome.err[-2000:]}')
+    return outcome
 
 
 class Case(unittest.TestCase):

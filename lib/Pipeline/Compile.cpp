@@ -21,13 +21,14 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Runs what `add` adds. Passes report what the user can change at an operator; the exit code says that it is the
-/// input.
-static int runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> add) {
+/// Runs what `add` adds. Passes report what the user can change at an operator; what they report is of kind `code`
+/// unless they say otherwise.
+static int runPasses(ModuleOp module, Code code, llvm::function_ref<void(OpPassManager &)> add) {
+  CodeScope scope(module.getContext(), code);
   PassManager manager(module.getContext());
   manager.enableVerifier(true);
   add(manager);
-  return succeeded(manager.run(module)) ? kDone : kBadInput;
+  return succeeded(manager.run(module)) ? kDone : exitCodeOf(code);
 }
 
 int Compilation::import(const CompileSettings &settings) {
@@ -54,10 +55,10 @@ int Compilation::import(const CompileSettings &settings) {
     }
     for (const std::string &name : *settings.trainable)
       if (!names.contains(name))
-        return fail(kBadInput,
+        return fail(Code::plan_mismatch,
                     "the plan trains '" + name + "', which this model does not have; make a plan for this model");
   }
-  int code = runPasses(*module, [&](OpPassManager &manager) {
+  int code = runPasses(*module, Code::pattern, [&](OpPassManager &manager) {
     if (!settings.freeze.empty()) {
       train::FreezeParametersPassOptions freeze;
       for (const std::string &pattern : settings.freeze)
@@ -75,7 +76,7 @@ int Compilation::import(const CompileSettings &settings) {
 }
 
 int Compilation::buildFunctions(const CompileSettings &settings) {
-  return runPasses(*module, [&](OpPassManager &manager) {
+  return runPasses(*module, Code::training, [&](OpPassManager &manager) {
     // Backward pass, then what the optimizer does with its gradients.
     train::DifferentiatePassOptions differentiate;
     differentiate.microBatches = settings.microBatches;
@@ -93,8 +94,8 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
   });
 }
 
-int Compilation::materialize() {
-  return runPasses(*module, [&](OpPassManager &manager) {
+int Compilation::materialize(Code code) {
+  return runPasses(*module, code, [&](OpPassManager &manager) {
     manager.addPass(plan::createMaterializeLayouts());
     manager.addPass(plan::createVerifyLayouts());
   });
@@ -103,7 +104,7 @@ int Compilation::materialize() {
 int Compilation::applyStrategy(const PlanChoice &choice) {
   ranks = choice.cluster.getDevices();
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  int code = runPasses(*module, [&](OpPassManager &manager) {
+  int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) {
     plan::ApplyStrategyOptions options;
     options.strategy = choice.strategy;
     options.ranks = ranks;
@@ -115,22 +116,22 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
   if (failed(plan))
     return kInternal;
   planText = plan::writePlanFile(*plan);
-  return materialize();
+  return materialize(Code::strategy);
 }
 
 int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
   ranks = plan.cluster.getDevices();
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
   if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash))
-    return fail(kBadInput, "the plan does not fit: " + llvm::toString(std::move(error)));
+    return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
-    return fail(kBadInput, "the plan does not fit: " + llvm::toString(std::move(error)));
+    return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   planText = plan::writePlanFile(plan);
-  return materialize();
+  return materialize(Code::plan_mismatch);
 }
 
 int Compilation::schedule(int64_t memoryLimit) {
-  int code = runPasses(*module, [&](OpPassManager &manager) {
+  int code = runPasses(*module, Code::lowering, [&](OpPassManager &manager) {
     // Functions of one rank on its parts of the values.
     manager.addPass(sched::createPlanToSched());
     manager.addPass(sched::createVerifyAsync());
@@ -145,7 +146,7 @@ int Compilation::schedule(int64_t memoryLimit) {
   for (auto arena : module->getOps<sched::ArenaOp>())
     bytes += arena.getBytes();
   if (memoryLimit > 0 && bytes > memoryLimit)
-    return fail(kNothingFits, "the plan needs " + std::to_string(bytes) + " bytes per device but the limit is " +
+    return fail(Code::memory, "the plan needs " + std::to_string(bytes) + " bytes per device but the limit is " +
                                   std::to_string(memoryLimit) + "; raise --memory-limit by " +
                                   std::to_string(bytes - memoryLimit) + " or split the batch over more ranks");
   return kDone;

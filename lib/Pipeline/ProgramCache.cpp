@@ -1,5 +1,7 @@
 #include "windlass/Pipeline/ProgramCache.h"
 
+#include "windlass/Support/Diagnostics.h"
+#include "windlass/Support/Printable.h"
 #include "windlass/Support/Process.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -59,7 +61,7 @@ std::string hashFiles(const cpp::ProjectFiles &files) {
 }
 
 /// The folder of all entries, made where it is missing; it must belong to the user and be closed to others.
-std::string openRoot(std::string &root) {
+rt::status openRoot(std::string &root) {
   const char *base = std::getenv("XDG_CACHE_HOME");
   const char *home = std::getenv("HOME");
   if (base && base[0] == '/')
@@ -67,16 +69,16 @@ std::string openRoot(std::string &root) {
   else if (home && home[0] == '/')
     root = std::string(home) + "/.cache";
   else
-    return "no folder for built programs: set HOME or XDG_CACHE_HOME to an absolute path";
+    return rt::bad_input("no folder for built programs: set HOME or XDG_CACHE_HOME to an absolute path");
   fs::create_directories(root);
   root += "/windlass";
   if (mkdir(root.c_str(), 0700) != 0 && errno != EEXIST)
-    return "cannot make the folder of built programs '" + root + "': " + std::strerror(errno);
+    return rt::bad_input("cannot make the folder of built programs " + printable(root) + ": " + std::strerror(errno));
   struct stat info;
   if (lstat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
-    return "'" + root + "' must be a folder of your own; remove it or set XDG_CACHE_HOME";
+    return rt::bad_input(printable(root) + " must be a folder of your own; remove it or set XDG_CACHE_HOME");
   chmod(root.c_str(), 0700);
-  return "";
+  return {};
 }
 
 /// The compiler that CMake will take, and its version text.
@@ -115,11 +117,11 @@ std::string tailOf(const std::string &path) {
 }
 
 /// Configures and builds with CMake; the output goes to `folder/build.log`.
-std::string runCMake(const std::string &folder, const std::string &source, llvm::ArrayRef<std::string> definitions) {
+rt::status runCMake(const std::string &folder, const std::string &source, llvm::ArrayRef<std::string> definitions) {
   std::string log = folder + "/build.log";
   std::string cmake = findProgram("cmake");
   if (cmake.empty())
-    return "building a training program needs CMake: install the package cmake";
+    return rt::bad_input("building a training program needs CMake: install the package cmake").as(Code::build_tools);
   std::vector<std::string> configure = {cmake, "-S", source, "-B", folder + "/build", "-DCMAKE_BUILD_TYPE=Release"};
   if (!findProgram("ninja").empty()) {
     configure.push_back("-G");
@@ -131,15 +133,18 @@ std::string runCMake(const std::string &folder, const std::string &source, llvm:
        {configure, std::vector<std::string>{cmake, "--build", folder + "/build", "-j", jobs}}) {
     ProcessResult result = runProcess(words, log);
     if (!result.error.empty())
-      return result.error;
-    if (result.code != 0)
-      return "the training program did not build (exit code " + std::to_string(result.code) + "); the end of '" + log +
-             "':\n" + tailOf(log);
+      return rt::bad_input(result.error).as(Code::build_tools);
+    if (result.code != 0) {
+      llvm::errs() << tailOf(log);
+      return rt::internal_error("the training program did not build (exit code " + std::to_string(result.code) +
+                                "); above is the end of " + printable(log))
+          .as(Code::build);
+    }
   }
-  return "";
+  return {};
 }
 
-std::string writeMark(const std::string &folder) {
+rt::status writeMark(const std::string &folder) {
   std::error_code error;
   {
     llvm::raw_fd_ostream out(folder + "/.complete.tmp", error);
@@ -147,38 +152,39 @@ std::string writeMark(const std::string &folder) {
       out << "built\n";
     if (error || out.has_error()) {
       out.clear_error();
-      return "cannot write into '" + folder + "'";
+      return rt::bad_input("cannot write into " + printable(folder));
     }
   }
-  return fs::rename(folder + "/.complete.tmp", folder + "/complete") ? "cannot write into '" + folder + "'" : "";
+  if (fs::rename(folder + "/.complete.tmp", folder + "/complete"))
+    return rt::bad_input("cannot write into " + printable(folder));
+  return {};
 }
 
 /// Makes an entry by `build` unless it is complete.
-std::string makeEntry(const std::string &folder, const std::function<std::string()> &build) {
+rt::status makeEntry(const std::string &folder, const std::function<rt::status()> &build) {
   EntryLock lock(folder + ".lock");
   if (!lock.isHeld())
-    return "cannot lock '" + folder + "'";
+    return rt::bad_input("cannot lock " + printable(folder));
   if (fs::exists(folder + "/complete"))
-    return "";
+    return {};
   fs::remove_directories(folder);
   if (mkdir(folder.c_str(), 0700) != 0)
-    return "cannot make '" + folder + "': " + std::strerror(errno);
-  if (std::string error = build(); !error.empty())
-    return error;
+    return rt::bad_input("cannot make " + printable(folder) + ": " + std::strerror(errno));
+  WINDLASS_TRY(build());
   return writeMark(folder);
 }
 
 } // namespace
 
-std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
-                                   const std::function<std::string(const std::string &)> &writeData, bool verbose,
-                                   std::string &folder) {
+rt::status windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
+                                  const std::function<std::string(const std::string &)> &writeData, bool verbose,
+                                  std::string &folder) {
   std::string root;
-  if (std::string error = openRoot(root); !error.empty())
-    return error;
+  WINDLASS_TRY(openRoot(root).as(Code::program_cache));
   std::string compiler = describeCompiler();
   if (compiler.empty())
-    return "building a training program needs a C++ compiler: install the package g++, or set CXX";
+    return rt::bad_input("building a training program needs a C++ compiler: install the package g++, or set CXX")
+        .as(Code::build_tools);
   cpp::ProjectFiles runtime;
   for (const auto &[path, text] : files)
     if (llvm::StringRef(path).starts_with("runtime/"))
@@ -188,18 +194,16 @@ std::string windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringR
   folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
   if (verbose)
     llvm::errs() << "building in '" << folder << "'\n";
-  std::string error = makeEntry(runtimeFolder, [&]() -> std::string {
-    if (std::string failed = cpp::writeProject(runtime, runtimeFolder); !failed.empty())
-      return failed;
+  auto write = [](const std::string &error) { return error.empty() ? rt::ok_status() : rt::bad_input(error); };
+  auto buildRuntime = [&]() -> rt::status {
+    WINDLASS_TRY(write(cpp::writeProject(runtime, runtimeFolder)));
     return runCMake(runtimeFolder, runtimeFolder + "/runtime", {});
-  });
-  if (!error.empty())
-    return error;
-  return makeEntry(folder, [&]() -> std::string {
-    if (std::string failed = cpp::writeProject(files, folder); !failed.empty())
-      return failed;
-    if (std::string failed = writeData(folder); !failed.empty())
-      return failed;
+  };
+  WINDLASS_TRY(makeEntry(runtimeFolder, buildRuntime).as(Code::program_cache));
+  auto buildEntry = [&]() -> rt::status {
+    WINDLASS_TRY(write(cpp::writeProject(files, folder)));
+    WINDLASS_TRY(write(writeData(folder)));
     return runCMake(folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
-  });
+  };
+  return makeEntry(folder, buildEntry).as(Code::program_cache);
 }

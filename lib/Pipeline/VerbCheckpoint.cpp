@@ -11,14 +11,12 @@
 
 using namespace windlass;
 
-static int failWith(const rt::status &status) { return fail(static_cast<int>(status.code()), status.message()); }
-
 static int exportTensors(const std::string &folder, const std::string &output, bool withState,
                          const CommonFlags &common) {
   if (output.empty())
-    return fail(kUsage, "checkpoint export needs -o FILE");
-  if (rt::status done = rt::export_checkpoint(folder, output, withState); !done.is_ok())
-    return failWith(done);
+    return fail(Code::usage, "checkpoint export needs -o FILE");
+  if (rt::status done = rt::export_checkpoint(folder, output, withState).as(Code::checkpoint); !done.is_ok())
+    return fail(done);
   if (common.json) {
     llvm::json::OStream json(llvm::outs());
     json.object([&] { json.attribute("file", output); });
@@ -107,8 +105,8 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
 static int inspect(const std::string &dir, const CommonFlags &common) {
   rt::checkpoint_manifest manifest;
   std::string folder;
-  if (rt::status found = rt::find_checkpoint(dir, folder, manifest); !found.is_ok())
-    return failWith(found);
+  if (rt::status found = rt::find_checkpoint(dir, folder, manifest).as(Code::checkpoint); !found.is_ok())
+    return fail(found);
   if (common.json)
     printJson(folder, manifest);
   else
@@ -135,8 +133,8 @@ int windlass::runCheckpoint(const std::vector<std::string> &words) {
   if (positional[0] == "export")
     return exportTensors(positional[1], output, state, common);
   if (positional[0] != "inspect")
-    return fail(kUsage, "unknown action '" + positional[0] + "'; checkpoint knows: inspect, export");
+    return fail(Code::usage, "unknown action " + printable(positional[0]) + "; checkpoint knows: inspect, export");
   if (flags.isGiven("o") || state)
-    return fail(kUsage, "-o and --state are for checkpoint export; inspect prints to standard output");
+    return fail(Code::usage, "-o and --state are for checkpoint export; inspect prints to standard output");
   return inspect(positional[1], common);
 }

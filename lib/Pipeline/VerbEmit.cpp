@@ -24,7 +24,7 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
   if (output.empty())
-    return fail(kUsage, "emit needs -o DIR");
+    return fail(Code::usage, "emit needs -o DIR");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
@@ -33,11 +33,11 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   if ((code = compilation.emit(files)))
     return code;
   if (std::string error = cpp::writeProject(files, output); !error.empty())
-    return fail(kBadInput, error);
+    return fail(Code::output, error);
   if (std::string error =
           writePackedWeights(compilation.getModule(), compilation.getWeights(), output + "/params.safetensors");
       !error.empty())
-    return fail(kBadInput, error);
+    return fail(Code::output, error);
   if (common.json) {
     llvm::json::OStream json(llvm::outs(), 2);
     json.object([&] {

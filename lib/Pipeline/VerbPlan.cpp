@@ -73,14 +73,14 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
   if (compileFlags.cluster.empty())
-    return fail(kUsage, "plan needs --cluster, such as --cluster cpu:2");
+    return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   if (!output.empty())
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
-      return fail(kBadInput, error);
+      return fail(Code::output, error);
 
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);

@@ -27,11 +27,11 @@ int windlass::runReport(const std::vector<std::string> &words) {
     return code;
   llvm::Expected<report::Run> run = report::readRun(positional.front());
   if (!run)
-    return fail(kBadInput, llvm::toString(run.takeError()));
+    return fail(Code::input, llvm::toString(run.takeError()));
   if (output.empty())
     output = positional.front() + "/report.html";
   if (std::string error = writeFile(output, report::writePage(*run)); !error.empty())
-    return fail(kBadInput, error);
+    return fail(Code::output, error);
   if (common.json) {
     auto number = [](double value) { return std::isfinite(value) ? llvm::json::Value(value) : nullptr; };
     llvm::json::OStream json(llvm::outs(), 2);

@@ -13,11 +13,6 @@
 using namespace mlir;
 using namespace windlass;
 
-int windlass::fail(int code, const std::string &text) {
-  llvm::errs() << "windlass: error: " << text << "\n";
-  return code;
-}
-
 /// The name that a location carries, for people; empty when it has none.
 static std::string nameOf(Location location) {
   if (auto name = dyn_cast<NameLoc>(location))
@@ -37,6 +32,13 @@ static std::string oneLine(llvm::StringRef text) {
   return out;
 }
 
+int windlass::fail(Code code, llvm::StringRef text) {
+  llvm::errs() << "windlass: error: " << oneLine(text) << " [" << rt::diagnostic_code(code) << "]\n";
+  return exitCodeOf(code);
+}
+
+int windlass::fail(const rt::status &status) { return fail(status.kind(), status.message()); }
+
 std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
   DialectRegistry registry;
   registry.insert<func::FuncDialect, arith::ArithDialect, emitc::EmitCDialect, onnx::OnnxDialect, train::TrainDialect,
@@ -49,7 +51,8 @@ std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
       return success();
     std::string where = nameOf(diagnostic.getLocation());
     llvm::errs() << "windlass: " << (isError ? "error: " : "") << (where.empty() ? "" : "at '" + oneLine(where) + "': ")
-                 << oneLine(diagnostic.str()) << "\n";
+                 << oneLine(diagnostic.str()) << (isError ? " [" + rt::diagnostic_code(getCode(diagnostic)) + "]" : "")
+                 << "\n";
     return success();
   });
   return context;
@@ -71,7 +74,7 @@ bool windlass::parseWords(Flags &flags, CommonFlags &common, const std::vector<s
     return false;
   }
   if (std::string error = flags.parse(words, positional, least, most); !error.empty()) {
-    code = fail(kUsage, error);
+    code = fail(Code::usage, error);
     return false;
   }
   return true;
@@ -120,10 +123,11 @@ static int resolveCluster(CompileFlags &flags) {
     text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
   llvm::Expected<Cluster> cluster = parseCluster(text);
   if (!cluster)
-    return fail(kBadInput, oneLine(llvm::toString(cluster.takeError())));
+    return fail(Code::cluster, llvm::toString(cluster.takeError()));
   if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
-    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but --cluster " + oneLine(flags.cluster) +
-                               " has " + std::to_string(cluster->getDevices()) + " devices; give one of them");
+    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --cluster " + flags.cluster +
+                                         " has " + std::to_string(cluster->getDevices()) +
+                                         " devices; give one of them");
   flags.choice.cluster = *cluster;
   return kDone;
 }
@@ -160,15 +164,15 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
       settings.noDecay.push_back(escapeGlob(name));
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
-    return fail(kBadInput, "-n is " + std::to_string(flags.ranks) + " but the plan is for " + std::to_string(ranks) +
-                               " ranks; leave -n out or make another plan");
+    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
+                                         std::to_string(ranks) + " ranks; leave -n out or make another plan");
   if (!flags.cluster.empty()) {
     llvm::Expected<Cluster> cluster = parseCluster(flags.cluster);
     if (!cluster)
-      return fail(kBadInput, oneLine(llvm::toString(cluster.takeError())));
+      return fail(Code::cluster, llvm::toString(cluster.takeError()));
     if (cluster->getDevices() != ranks || cluster->device != plan.cluster.device)
-      return fail(kBadInput, "--cluster is " + oneLine(flags.cluster) + " but the plan is for " + plan.cluster.device +
-                                 ":" + std::to_string(ranks) + "; leave --cluster out or make another plan");
+      return fail(Code::contradiction, "--cluster is " + flags.cluster + " but the plan is for " + plan.cluster.device +
+                                           ":" + std::to_string(ranks) + "; leave --cluster out or make another plan");
   }
   return kDone;
 }
@@ -179,15 +183,16 @@ int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags
     constexpr int64_t kMostBytes = int64_t(256) << 20;
     uint64_t size = 0;
     if (std::error_code error = llvm::sys::fs::file_size(flags.planFile, size))
-      return fail(kBadInput, "cannot read the plan '" + oneLine(flags.planFile) + "': " + error.message());
+      return fail(Code::plan_file, "cannot read the plan " + printable(flags.planFile) + ": " + error.message());
     if (!llvm::sys::fs::is_regular_file(flags.planFile) || size > uint64_t(kMostBytes))
-      return fail(kBadInput, "the plan '" + oneLine(flags.planFile) + "' is no regular file of at most 256 MiB");
+      return fail(Code::plan_file, "the plan " + printable(flags.planFile) + " is no regular file of at most 256 MiB");
     auto text = llvm::MemoryBuffer::getFile(flags.planFile);
     if (!text)
-      return fail(kBadInput, "cannot read the plan '" + oneLine(flags.planFile) + "': " + text.getError().message());
+      return fail(Code::plan_file,
+                  "cannot read the plan " + printable(flags.planFile) + ": " + text.getError().message());
     llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
     if (!read)
-      return fail(kBadInput, oneLine("'" + flags.planFile + "': " + llvm::toString(read.takeError())));
+      return fail(Code::plan_file, printable(flags.planFile) + ": " + llvm::toString(read.takeError()));
     plan = std::move(*read);
     if (int code = takeSettings(flags, given, *plan))
       return code;

@@ -3,16 +3,15 @@
 #define WINDLASS_LIB_PIPELINE_VERBSUPPORT_H
 
 #include "windlass/Pipeline/Compile.h"
+#include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/Flags.h"
+#include "windlass/Support/Printable.h"
 
 #include "mlir/IR/MLIRContext.h"
 
 #include <memory>
 
 namespace windlass {
-
-/// Prints `windlass: error: <text>` on standard error and returns `code`.
-int fail(int code, const std::string &text);
 
 /// A context with all dialects, whose diagnostics are printed as one line each: errors always, warnings and remarks
 /// with -v.

@@ -67,9 +67,9 @@ static std::string findConfig(const std::vector<std::string> &words) {
 static int readConfig(const std::string &path, Flags &flags, ProgramFlags &programFlags) {
   std::vector<std::string> words, positional;
   if (rt::status read = rt::read_config(path, words); !read.is_ok())
-    return fail(kBadInput, read.message());
+    return fail(std::move(read).as(Code::settings_file));
   if (std::string error = flags.parse(words, positional, 0, 0); !error.empty())
-    return fail(kBadInput, "'" + path + "': " + error);
+    return fail(Code::settings_file, printable(path) + ": " + error);
   programFlags.forgetWords();
   return kDone;
 }
@@ -110,7 +110,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   bool fromFile = programFlags.get("init") != "random";
   std::string dataKey = fromFile ? hashPackedWeights(compilation.getModule(), compilation.getWeights(), error) : "";
   if (!error.empty())
-    return fail(kBadInput, error);
+    return fail(Code::external_data, error);
   auto writeData = [&](const std::string &target) {
     return fromFile
                ? writePackedWeights(compilation.getModule(), compilation.getWeights(), target + "/params.safetensors")
@@ -118,14 +118,13 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   };
   if (!common.quiet && isatty(STDERR_FILENO))
     llvm::errs() << "windlass: building the training program\n";
-  error = buildProgram(files, dataKey, writeData, common.verbose, folder);
-  if (!error.empty())
-    return fail(kInternal, error);
+  if (rt::status built = buildProgram(files, dataKey, writeData, common.verbose, folder); !built.is_ok())
+    return fail(built);
 
   std::vector<std::string> command = {folder + "/build/train"};
   if (compilation.getRanks() > 1 && programFlags.get("communicator") != "local") {
     if (findProgram("mpirun").empty())
-      return fail(kBadInput,
+      return fail(Code::launch,
                   "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
     command = {folder + "/run.sh"};
   }
@@ -141,5 +140,5 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     if (given)
       command.push_back(name);
   ProcessResult result = runTraining(command);
-  return result.error.empty() ? result.code : fail(kInternal, result.error);
+  return result.error.empty() ? result.code : fail(Code::launch, result.error);
 }

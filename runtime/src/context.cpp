@@ -27,7 +27,8 @@ status arena::allocate(std::int64_t bytes, const char *what) {
   void *base = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, flags, -1, 0);
   if (base == MAP_FAILED)
     return bad_input(std::string("cannot allocate ") + std::to_string(size) + " bytes for the " + what +
-                     " arena: " + std::strerror(errno) + "; plan with a smaller --memory-limit or more ranks");
+                     " arena: " + std::strerror(errno) + "; plan with a smaller --memory-limit or more ranks")
+        .as(diagnostic::allocation);
   base_ = static_cast<std::byte *>(base);
   size_ = size;
 #if defined(MADV_HUGEPAGE)
@@ -47,7 +48,8 @@ status context::create(const program &p, transport &world, std::int32_t threads)
     planned *= a.size;
   if (planned != ranks_)
     return bad_input("the program was planned for " + std::to_string(planned) + " ranks, the job has " +
-                     std::to_string(ranks_) + "; start as many as planned, or plan again");
+                     std::to_string(ranks_) + "; start as many as planned, or plan again")
+        .as(diagnostic::launch);
   if (threads < 1)
     return bad_input("--threads is " + std::to_string(threads) + ", it must be at least 1");
 

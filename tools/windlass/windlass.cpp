@@ -1,7 +1,9 @@
 // The user's command: picks the verb.
 #include "windlass/Pipeline/Compile.h"
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Flags.h"
+#include "windlass/Support/Printable.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -21,6 +23,7 @@ constexpr Verb verbs[] = {
     {"plan", "find how every operator runs on a cluster", runPlan},
     {"emit", "write the C++ project of a plan", runEmit},
     {"train", "plan, emit, build and run", runTrain},
+    {"explain", "say what the code of a message means", runExplain},
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
 };
@@ -41,7 +44,7 @@ int main(int argc, char **argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
     printHelp(llvm::errs());
-    return kUsage;
+    return fail(Code::usage, "no verb is given");
   }
   if (words.front() == "--help" || words.front() == "-h") {
     printHelp(llvm::outs());
@@ -58,7 +61,6 @@ int main(int argc, char **argv) {
     names.push_back(verb.name);
   }
   std::string nearest = nearestOf(words.front(), names);
-  llvm::errs() << "windlass: error: unknown verb '" << words.front() << "'"
-               << (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?") << "\n";
-  return kUsage;
+  return fail(Code::usage, "unknown verb " + printable(words.front()) +
+                               (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?"));
 }

@@ -5,6 +5,7 @@
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Frontend/Onnx/Import.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Target/Cpp/Project.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -15,17 +16,8 @@
 
 namespace windlass {
 
-/// Exit codes of the command line (design §4).
-enum ExitCode {
-  kDone = 0,
-  kBadInput = 1,
-  kUsage = 2,
-  kNothingFits = 3,
-  kUnsupported = 4,
-  kStopped = 6,
-  kInterrupted = 7,
-  kInternal = 70,
-};
+/// Exit codes of the command line; those of errors are in the table of diagnostics.
+enum ExitCode { kDone = 0, kInternal = 70 };
 
 /// Settings as the user gives them: parameters by patterns.
 struct CompileSettings : plan::ProgramSettings {
@@ -67,7 +59,7 @@ public:
   int64_t getRanks() const { return ranks; }
 
 private:
-  int materialize();
+  int materialize(Code code);
 
   mlir::MLIRContext &context;
   std::string modelPath;

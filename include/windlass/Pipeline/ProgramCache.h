@@ -3,6 +3,7 @@
 #define WINDLASS_PIPELINE_PROGRAMCACHE_H
 
 #include "windlass/Target/Cpp/Project.h"
+#include "windlass/rt/status.h"
 
 #include <functional>
 #include <string>
@@ -12,11 +13,11 @@ namespace windlass {
 /// Builds `files` in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds them built there.
 /// Entries are keyed by a hash of all text, of `dataKey` (what `writeData` writes into the entry's folder), of the
 /// compiler and of the options; an entry counts only once its mark is there, so an interrupted build is made again. The
-/// runtime is built once for all programs that have its text. Returns a one-line error, or nothing and the entry's
-/// folder: the emitted project with its build in it.
-std::string buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
-                         const std::function<std::string(const std::string &folder)> &writeData, bool verbose,
-                         std::string &folder);
+/// runtime is built once for all programs that have its text. `folder` becomes the entry's: the emitted
+/// project with its build in it.
+rt::status buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
+                        const std::function<std::string(const std::string &folder)> &writeData, bool verbose,
+                        std::string &folder);
 
 } // namespace windlass
 

@@ -2,15 +2,22 @@
 #ifndef WINDLASS_PIPELINE_VERBS_H
 #define WINDLASS_PIPELINE_VERBS_H
 
+#include "windlass/Support/Diagnostics.h"
+
 #include <string>
 #include <vector>
 
 namespace windlass {
 
+/// Prints `windlass: error: <text> [<code>]` on standard error, on one line, and returns the code's exit code.
+int fail(Code code, llvm::StringRef text);
+int fail(const rt::status &status);
+
 int runCheck(const std::vector<std::string> &words);
 int runPlan(const std::vector<std::string> &words);
 int runEmit(const std::vector<std::string> &words);
 int runTrain(const std::vector<std::string> &words);
+int runExplain(const std::vector<std::string> &words);
 int runReport(const std::vector<std::string> &words);
 int runCheckpoint(const std::vector<std::string> &words);
 

@@ -7,6 +7,7 @@
 #include "Legalizer.h"
 
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -133,10 +134,9 @@ LogicalResult ParameterPlanner::run(OpBuilder &builder) {
     read.setParameterAttr(FlatSymbolRefAttr::get(op.getSymNameAttr()));
   }
   if (!anyTrains)
-    return emitError(function.getLoc()) << "the loss " << printable(report.loss)
-                                        << " depends on no trainable parameter; "
-                                        << (sorted.empty() ? "the model has none that it reads"
-                                                           : "none of those it reads can be trained");
+    return emitError(function.getLoc(), Code::loss)
+           << "the loss " << printable(report.loss) << " depends on no trainable parameter; "
+           << (sorted.empty() ? "the model has none that it reads" : "none of those it reads can be trained");
   return success();
 }
 

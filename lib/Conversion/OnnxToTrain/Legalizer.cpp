@@ -3,6 +3,7 @@
 #include "Legalizer.h"
 
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -141,7 +142,7 @@ LogicalResult Legalizer::checkCount(NodeContext &node, llvm::ArrayRef<int64_t> s
 FailureOr<size_t> Legalizer::findLoss() {
   ArrayAttr names = graph.getOutputNames();
   auto fail = [&](const llvm::Twine &message) {
-    emitError(graph.getLoc()) << message;
+    emitError(graph.getLoc(), Code::loss) << message;
     return failure();
   };
   if (names.empty())
@@ -183,11 +184,11 @@ LogicalResult Legalizer::addInputs(func::FuncOp function) {
         if (auto dims = graph.getDimParams())
           symbol = cast<StringAttr>(cast<ArrayAttr>((*dims)[index])[dim]).getValue();
         if (symbol.empty())
-          return emitError(graph.getLoc())
+          return emitError(graph.getLoc(), Code::dimension)
                  << "dimension " << dim << " of input " << printable(inputName) << " has neither a size nor a name";
-        return emitError(graph.getLoc()) << "input " << printable(inputName) << " has the symbolic dimension "
-                                         << printable(symbol) << "; bind it with --dim " << symbol.take_front(60)
-                                         << "=N";
+        return emitError(graph.getLoc(), Code::dimension)
+               << "input " << printable(inputName) << " has the symbolic dimension " << printable(symbol)
+               << "; bind it with --dim " << symbol.take_front(60) << "=N";
       }
       if (type.getDimSize(dim) == 0)
         return emitError(graph.getLoc()) << "input " << printable(inputName) << " has no elements";
@@ -216,7 +217,8 @@ Entry Legalizer::readInitializer(onnx::InitializerOp op) {
     llvm::Expected<std::vector<char>> bytes = weights->read(source.getFile(), source.getOffset(), source.getLength());
     if (!bytes) {
       isInvalid = true;
-      emitError(op.getLoc()) << "initializer " << printable(name) << ": " << llvm::toString(bytes.takeError());
+      emitError(op.getLoc(), Code::external_data)
+          << "initializer " << printable(name) << ": " << llvm::toString(bytes.takeError());
       return {};
     }
     Known known = makeKnown(type, *bytes);
@@ -330,9 +332,9 @@ FailureOr<func::FuncOp> Legalizer::run() {
     int64_t count = 0;
     for (const UnsupportedOp &entry : report.unsupported)
       count += entry.count;
-    emitError(graph.getLoc()) << count << " nodes of " << report.unsupported.size()
-                              << " kinds are not supported, the first is " << report.unsupported[0].name << " at "
-                              << printable(report.unsupported[0].first);
+    emitError(graph.getLoc(), Code::unsupported)
+        << count << " nodes of " << report.unsupported.size() << " kinds are not supported, the first is "
+        << report.unsupported[0].name << " at " << printable(report.unsupported[0].first);
     return failure();
   }
 
@@ -341,17 +343,18 @@ FailureOr<func::FuncOp> Legalizer::run() {
   if (auto initializer = loss.getDefiningOp<onnx::InitializerOp>(); initializer && !result.isTensor())
     result = readInitializer(initializer);
   if (!result.isTensor())
-    return emitError(graph.getLoc()) << "the loss " << name << " is not a tensor";
+    return emitError(graph.getLoc(), Code::loss) << "the loss " << name << " is not a tensor";
   if (!result.isFloat())
-    return emitError(graph.getLoc()) << "the loss " << name << " has element type " << result.getElementType()
-                                     << "; it must be a float";
+    return emitError(graph.getLoc(), Code::loss)
+           << "the loss " << name << " has element type " << result.getElementType() << "; it must be a float";
   if (result.type.getNumElements() != 1)
-    return emitError(graph.getLoc()) << "the loss " << name << " has shape " << result.type
-                                     << "; it must be a scalar: reduce it in the model or choose another with --loss";
+    return emitError(graph.getLoc(), Code::loss)
+           << "the loss " << name << " has shape " << result.type
+           << "; it must be a scalar: reduce it in the model or choose another with --loss";
   eval.setLocation(graph.getLoc());
   Value value = eval.materialize(eval.reshape(result, {}));
   if (!value)
-    return emitError(graph.getLoc()) << "the loss " << name << " cannot be computed: " << eval.takeReason();
+    return emitError(graph.getLoc(), Code::loss) << "the loss " << name << " cannot be computed: " << eval.takeReason();
   func::ReturnOp::create(builder, graph.getLoc(), value);
   function.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), value.getType()));
   return function;

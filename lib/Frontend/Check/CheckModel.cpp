@@ -6,6 +6,7 @@
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,19 +23,21 @@ int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const
                                TrainModel &model) {
   FailureOr<ImportedModel> imported = importOnnx(path, context, options.import);
   if (failed(imported))
-    return 1;
+    return exitCodeOf(Code::model_malformed);
   model.module = std::move(imported->module);
   model.weights = std::move(imported->weights);
   PassManager verify(&context);
   verify.addPass(onnx::createOnnxVerifyGraph());
   if (failed(verify.run(*model.module)))
-    return 70;
+    return exitCodeOf(Code::internal);
+  CodeScope scope(&context, Code::operator_misused);
   if (failed(convertOnnxToTrain(*model.module, model.weights.get(), options.convert, model.report)))
-    return model.report.unsupported.empty() ? 1 : 4;
+    return exitCodeOf(model.report.unsupported.empty() ? Code::operator_misused : Code::unsupported);
   PassManager manager(&context);
   buildTrainImportPipeline(manager, options.recognize);
   manager.addPass(train::createVerifyGraphPass());
-  return succeeded(manager.run(*model.module)) ? 0 : 70;
+  CodeScope internal(&context, Code::internal);
+  return succeeded(manager.run(*model.module)) ? 0 : exitCodeOf(Code::internal);
 }
 
 namespace {
@@ -310,7 +313,7 @@ int windlass::checkModel(llvm::StringRef path, MLIRContext &context, const Check
                          llvm::raw_ostream &out) {
   TrainModel model;
   int code = importTrainModel(path, context, options, model);
-  if (code == 4) {
+  if (code == exitCodeOf(Code::unsupported)) {
     if (options.json)
       printJson(path, model, nullptr, options.verbose, out);
     else
@@ -326,8 +329,9 @@ int windlass::checkModel(llvm::StringRef path, MLIRContext &context, const Check
     printText(model, summary, options.verbose, out);
   if (summary.missingGradients.empty())
     return 0;
-  emitError(model.module->getLoc()) << summary.missingGradients.size()
-                                    << " operators between the parameters and the loss have no gradient, the first is "
-                                    << printable(summary.missingGradients.front());
-  return 4;
+  emitError(model.module->getLoc(), Code::unsupported)
+      << summary.missingGradients.size()
+      << " operators between the parameters and the loss have no gradient, the first is "
+      << printable(summary.missingGradients.front());
+  return exitCodeOf(Code::unsupported);
 }

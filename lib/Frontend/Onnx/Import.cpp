@@ -4,6 +4,7 @@
 
 #include "Importer.h"
 
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/Support/Path.h"
@@ -18,13 +19,14 @@ FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext 
                                               const ImportOptions &options) {
   context.loadDialect<onnx::OnnxDialect>();
   Location location = NameLoc::get(StringAttr::get(&context, path));
-  auto fail = [&](llvm::Error error) {
-    emitError(location) << printable(path) << " " << llvm::toString(std::move(error));
+  CodeScope scope(&context, Code::model_malformed);
+  auto fail = [&](llvm::Error error, Code code = Code::model_malformed) {
+    emitError(location, code) << printable(path) << " " << llvm::toString(std::move(error));
     return failure();
   };
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> message = openModelFile(path, options.budgets);
   if (!message)
-    return fail(message.takeError());
+    return fail(message.takeError(), Code::model_unreadable);
   llvm::Expected<MessageSkeleton> skeleton = extractSkeleton((*message)->getBuffer(), options.budgets);
   if (!skeleton)
     return fail(skeleton.takeError());

@@ -5,6 +5,7 @@
 #include "SinceVersions.h"
 #include "Tensors.h"
 
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -139,8 +140,8 @@ LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node,
   if (auto found = functions.find(key); found != functions.end())
     return addCall(scope, node, *found->second, name);
   if (++nodes > options.budgets.nodes)
-    return emitError(location) << "the model has more than the budget of " << options.budgets.nodes
-                               << " nodes once its functions are inlined";
+    return emitError(location, Code::model_budget) << "the model has more than the budget of " << options.budgets.nodes
+                                                   << " nodes once its functions are inlined";
 
   llvm::StringRef domain = node.domain() == "ai.onnx" ? "" : llvm::StringRef(node.domain());
   auto opset = scope.opsets.find(domain);
@@ -206,11 +207,11 @@ LogicalResult OnnxImporter::addCall(Scope &scope, const ::onnx::NodeProto &node,
     inner.path = scope.path.empty() ? name.str() : scope.path;
   // A function that calls itself ends here too.
   if (inner.depth > options.budgets.depth)
-    return emitError(location) << "calls of functions are nested deeper than the budget of " << options.budgets.depth
-                               << " (at function " << callee << ")";
+    return emitError(location, Code::model_budget) << "calls of functions are nested deeper than the budget of "
+                                                   << options.budgets.depth << " (at function " << callee << ")";
   if (++nodes > options.budgets.nodes || static_cast<int64_t>(inner.prefix.size()) > 16 * options.budgets.nameBytes)
-    return emitError(location) << "the model has more than the budget of " << options.budgets.nodes
-                               << " nodes once its functions are inlined";
+    return emitError(location, Code::model_budget) << "the model has more than the budget of " << options.budgets.nodes
+                                                   << " nodes once its functions are inlined";
   if (failed(readOpsets(function.opset_import(), "function " + callee, inner.opsets)))
     return failure();
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())

@@ -5,6 +5,7 @@
 #include "SinceVersions.h"
 #include "Tensors.h"
 
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -28,18 +29,18 @@ readKind(const ::google::protobuf::RepeatedPtrField<::onnx::StringStringEntryPro
 
 LogicalResult OnnxImporter::checkName(llvm::StringRef name) {
   if (static_cast<int64_t>(name.size()) > options.budgets.nameBytes)
-    return emitError(location) << "a name of " << name.size() << " bytes (" << printable(name, 40)
-                               << ") exceeds the budget of " << options.budgets.nameBytes;
+    return emitError(location, Code::model_budget) << "a name of " << name.size() << " bytes (" << printable(name, 40)
+                                                   << ") exceeds the budget of " << options.budgets.nameBytes;
   return success();
 }
 
 LogicalResult OnnxImporter::checkBudgets() {
   if (model.functions_size() > options.budgets.functions)
-    return emitError(location) << "the model defines " << model.functions_size() << " functions; the budget is "
-                               << options.budgets.functions;
+    return emitError(location, Code::model_budget) << "the model defines " << model.functions_size()
+                                                   << " functions; the budget is " << options.budgets.functions;
   if (model.graph().node_size() > options.budgets.nodes)
-    return emitError(location) << "the model has " << model.graph().node_size() << " nodes; the budget is "
-                               << options.budgets.nodes;
+    return emitError(location, Code::model_budget)
+           << "the model has " << model.graph().node_size() << " nodes; the budget is " << options.budgets.nodes;
   if (model.graph().node_size() == 0)
     return emitError(location) << "the model's graph has no nodes";
   return success();
@@ -155,17 +156,20 @@ LogicalResult OnnxImporter::addInitializer(Scope &scope, const ::onnx::TensorPro
         file = entry.value();
       int64_t *number = entry.key() == "offset" ? &offset : entry.key() == "length" ? &length : nullptr;
       if (number && (llvm::StringRef(entry.value()).getAsInteger(10, *number) || *number < 0))
-        return emitError(location) << "initializer " << name << " has external " << printable(entry.key()) << " "
-                                   << printable(entry.value()) << ", which is not a byte count";
+        return emitError(location, Code::external_data)
+               << "initializer " << name << " has external " << printable(entry.key()) << " "
+               << printable(entry.value()) << ", which is not a byte count";
     }
     if (failed(checkName(file)))
       return failure();
     llvm::Expected<std::optional<std::string>> resolved = resolveExternalData(weights.getFolder(), file);
     if (!resolved)
-      return emitError(location) << "initializer " << name << ": " << llvm::toString(resolved.takeError());
+      return emitError(location, Code::external_data)
+             << "initializer " << name << ": " << llvm::toString(resolved.takeError());
     if (length != bytes)
-      return emitError(location) << "initializer " << name << " refers to " << length << " bytes of " << printable(file)
-                                 << " but its shape needs " << bytes;
+      return emitError(location, Code::external_data)
+             << "initializer " << name << " refers to " << length << " bytes of " << printable(file)
+             << " but its shape needs " << bytes;
     source = onnx::SourceAttr::getChecked([&] { return emitError(location); }, builder.getContext(),
                                           builder.getStringAttr(file), offset, length);
     if (!source)
@@ -256,15 +260,15 @@ LogicalResult OnnxImporter::run() {
   }
   for (const auto &[name, value] : options.dims) {
     if (value < 1)
-      return emitError(location) << "dimension " << printable(name) << " is bound to " << value
-                                 << "; it must be 1 or more";
+      return emitError(location, Code::dimension)
+             << "dimension " << printable(name) << " is bound to " << value << "; it must be 1 or more";
     if (symbols.count(name))
       continue;
     std::string known;
     for (auto &entry : symbols)
       known += (known.empty() ? "" : ", ") + printable(entry.first());
-    return emitError(location) << "no input has a symbolic dimension " << printable(name) << "; the model has "
-                               << (known.empty() ? "none" : known);
+    return emitError(location, Code::dimension) << "no input has a symbolic dimension " << printable(name)
+                                                << "; the model has " << (known.empty() ? "none" : known);
   }
   for (const auto &output : graph.output())
     outputNames.push_back(output.name());

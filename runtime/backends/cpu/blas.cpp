@@ -77,12 +77,14 @@ library load() {
     unsetenv(variable);
   if (handle == nullptr) {
     lib.result = bad_input("cannot open libopenblas.so.0, which multiplies matrices: install the package "
-                           "libopenblas0-openmp (Debian, Ubuntu) or openblas-openmp (Fedora)");
+                           "libopenblas0-openmp (Debian, Ubuntu) or openblas-openmp (Fedora)")
+                     .as(diagnostic::backend);
     return lib;
   }
   lib.sgemm = reinterpret_cast<sgemm_function>(dlsym(handle, "cblas_sgemm"));
   if (lib.sgemm == nullptr) {
-    lib.result = bad_input("libopenblas.so.0 has no cblas_sgemm: install the package libopenblas0-openmp");
+    lib.result = bad_input("libopenblas.so.0 has no cblas_sgemm: install the package libopenblas0-openmp")
+                     .as(diagnostic::backend);
     return lib;
   }
   if (const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads")))

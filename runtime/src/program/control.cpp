@@ -40,10 +40,11 @@ status control::agree(const status &mine) {
   if (size_ == 1)
     return mine;
   struct report {
-    std::int32_t code;
-    char message[1020];
+    std::int32_t code, kind;
+    char message[1016];
   } own = {}, first = {};
   own.code = static_cast<std::int32_t>(mine.code());
+  own.kind = static_cast<std::int32_t>(mine.kind());
   mine.message().copy(own.message, sizeof own.message - 1);
   std::vector<std::int32_t> codes;
   WINDLASS_TRY(gather(own.code, codes));
@@ -53,7 +54,7 @@ status control::agree(const status &mine) {
   std::vector<report> all;
   WINDLASS_TRY(gather(own, all));
   first = all[static_cast<std::size_t>(failed - codes.begin())];
-  return {static_cast<status_code>(first.code), first.message};
+  return status(static_cast<status_code>(first.code), first.message).as(static_cast<diagnostic>(first.kind));
 }
 
 status control::barrier() { return size_ == 1 ? ok_status() : group_->barrier(); }

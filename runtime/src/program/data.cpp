@@ -26,7 +26,8 @@ status check_ids(const input_entry &input, const file_array &array, element_type
     if (std::int64_t id = integer_at(type, ids, i); id >= input.vocabulary)
       return bad_input(quote(array.file->path()) + (array.name.empty() ? "" : ", " + quote(array.name)) +
                        " holds the id " + std::to_string(id) + " at position " + std::to_string(position + i) +
-                       "; input " + quote_name(input.tensor) + " takes ids below " + std::to_string(input.vocabulary));
+                       "; input " + quote_name(input.tensor) + " takes ids below " + std::to_string(input.vocabulary))
+          .as(diagnostic::data_value);
   return ok_status();
 }
 
@@ -38,7 +39,8 @@ status read_array(const file_array &array, std::int64_t first, std::int64_t coun
     for (std::int64_t i = 0; i < count; ++i)
       if (integer_at(array.type, buffer.data(), i) < 0)
         return bad_input(quote(array.file->path()) + " holds an id of 2^31 or more at position " +
-                         std::to_string(first + i));
+                         std::to_string(first + i))
+            .as(diagnostic::data_value);
   return ok_status();
 }
 
@@ -60,22 +62,25 @@ public:
       const std::string subject = "input " + quote_name(input.tensor);
       if (kind == feed::none)
         return bad_input(subject + " has no feed from token files; say tokens or next with --inputs, or give explicit "
-                                   "batches in .safetensors");
+                                   "batches in .safetensors")
+            .as(diagnostic::data_feed);
       if (input.tensor.sizes.size != 2 || !is_integer(input.tensor.type))
         return bad_input(subject + " is " + safetensors_name(input.tensor.type) + sizes_text(sizes_of(input.tensor)) +
-                         "; token files feed integers of [batch, tokens]");
+                         "; token files feed integers of [batch, tokens]")
+            .as(diagnostic::data_feed);
       std::int64_t batch = input.tensor.sizes[0], tokens = input.tensor.sizes[1];
       if (self->feeds_.empty())
         self->batch_ = batch, self->tokens_ = tokens;
       if (batch != self->batch_ || tokens != self->tokens_)
         return bad_input(subject + " is " + sizes_text(sizes_of(input.tensor)) + ", but " +
                          quote_name(p.inputs[0].tensor) + " is " + sizes_text({self->batch_, self->tokens_}) +
-                         "; token files feed inputs of one size");
+                         "; token files feed inputs of one size")
+            .as(diagnostic::data_feed);
       self->feeds_.push_back(kind);
       ahead = std::max<std::int64_t>(ahead, kind == feed::next);
     }
     if (self->feeds_.empty() || self->batch_ < 1 || self->tokens_ < 1)
-      return bad_input("the model has no inputs that token files can feed");
+      return bad_input("the model has no inputs that token files can feed").as(diagnostic::data_feed);
     std::int64_t total = 0;
     for (file_array &array : arrays) {
       if (!is_integer(array.type))
@@ -90,7 +95,8 @@ public:
     if (self->windows_ < self->batch_)
       return bad_input(quote(self->streams_[0].array.file->path()) + " is too short: its " + std::to_string(total) +
                        " tokens give " + std::to_string(self->windows_) + " windows of " +
-                       std::to_string(self->tokens_) + ", one micro-batch takes " + std::to_string(self->batch_));
+                       std::to_string(self->tokens_) + ", one micro-batch takes " + std::to_string(self->batch_))
+          .as(diagnostic::data_short);
     self->per_epoch_ = self->windows_ / self->batch_;
     out = std::move(self);
     return ok_status();
@@ -112,7 +118,8 @@ public:
       if (!convert_elements(from.array.type, buffer_.data(), entry.tensor.type,
                             out + row * local.sizes[1] * size_of(entry.tensor.type), local.sizes[1]))
         return bad_input(quote(from.array.file->path()) + " holds ids that do not fit the " +
-                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor));
+                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor))
+            .as(diagnostic::data_value);
     }
     return ok_status();
   }
@@ -156,7 +163,8 @@ public:
       if (array.sizes != sizes_of(tensor) || !are_convertible(array.type, tensor.type))
         return bad_input(quote(path) + " holds " + quote(name) + " as " + safetensors_name(array.type) +
                          sizes_text(array.sizes) + ", but input " + quote_name(tensor) + " is " +
-                         safetensors_name(tensor.type) + sizes_text(sizes_of(tensor)));
+                         safetensors_name(tensor.type) + sizes_text(sizes_of(tensor)))
+            .as(diagnostic::data_feed);
       if (!self->batches_[static_cast<std::size_t>(input)].emplace(k, std::move(array)).second)
         return bad_input(quote(path) + " holds " + quote(name) + ", which an earlier file holds too");
     }
@@ -186,7 +194,8 @@ public:
     copy_overlap(whole_box(array.sizes), buffer_.data(), local, local_.data(), size_of(array.type));
     if (!convert_elements(array.type, local_.data(), entry.tensor.type, out, local.elements()))
       return bad_input(quote(array.file->path()) + " holds values in " + quote(array.name) + " that do not fit the " +
-                       safetensors_name(entry.tensor.type) + " input");
+                       safetensors_name(entry.tensor.type) + " input")
+          .as(diagnostic::data_value);
     return ok_status();
   }
 
@@ -252,7 +261,7 @@ status open_data(const program &p, const data_settings &settings, std::unique_pt
     for (const input_entry &input : p.inputs)
       is_known |= name == input.tensor.name;
     if (!is_known)
-      return bad_input("--inputs names " + quote(name) + ", which is no input of the model");
+      return bad_input("--inputs names " + quote(name) + ", which is no input of the model").as(diagnostic::data_feed);
   }
   std::vector<file_array> arrays;
   std::size_t named = 0, explicit_count = 0;
@@ -265,12 +274,13 @@ status open_data(const program &p, const data_settings &settings, std::unique_pt
   if (explicit_count > 0 && named == arrays.size())
     return explicit_batches::open(p, std::move(arrays), out);
   if (explicit_count > 0)
-    return bad_input("the data mix explicit batches and token files; give one kind");
+    return bad_input("the data mix explicit batches and token files; give one kind").as(diagnostic::data_feed);
   bool is_safetensors = !arrays.empty() && settings.files[0].size() > 12 &&
                         settings.files[0].compare(settings.files[0].size() - 12, 12, ".safetensors") == 0;
   if (arrays.empty() || is_safetensors)
     return bad_input(quote(settings.files[0]) + " holds no batches of the model's inputs, such as " +
-                     quote(p.inputs.size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"));
+                     quote(p.inputs.size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"))
+        .as(diagnostic::data_feed);
   return token_windows::open(p, settings, std::move(arrays), out);
 }
 

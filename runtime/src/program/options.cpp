@@ -244,7 +244,8 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
   if (!known || flag.text == have)
     return ok_status();
   return bad_input(flag.name + " is " + quote(flag.text) + ", but this program is compiled for '" + have +
-                   "'; emit it again to change that");
+                   "'; emit it again to change that")
+      .as(diagnostic::contradiction);
 }
 
 constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--precision"};
@@ -303,7 +304,8 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
     };
     if (flag.name == "--clip") {
       if (!p.clips)
-        return bad_input("--clip is given, but this program is compiled without clipping; emit it with --clip");
+        return bad_input("--clip is given, but this program is compiled without clipping; emit it with --clip")
+            .as(diagnostic::contradiction);
       continue;
     }
     bool is_compiled_in = false;
@@ -316,7 +318,8 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
     }
     for (const char *name : planner_flags)
       if (flag.name == name)
-        return bad_input(flag.name + " is fixed when a program is emitted; give it to windlass plan or emit");
+        return bad_input(flag.name + " is fixed when a program is emitted; give it to windlass plan or emit")
+            .as(diagnostic::contradiction);
     const option_row *found = std::find_if(std::begin(rows), std::end(rows),
                                            [&](const option_row &row) { return flag.name == dashed(row.name); });
     if (found == std::end(rows))
@@ -346,9 +349,10 @@ status parse_options(const program &p, int argc, const char *const *argv, option
   if (!flags.config.empty() && !flags.help && !flags.version) {
     // The file's settings first, then the flags on top of them; a list given as a flag takes the place of the file's.
     out = options();
-    WINDLASS_TRY(read_config(flags.config, settings));
+    WINDLASS_TRY(read_config(flags.config, settings).as(diagnostic::settings_file));
     if (status read = parse_flags(p, settings, out, has_clip_norm); !read.is_ok())
-      return bad_input(quote(flags.config) + ": " + read.message());
+      return bad_input(quote(flags.config) + ": " + read.message())
+          .as(read.kind() == diagnostic::contradiction ? read.kind() : diagnostic::settings_file);
     if (!flags.data.empty())
       out.data.clear();
     if (!flags.eval_data.empty())
@@ -362,7 +366,8 @@ status parse_options(const program &p, int argc, const char *const *argv, option
   if (out.help || out.version)
     return ok_status();
   if (has_clip_norm && !p.clips)
-    return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip");
+    return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
+        .as(diagnostic::contradiction);
   if (out.data.empty() && out.steps > 0)
     return usage("--data is missing; give the training data");
   if (out.eval_every > 0 && out.eval_data.empty())

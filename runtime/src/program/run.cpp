@@ -82,10 +82,12 @@ void run_rank(const program &p, const options &o, transport &world, std::int32_t
 }
 
 void print_error(const options &o, const status &result) {
-  std::fprintf(stderr, "%s%s\n", result.code() == status_code::interrupted ? "" : "error: ", result.message().c_str());
+  std::string code = diagnostic_code(result.kind());
+  std::fprintf(stderr, "%s%s [%s]\n",
+               result.code() == status_code::interrupted ? "" : "error: ", result.message().c_str(), code.c_str());
   if (o.json)
-    std::printf("{\"exit_code\": %d, \"message\": %s}\n", static_cast<int>(result.code()),
-                json_string(result.message()).c_str());
+    std::printf("{\"exit_code\": %d, \"code\": \"%s\", \"message\": %s}\n", static_cast<int>(result.code()),
+                code.c_str(), json_string(result.message()).c_str());
 }
 
 void print_summary(const program &p, const options &o, const run_summary &s) {
@@ -135,14 +137,15 @@ int conclude(const program &p, const options &o, const outcome &out, bool talks)
 
 status wrong_rank_count(std::int32_t plan, std::int32_t started) {
   return bad_input("the plan is for " + std::to_string(plan) + " ranks, but " + std::to_string(started) +
-                   " were started; use mpirun -n " + std::to_string(plan) + " or plan again");
+                   " were started; use mpirun -n " + std::to_string(plan) + " or plan again")
+      .as(diagnostic::launch);
 }
 
 int run_mpi(const program &p, const options &o) {
   outcome out;
   std::unique_ptr<transport> world;
   bool talks = launcher_rank() == 0;
-  out.result = make_mpi_transport(world);
+  out.result = make_mpi_transport(world).as(diagnostic::launch);
   if (out.result.is_ok()) {
     talks = world->rank() == 0;
     if (world->size() != mesh_size(p.axes))
@@ -166,7 +169,8 @@ int run_local(const program &p, const options &o) {
   if (ranks > 1024) {
     outcomes[0].result = bad_input("the plan is for " + std::to_string(ranks) +
                                    " ranks, more than 1024 threads can be; "
-                                   "use mpirun");
+                                   "use mpirun")
+                             .as(diagnostic::launch);
     return conclude(p, o, outcomes[0], true);
   }
   std::vector<std::unique_ptr<transport>> worlds = make_local_transports(ranks);
@@ -197,7 +201,7 @@ int run_program(const program &p, int argc, char **argv) {
   options o;
   outcome out;
   bool talks = !is_started_by_mpi() || launcher_rank() == 0;
-  out.result = parse_options(p, argc, argv, o);
+  out.result = parse_options(p, argc, argv, o).as(diagnostic::usage);
   if (out.result.is_ok() && (o.help || o.version)) {
     if (talks && o.help)
       std::fputs(help_text(p).c_str(), stdout);
@@ -209,7 +213,8 @@ int run_program(const program &p, int argc, char **argv) {
     out.result = check_program(p);
   if (out.result.is_ok() && !uses_mpi(o) && is_started_by_mpi() && launcher_size() > 1)
     out.result = bad_input("--communicator local runs all ranks in one process, but " +
-                           std::to_string(launcher_size()) + " processes were started; leave mpirun out");
+                           std::to_string(launcher_size()) + " processes were started; leave mpirun out")
+                     .as(diagnostic::launch);
   if (!out.result.is_ok())
     return conclude(p, o, out, talks);
   watch_signals();

@@ -34,18 +34,22 @@ status trainer::find_start() {
   std::string text;
   if (world_.rank() == 0) {
     std::vector<checkpoint_listing> held;
-    found = list_checkpoints(o_.run, held);
+    found = list_checkpoints(o_.run, held).as(diagnostic::checkpoint);
     if (found.is_ok() && o_.resumes) {
       checkpoint_manifest manifest;
-      found = find_resume(o_.run, o_.resume_from, text, manifest, [&](const std::string &line) { say(line); });
+      found = find_resume(o_.run, o_.resume_from, text, manifest, [&](const std::string &line) {
+                say(line);
+              }).as(diagnostic::checkpoint);
       std::error_code error;
       bool is_own = std::filesystem::equivalent(parent_path(text), join_path(o_.run, "checkpoints"), error);
       if (found.is_ok() && !is_own && !held.empty())
         found = bad_input("-o " + quote(o_.run) + " already holds checkpoints of another run than --resume " +
-                          quote(text) + "; choose another folder");
+                          quote(text) + "; choose another folder")
+                    .as(diagnostic::run_in_use);
     } else if (found.is_ok() && !held.empty()) {
       found = bad_input("-o " + quote(o_.run) + " already holds a checkpoint, " + quote(checkpoint_name(held[0].step)) +
-                        "; continue it with --resume or choose another folder");
+                        "; continue it with --resume or choose another folder")
+                  .as(diagnostic::run_in_use);
     }
   }
   WINDLASS_TRY(together(found));
@@ -64,7 +68,7 @@ status trainer::find_start() {
   seed_ = resumed_.seed;
   start_step_ = resumed_.step;
   next_micro_batch_ = resumed_.next_micro_batch;
-  return together(read);
+  return together(std::move(read).as(diagnostic::checkpoint));
 }
 
 status trainer::open_sources() {
@@ -80,20 +84,21 @@ status trainer::open_sources() {
   data_settings settings = {o_.data, o_.inputs, o_.bytes, true, seed_};
   std::int64_t steps = o_.steps - start_step_, count = 0;
   if (steps > 0) {
-    WINDLASS_TRY(open_data(p_, settings, data_));
+    WINDLASS_TRY(open_data(p_, settings, data_).as(diagnostic::data_file));
     if (__builtin_mul_overflow(steps, static_cast<std::int64_t>(p_.micro_batches), &count) ||
         __builtin_add_overflow(count, next_micro_batch_, &count))
-      return bad_input("--steps " + std::to_string(o_.steps) + " is too large");
-    WINDLASS_TRY(data_->check(next_micro_batch_, count - next_micro_batch_));
+      return bad_input("--steps " + std::to_string(o_.steps) + " is too large").as(diagnostic::usage);
+    WINDLASS_TRY(data_->check(next_micro_batch_, count - next_micro_batch_).as(diagnostic::data_short));
   }
   if (!o_.eval_data.empty()) {
     if (!p_.evaluate)
-      return bad_input("--eval-data is given, but this program is compiled without evaluation");
+      return bad_input("--eval-data is given, but this program is compiled without evaluation")
+          .as(diagnostic::contradiction);
     settings.files = o_.eval_data;
     settings.shuffles = false;
-    WINDLASS_TRY(open_data(p_, settings, eval_data_));
+    WINDLASS_TRY(open_data(p_, settings, eval_data_).as(diagnostic::data_file));
     if (eval_data_->micro_batches() < 1)
-      return eval_data_->check(0, 1);
+      return eval_data_->check(0, 1).as(diagnostic::data_short);
   }
   return ok_status();
 }
@@ -117,8 +122,8 @@ status trainer::open_outputs() {
     if (made.is_ok())
       made = write_record(p_, o_, record_);
   }
-  WINDLASS_TRY(together(made));
-  WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0)));
+  WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
+  WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
             std::to_string(threads_) + " threads, seed " + std::to_string(seed_) + ", model " + p_.model);
   return ok_status();
@@ -132,8 +137,9 @@ status trainer::set_up() {
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
   WINDLASS_TRY(context_.create(p_, world_, threads_));
   parameter_settings settings = {o_.random_init, seed_, o_.weights, o_.parameters};
-  WINDLASS_TRY(together(resume_folder_.empty() ? load_parameters(p_, context_, settings)
-                                               : load_checkpoint(p_, context_, resume_folder_, resumed_)));
+  WINDLASS_TRY(together(resume_folder_.empty()
+                            ? load_parameters(p_, context_, settings).as(diagnostic::initial_values)
+                            : load_checkpoint(p_, context_, resume_folder_, resumed_).as(diagnostic::checkpoint)));
   WINDLASS_TRY(open_outputs());
   if (!resume_folder_.empty())
     say("resuming from " + quote(resume_folder_) + " after step " + std::to_string(start_step_));

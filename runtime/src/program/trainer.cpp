@@ -47,7 +47,8 @@ status trainer::write_inputs(data_source &from, std::int64_t k) {
     WINDLASS_TRY(context_.get_stream(0).synchronize());
   for (std::size_t i = 0; i < input_boxes_.size(); ++i)
     WINDLASS_TRY(
-        from.read(i, k, input_boxes_[i], context_.device().at(p_.inputs[static_cast<std::int64_t>(i)].tensor.offset)));
+        from.read(i, k, input_boxes_[i], context_.device().at(p_.inputs[static_cast<std::int64_t>(i)].tensor.offset))
+            .as(diagnostic::data_file));
   return ok_status();
 }
 
@@ -78,7 +79,7 @@ status trainer::before_update() {
   WINDLASS_TRY(context_.synchronize());
   if (dumps_) {
     dumps_ = false;
-    status dumped = dump_tensors(p_, context_, ranks_, gradient_tensors(p_), o_.dump_gradients);
+    status dumped = dump_tensors(p_, context_, ranks_, gradient_tensors(p_), o_.dump_gradients).as(diagnostic::output);
     is_agreed_ |= !dumped.is_ok() && dumped.code() != status_code::stopped;
     WINDLASS_TRY(dumped);
   }
@@ -171,9 +172,10 @@ status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops)
   stops = (all & 1) != 0;
   if ((all & 2) != 0 && !skips_update_) {
     is_agreed_ = true;
-    return {status_code::stopped, "step " + std::to_string(s + 1) + " gave loss " + std::to_string(row.loss) +
-                                      " and gradient norm " + std::to_string(row.grad_norm) +
-                                      "; lower --lr, or leave such steps out with --on-nan skip"};
+    return status(status_code::stopped, "step " + std::to_string(s + 1) + " gave loss " + std::to_string(row.loss) +
+                                            " and gradient norm " + std::to_string(row.grad_norm) +
+                                            "; lower --lr, or leave such steps out with --on-nan skip")
+        .as(diagnostic::not_finite);
   }
   if (skips_update_) {
     ++summary_.skipped_updates;
@@ -217,14 +219,14 @@ status trainer::evaluate(std::int64_t step) {
     if (o_.verbosity > 1)
       say("step " + std::to_string(step) + " eval_loss " + short_loss(summary_.eval_loss));
   }
-  return together(written);
+  return together(std::move(written).as(diagnostic::output));
 }
 
 status trainer::save(std::int64_t step) {
   if (saved_step_ == step)
     return ok_status();
   stopwatch watch(action_seconds_[save_activity]);
-  status saved = save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_});
+  status saved = save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_}).as(diagnostic::output);
   is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
   WINDLASS_TRY(saved);
   saved_step_ = step;
@@ -262,7 +264,7 @@ status trainer::run() {
     log_.line("step " + std::to_string(row.step) + " loss " + json_number(row.loss) + " grad_norm " +
               json_number(row.grad_norm) + " seconds " + json_number(row.seconds));
     // Only rank 0 writes rows; a full disk there ends the run on all ranks by the abort of its error.
-    WINDLASS_TRY(written);
+    WINDLASS_TRY(std::move(written).as(diagnostic::output));
     if (!summary_.has_loss)
       summary_.first_loss = row.loss;
     summary_.has_loss = true;
@@ -294,7 +296,7 @@ status trainer::finish() {
     summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
   record_.last_step = summary_.last_step;
-  WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_) : ok_status()));
+  WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));
   if (!o_.profile)
     return ok_status();
   struct seconds {
@@ -313,7 +315,7 @@ status trainer::finish() {
       text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
     text += "}";
   }
-  return together(replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n"));
+  return together(replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n").as(diagnostic::output));
 }
 
 } // namespace windlass::rt

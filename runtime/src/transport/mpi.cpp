@@ -214,7 +214,8 @@ public:
   }
 
   void abort(const status &why) override {
-    std::fprintf(stderr, "windlass: rank %d ends the job: %s\n", rank_, why.message().c_str());
+    std::fprintf(stderr, "windlass: rank %d ends the job: %s [%s]\n", rank_, why.message().c_str(),
+                 diagnostic_code(why.kind()).c_str());
     std::fflush(nullptr);
     MPI_Abort(MPI_COMM_WORLD, why.is_ok() ? static_cast<int>(status_code::internal) : static_cast<int>(why.code()));
   }

@@ -1,5 +1,6 @@
 #include "NamePatterns.h"
 
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/Support/GlobPattern.h"
@@ -14,8 +15,8 @@ LogicalResult applyToMatches(ModuleOp module, ArrayRef<std::string> patterns, St
   for (const std::string &text : patterns) {
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text, 1024);
     if (!pattern)
-      return module.emitError() << option << " pattern " << printable(text)
-                                << " is not a glob: " << llvm::toString(pattern.takeError());
+      return emitError(module.getLoc(), Code::pattern)
+             << option << " pattern " << printable(text) << " is not a glob: " << llvm::toString(pattern.takeError());
     bool any = false;
     for (ParameterOp parameter : module.getOps<ParameterOp>()) {
       if (parameter.getRole() == Role::state || !pattern->match(parameter.getLogicalName()))
@@ -25,8 +26,9 @@ LogicalResult applyToMatches(ModuleOp module, ArrayRef<std::string> patterns, St
         apply(parameter);
     }
     if (!any)
-      return module.emitError() << option << " pattern " << printable(text)
-                                << " matches no parameter; 'windlass check -v' lists their names";
+      return emitError(module.getLoc(), Code::pattern)
+             << option << " pattern " << printable(text)
+             << " matches no parameter; 'windlass check -v' lists their names";
   }
   return success();
 }

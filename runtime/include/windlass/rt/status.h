@@ -17,6 +17,20 @@ enum class status_code : int {
   internal = 70,
 };
 
+/// What kind of thing went wrong; `windlass explain` tells more of each.
+enum class diagnostic : int {
+  none = 0,
+#define WINDLASS_DIAGNOSTIC(name, number, exit_code, title, explanation) name = number,
+#include "windlass/rt/diagnostics.def"
+#undef WINDLASS_DIAGNOSTIC
+};
+
+/// The code as it is printed: "WL0305".
+inline std::string diagnostic_code(diagnostic kind) {
+  std::string digits = std::to_string(static_cast<int>(kind));
+  return "WL" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+}
+
 /// A code with one line of text: the cause and what to do. An ok status holds no text and does not allocate.
 class [[nodiscard]] status {
 public:
@@ -25,9 +39,32 @@ public:
   bool is_ok() const { return code_ == status_code::ok; }
   status_code code() const { return code_; }
   const std::string &message() const { return message_; }
+  /// The same error as one of a kind, unless it has one already.
+  status as(diagnostic kind) && {
+    if (!is_ok() && kind_ == diagnostic::none)
+      kind_ = kind;
+    return std::move(*this);
+  }
+  diagnostic kind() const {
+    if (kind_ != diagnostic::none || is_ok())
+      return kind_;
+    switch (code_) {
+    case status_code::usage:
+      return diagnostic::usage;
+    case status_code::stopped:
+      return diagnostic::rank_lost;
+    case status_code::interrupted:
+      return diagnostic::interrupted;
+    case status_code::internal:
+      return diagnostic::internal;
+    default:
+      return diagnostic::input;
+    }
+  }
 
 private:
   status_code code_ = status_code::ok;
+  diagnostic kind_ = diagnostic::none;
   std::string message_;
 };
 
