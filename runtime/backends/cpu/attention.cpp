@@ -1,5 +1,5 @@
 // Attention by blocks of query rows: scores of a block stay in scratch, products are GEMM.
-#include "blas.h"
+#include "gemm.h"
 #include "softmax_row.h"
 
 #include "windlass/rt/kernels.h"
@@ -85,7 +85,7 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
                  const view &mask, double scale, bool causal) {
   WINDLASS_TRY(check(q, k, v, mask, out, lse));
   WINDLASS_TRY(check_scratch(s, attention_scratch_bytes(q, k, s.threads())));
-  WINDLASS_TRY(cpu::load_blas());
+  WINDLASS_TRY(cpu::prepare_gemm());
   return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
     const shape of(q, k, causal);
     constexpr std::int64_t block = detail::attention_block;
@@ -135,7 +135,7 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
   WINDLASS_TRY(check(q, k, v, mask, out, lse));
   WINDLASS_TRY(check(dq, dk, dv, mask, dout, lse));
   WINDLASS_TRY(check_scratch(s, attention_grad_scratch_bytes(q, k, s.threads())));
-  WINDLASS_TRY(cpu::load_blas());
+  WINDLASS_TRY(cpu::prepare_gemm());
   return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
     const shape of(q, k, causal);
     constexpr std::int64_t block = detail::attention_block;

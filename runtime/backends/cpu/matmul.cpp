@@ -1,4 +1,4 @@
-#include "blas.h"
+#include "gemm.h"
 
 #include "windlass/rt/kernels.h"
 
@@ -130,7 +130,7 @@ status matmul(stream &s, const view &out, const view &a, const view &b, std::int
     return internal_error("matmul takes f32 views only");
   call c = {{}, out.as<float>(), a.as<float>(), b.as<float>(), accumulate, nullptr};
   WINDLASS_TRY(detail::plan_matmul(out, a, b, batch_rank, contract_rank, c.plan));
-  WINDLASS_TRY(cpu::load_blas());
+  WINDLASS_TRY(cpu::prepare_gemm());
   if (const std::int64_t floats = c.plan.scratch_floats(); floats > 0) {
     if (s.scratch_bytes() < floats * 4 * s.threads())
       return internal_error("matmul needs " + std::to_string(floats * 4 * s.threads()) +

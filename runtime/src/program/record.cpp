@@ -81,7 +81,7 @@ std::string describe_machine() {
   out.add("memory_bytes", static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE));
   backend_facts backend = describe_backend();
   out.add("backend", backend.name);
-  out.add("blas", backend.blas);
+  out.add("gemm", backend.gemm);
 #if defined(__clang__)
   out.add("compiler", "clang " __clang_version__);
 #else

@@ -10,8 +10,9 @@ namespace windlass::rt {
 
 struct backend_facts {
   std::string name; ///< cpu or null
-  std::string blas; ///< the library's file and the kernels it chose; empty where there is none
-  status result;    ///< why the back end cannot run here
+  std::string
+      gemm;      ///< what multiplies matrices: our kernels, or a library's file and its kernels; empty if nothing can
+  status result; ///< why the back end cannot run here
 };
 
 /// Loads what the back end needs and describes it.

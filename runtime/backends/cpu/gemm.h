@@ -1,6 +1,6 @@
-// Single-threaded GEMM of OpenBLAS; kernels divide work among threads themselves.
-#ifndef WINDLASS_BACKENDS_CPU_BLAS_H
-#define WINDLASS_BACKENDS_CPU_BLAS_H
+// Single-threaded product of matrices; kernels divide work among threads themselves.
+#ifndef WINDLASS_BACKENDS_CPU_GEMM_H
+#define WINDLASS_BACKENDS_CPU_GEMM_H
 
 #include "windlass/rt/status.h"
 
@@ -20,16 +20,11 @@ struct matrix {
   }
 };
 
-/// Loads the library at the first call. bad_input, naming the package, when there is none.
-status load_blas();
-/// Name of the kernels that the library chose, for reports.
-std::string blas_core_name();
-
-/// Whether BLAS takes the matrix as it is: one unit stride, the other large enough not to overlap.
-bool is_blas_matrix(const matrix &m);
-
-/// c = alpha * a b + beta * c on the calling thread. Any strides; matrices that BLAS cannot take are multiplied by
-/// plain loops. load_blas must have succeeded.
+/// Chooses the kernels for this processor at the first call: our own where it has AVX-512, OpenBLAS elsewhere.
+/// bad_input, naming the package, when OpenBLAS is needed and not installed.
+status prepare_gemm();
+/// c = alpha * a b + beta * c on the calling thread, any strides. With beta 0 c is not read. prepare_gemm must have
+/// succeeded.
 void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta);
 
 } // namespace windlass::rt::cpu

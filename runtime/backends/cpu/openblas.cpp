@@ -1,6 +1,4 @@
-#include "blas.h"
-
-#include "windlass/rt/backend.h"
+#include "openblas.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +12,7 @@
 #include <omp.h>
 #endif
 
-namespace windlass::rt::cpu {
+namespace windlass::rt::cpu::openblas {
 
 namespace {
 
@@ -45,7 +43,7 @@ const char *core_type() {
   return nullptr;
 }
 
-library load() {
+library open_library() {
   library lib;
   // The library reads this while it is opened; afterwards the environment is as it was.
   constexpr const char *variable = "OPENBLAS_CORETYPE";
@@ -95,7 +93,7 @@ library load() {
 }
 
 const library &loaded() {
-  static const library lib = load();
+  static const library lib = open_library();
   return lib;
 }
 
@@ -126,11 +124,7 @@ operand operand_of(const matrix &m) {
   return {transpose, at_least(m.rows == 1 ? 0 : m.row_stride, m.columns)};
 }
 
-} // namespace
-
-status load_blas() { return loaded().result; }
-std::string blas_core_name() { return loaded().core_name; }
-
+/// Whether BLAS takes the matrix as it is: one unit stride, the other large enough not to overlap.
 bool is_blas_matrix(const matrix &m) {
   constexpr std::int64_t limit = 0x7fffffff;
   if (m.rows > limit || m.columns > limit || m.row_stride > limit || m.column_stride > limit)
@@ -142,14 +136,19 @@ bool is_blas_matrix(const matrix &m) {
          fits(m.columns, m.column_stride, m.rows, m.row_stride);
 }
 
-void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
+} // namespace
+
+status load() { return loaded().result; }
+std::string description() { return loaded().file + ", kernels for " + loaded().core_name; }
+
+void multiply(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
   if (c.rows == 0 || c.columns == 0)
     return;
   if (a.columns == 0 || !is_blas_matrix(a) || !is_blas_matrix(b) || !is_blas_matrix(c))
     return gemm_loops(c, a, b, alpha, beta);
   const operand out = operand_of(c);
   if (out.transposed == transpose) // row-major: compute the transpose
-    return gemm(c.transposed(), b.transposed(), a.transposed(), alpha, beta);
+    return multiply(c.transposed(), b.transposed(), a.transposed(), alpha, beta);
 #if defined(_OPENMP)
   // Outside of a parallel region the library would start a team of its own.
   if (!omp_in_parallel() && omp_get_max_threads() != 1) {
@@ -169,13 +168,4 @@ void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float 
                  out.leading);
 }
 
-} // namespace windlass::rt::cpu
-
-namespace windlass::rt {
-
-backend_facts describe_backend() {
-  const cpu::library &lib = cpu::loaded();
-  return {"cpu", lib.result.is_ok() ? lib.file + ", kernels for " + lib.core_name : "", lib.result};
-}
-
-} // namespace windlass::rt
+} // namespace windlass::rt::cpu::openblas
