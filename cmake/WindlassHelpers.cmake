@@ -19,7 +19,6 @@ endif()
 # One precompiled header for all: MLIR's headers are most of every compilation. Only clang's: its bytes can be made to
 # depend on neither time nor place (standard input read in the root folder, no folder of ours on the search path), so that
 # ccache finds in one clone what another has compiled. CMake's own precompiled headers hold the path of the clone.
-add_library(windlass_pch INTERFACE)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   set(header ${CMAKE_CURRENT_LIST_DIR}/pch.h)
   set(precompiled ${CMAKE_BINARY_DIR}/pch.h.pch)
@@ -35,17 +34,24 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
     DEPENDS ${header} DEPFILE ${precompiled}.d WORKING_DIRECTORY / COMMENT "Precompiling the header of all compiler code"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(windlass_precompiled DEPENDS ${precompiled})
-  target_compile_options(windlass_pch INTERFACE -include-pch ${precompiled})
-  add_dependencies(windlass_pch windlass_precompiled)
   set_property(GLOBAL PROPERTY WINDLASS_PRECOMPILED ${precompiled})
 endif()
 
-# windlass_use_pch(TARGET sources...): of this folder.
+# windlass_use_pch(TARGET sources...): of this folder, but for those whose SKIP_PRECOMPILE_HEADERS is on.
 function(windlass_use_pch target)
-  target_link_libraries(${target} PRIVATE windlass_pch)
-  # The compiler's list of what an object was made from leaves the precompiled header out.
   get_property(precompiled GLOBAL PROPERTY WINDLASS_PRECOMPILED)
-  set_source_files_properties(${ARGN} PROPERTIES OBJECT_DEPENDS "${precompiled}")
+  if(NOT precompiled)
+    return()
+  endif()
+  add_dependencies(${target} windlass_precompiled)
+  foreach(source IN LISTS ARGN)
+    get_source_file_property(skip ${source} SKIP_PRECOMPILE_HEADERS)
+    if(NOT skip)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -include-pch ${precompiled})
+      # The compiler's list of what an object was made from leaves the precompiled header out.
+      set_property(SOURCE ${source} APPEND PROPERTY OBJECT_DEPENDS ${precompiled})
+    endif()
+  endforeach()
 endfunction()
 
 # windlass_library(NAME sources... LINK libraries... MLIR mlir-libraries... DEPENDS targets...)
