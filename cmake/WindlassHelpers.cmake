@@ -11,10 +11,20 @@ target_compile_options(windlass_options INTERFACE
   -fPIC -O1 -fno-rtti -fno-exceptions -Wall -Wextra -Wno-unused-parameter -Werror)
 target_link_options(windlass_options INTERFACE -fuse-ld=lld)
 if(WINDLASS_SANITIZE)
+  # vptr needs RTTI, which LLVM is built without.
   target_compile_options(windlass_options INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(windlass_options INTERFACE -fsanitize=address,undefined)
+  # Programs that `windlass train` builds are sanitized like the tool that builds them.
+  target_compile_definitions(windlass_options INTERFACE WINDLASS_SANITIZE)
 endif()
+
+# windlass_sanitizer_defaults(TARGET): options of the sanitizers that an executable needs next to LLVM's library.
+function(windlass_sanitizer_defaults target)
+  if(WINDLASS_SANITIZE)
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/sanitizer_defaults.cpp)
+  endif()
+endfunction()
 
 # One precompiled header for all: MLIR's headers are most of every compilation. Only clang's: its bytes can be made to
 # depend on neither time nor place (standard input read in the root folder, no folder of ours on the search path), so that
@@ -75,6 +85,7 @@ function(windlass_tool name)
   target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK} LLVM)
   windlass_use_pch(${name} ${ARG_UNPARSED_ARGUMENTS})
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
+  windlass_sanitizer_defaults(${name})
   add_dependencies(${name} windlass_generated)
 endfunction()
 

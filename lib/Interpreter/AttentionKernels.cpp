@@ -1,6 +1,7 @@
 // Scaled dot-product attention, one row of scores at a time.
 #include "KernelCall.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -152,7 +153,8 @@ void attentionGrad(KernelCall &call) {
         }
       }
     });
-    for (auto [sums, result] : llvm::zip_equal(ArrayRef<std::vector<double> *>{&dq, &dk, &dv}, call.results)) {
+    const std::array<std::vector<double> *, 3> gradients = {&dq, &dk, &dv};
+    for (auto [sums, result] : llvm::zip_equal(gradients, call.results)) {
       MutableArrayRef<T> out = result.template mutableValues<T>();
       for (size_t i = 0; i < out.size(); ++i)
         out[i] = static_cast<T>((*sums)[i]);

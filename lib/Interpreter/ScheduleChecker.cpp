@@ -160,7 +160,10 @@ bool ScheduleChecker::wait(int64_t event, int64_t stream) {
   return true;
 }
 
-void ScheduleChecker::waitByHost(int64_t stream) { join(clocks[0], Clock(clocks[streamIndex(stream)])); }
+void ScheduleChecker::waitByHost(int64_t stream) {
+  unsigned index = streamIndex(stream); // first, for it may add a clock
+  join(clocks[0], Clock(clocks[index]));
+}
 
 void ScheduleChecker::waitByHost() {
   for (size_t i = 1; i < clocks.size(); ++i)

@@ -81,6 +81,15 @@ rt::status openRoot(std::string &root) {
   return {};
 }
 
+/// What is asked of every build besides CMake's defaults.
+std::vector<std::string> buildDefinitions() {
+#ifdef WINDLASS_SANITIZE
+  return {"-DWINDLASS_SANITIZE=ON"};
+#else
+  return {};
+#endif
+}
+
 /// The compiler that CMake will take, and its version text.
 std::string describeCompiler() {
   const char *chosen = std::getenv("CXX");
@@ -127,7 +136,8 @@ rt::status runCMake(const std::string &folder, const std::string &source, llvm::
     configure.push_back("-G");
     configure.push_back("Ninja");
   }
-  configure.insert(configure.end(), definitions.begin(), definitions.end());
+  llvm::append_range(configure, buildDefinitions());
+  llvm::append_range(configure, definitions);
   std::string jobs = std::to_string(std::max(1u, std::thread::hardware_concurrency()));
   for (const std::vector<std::string> &words :
        {configure, std::vector<std::string>{cmake, "--build", folder + "/build", "-j", jobs}}) {
@@ -189,7 +199,7 @@ rt::status windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRe
   for (const auto &[path, text] : files)
     if (llvm::StringRef(path).starts_with("runtime/"))
       runtime[path] = text;
-  std::string environment = hashOf({compiler, describeProcessor()});
+  std::string environment = hashOf({compiler, describeProcessor(), llvm::join(buildDefinitions(), " ")});
   std::string runtimeFolder = root + "/runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
   folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
   if (verbose)

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace mlir;
 using namespace windlass;
@@ -48,6 +50,14 @@ int64_t windlass::wrapInteger(int64_t value, Type elementType) {
   if (!type.isUnsigned() && (bits >> (width - 1)) != 0)
     bits |= ~uint64_t(0) << width;
   return static_cast<int64_t>(bits);
+}
+
+int64_t windlass::toInteger(double value) {
+  constexpr double limit = 9223372036854775808.0;
+  return std::isnan(value) ? 0
+         : value >= limit  ? std::numeric_limits<int64_t>::max()
+         : value <= -limit ? std::numeric_limits<int64_t>::min()
+                           : static_cast<int64_t>(value);
 }
 
 double windlass::roundReal(double value, Type elementType) {
@@ -121,7 +131,7 @@ Known windlass::makeKnownIntegers(MLIRContext *context, llvm::ArrayRef<int64_t> 
 Known windlass::makeKnownSplat(RankedTensorType type, double value) {
   return makeKnown(type, [&](KnownStorage &storage) {
     llvm::fill(storage.booleans, value != 0);
-    llvm::fill(storage.integers, static_cast<int64_t>(value));
+    llvm::fill(storage.integers, toInteger(value));
     llvm::fill(storage.reals, value);
   });
 }
@@ -268,7 +278,7 @@ Known windlass::knownPad(const Known &input, llvm::ArrayRef<int64_t> low, llvm::
     dim += before + after;
   return makeKnown(RankedTensorType::get(shape, input->getElementType()), [&](KnownStorage &out) {
     llvm::fill(out.booleans, value != 0);
-    llvm::fill(out.integers, static_cast<int64_t>(value));
+    llvm::fill(out.integers, toInteger(value));
     llvm::fill(out.reals, value);
     place(input, out, shape, low);
   });

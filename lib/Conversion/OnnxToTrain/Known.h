@@ -56,6 +56,8 @@ using Known = std::shared_ptr<const KnownTensor>;
 /// `value` as a tensor of `elementType` holds it: wrapped or rounded. Reals of integer types are left as they are.
 int64_t wrapInteger(int64_t value, mlir::Type elementType);
 double roundReal(double value, mlir::Type elementType);
+/// The whole part. Out of range is undefined in C++ and in ONNX; it saturates here, and NaN gives 0.
+int64_t toInteger(double value);
 
 /// A tensor of the given type whose storage `fill` writes.
 Known makeKnown(mlir::RankedTensorType type, llvm::function_ref<void(KnownStorage &)> fill);

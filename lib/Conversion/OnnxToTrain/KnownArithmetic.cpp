@@ -266,16 +266,8 @@ Known windlass::knownCast(const Known &input, Type elementType) {
         out.reals[i] = roundReal(input->getReal(i), elementType);
       else if (!input->isFloat())
         out.integers[i] = wrapInteger(input->getInteger(i), elementType);
-      else {
-        // Out of range is undefined in C++ and in ONNX; it saturates here.
-        double value = input->getReal(i);
-        constexpr double limit = 9223372036854775808.0;
-        int64_t whole = std::isnan(value) ? 0
-                        : value >= limit  ? std::numeric_limits<int64_t>::max()
-                        : value <= -limit ? std::numeric_limits<int64_t>::min()
-                                          : static_cast<int64_t>(value);
-        out.integers[i] = wrapInteger(whole, elementType);
-      }
+      else
+        out.integers[i] = wrapInteger(toInteger(input->getReal(i)), elementType);
     }
   });
 }

@@ -116,7 +116,7 @@ LogicalResult Legalizer::legalizeRange(NodeContext &node) {
   double count = std::ceil((limit->getReal(0) - start->getReal(0)) / delta->getReal(0));
   if (delta->getReal(0) == 0 || !(count < 1e15))
     return invalid(node, "has a step of 0 or bounds that never meet");
-  int64_t size = std::max<int64_t>(0, static_cast<int64_t>(count));
+  int64_t size = static_cast<int64_t>(std::max(0.0, count));
   if (!eval.mayEvaluate(size))
     return unsupported("gives " + llvm::Twine(size) + " elements");
   return give(node, Entry::of(makeKnown(RankedTensorType::get({size}, element), [&](KnownStorage &out) {

@@ -56,7 +56,7 @@ FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext 
 int windlass::printImportedOnnx(llvm::StringRef path, const std::vector<std::string> &words) {
   ImportOptions options;
   for (size_t i = 0; i < words.size(); i += 2) {
-    auto [name, value] = llvm::StringRef(i + 1 < words.size() ? words[i + 1] : "").split('=');
+    auto [name, value] = (i + 1 < words.size() ? llvm::StringRef(words[i + 1]) : llvm::StringRef()).split('=');
     if (words[i] != "--dim" || value.getAsInteger(10, options.dims[name.str()])) {
       llvm::errs() << "expected --dim NAME=VALUE, got " << printable(words[i]) << "\n";
       return 2;
