@@ -87,6 +87,9 @@ function(windlass_tool name)
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
   windlass_sanitizer_defaults(${name})
   add_dependencies(${name} windlass_generated)
+  # MLIR's shared library stays where it is.
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS ${name} RUNTIME)
 endfunction()
 
 # windlass_tablegen(FILE.td OUTPUT generator-flag... ) in the binary folder that mirrors the caller's.

@@ -94,16 +94,7 @@ std::vector<std::string> buildDefinitions() {
 std::string describeCompiler() {
   const char *chosen = std::getenv("CXX");
   std::string compiler = findProgram(chosen && *chosen ? chosen : "c++");
-  if (compiler.empty())
-    return "";
-  llvm::SmallString<128> log;
-  if (fs::createTemporaryFile("windlass-compiler", "txt", log))
-    return compiler;
-  runProcess({compiler, "--version"}, log.str().str());
-  auto text = llvm::MemoryBuffer::getFile(log);
-  std::string description = compiler + "\n" + (text ? (*text)->getBuffer().str() : "");
-  fs::remove(log);
-  return description;
+  return compiler.empty() ? "" : compiler + "\n" + captureOutput({compiler, "--version"});
 }
 
 /// The processor: code built for one may not run on another that shares the folder.

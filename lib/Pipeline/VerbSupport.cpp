@@ -1,11 +1,7 @@
 #include "VerbSupport.h"
 
-#include "windlass/Dialect/Onnx/IR/OnnxOps.h"
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/InitAllDialects.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,8 +37,7 @@ int windlass::fail(const rt::status &status) { return fail(status.kind(), status
 
 std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
   DialectRegistry registry;
-  registry.insert<func::FuncDialect, arith::ArithDialect, emitc::EmitCDialect, onnx::OnnxDialect, train::TrainDialect,
-                  plan::PlanDialect, sched::SchedDialect>();
+  registerAllDialects(registry);
   auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   context->getDiagEngine().registerHandler([verbose](Diagnostic &diagnostic) {

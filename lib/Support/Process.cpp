@@ -1,5 +1,8 @@
 #include "windlass/Support/Process.h"
 
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 
 #include <cerrno>
@@ -53,6 +56,17 @@ ProcessResult windlass::runProcess(const std::vector<std::string> &words, const 
   ProcessResult result;
   pid_t pid = start(words, log, result.error);
   return pid < 0 ? result : waitFor(pid);
+}
+
+std::string windlass::captureOutput(const std::vector<std::string> &words) {
+  llvm::SmallString<128> log;
+  if (llvm::sys::fs::createTemporaryFile("windlass", "txt", log))
+    return "";
+  runProcess(words, log.str().str());
+  auto text = llvm::MemoryBuffer::getFile(log);
+  std::string output = text ? (*text)->getBuffer().take_front(65536).str() : "";
+  llvm::sys::fs::remove(log);
+  return output;
 }
 
 static volatile sig_atomic_t trainingPid = 0;

@@ -4,21 +4,17 @@
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
-#include "windlass/Dialect/Onnx/IR/OnnxOps.h"
 #include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Onnx/Import.h"
+#include "windlass/InitAllDialects.h"
 
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
@@ -27,13 +23,7 @@ int main(int argc, char **argv) {
     return windlass::printOpTable(llvm::outs(), llvm::errs()) ? 0 : 1;
 
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect>();
-  registry.insert<mlir::emitc::EmitCDialect>();
-  registry.insert<mlir::func::FuncDialect>();
-  registry.insert<windlass::onnx::OnnxDialect>();
-  registry.insert<windlass::train::TrainDialect>();
-  registry.insert<windlass::plan::PlanDialect>();
-  registry.insert<windlass::sched::SchedDialect>();
+  windlass::registerAllDialects(registry);
 
   mlir::registerTransformsPasses();
   windlass::onnx::registerOnnxPasses();

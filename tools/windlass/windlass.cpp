@@ -23,6 +23,7 @@ constexpr Verb verbs[] = {
     {"plan", "find how every operator runs on a cluster", runPlan},
     {"emit", "write the C++ project of a plan", runEmit},
     {"train", "plan, emit, build and run", runTrain},
+    {"doctor", "look at this machine: what is missing, and what one loses", runDoctor},
     {"explain", "say what the code of a message means", runExplain},
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},

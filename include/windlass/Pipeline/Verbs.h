@@ -17,6 +17,7 @@ int runCheck(const std::vector<std::string> &words);
 int runPlan(const std::vector<std::string> &words);
 int runEmit(const std::vector<std::string> &words);
 int runTrain(const std::vector<std::string> &words);
+int runDoctor(const std::vector<std::string> &words);
 int runExplain(const std::vector<std::string> &words);
 int runReport(const std::vector<std::string> &words);
 int runCheckpoint(const std::vector<std::string> &words);

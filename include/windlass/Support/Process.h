@@ -16,7 +16,11 @@ struct ProcessResult {
 /// Runs `words` and waits. Standard output and error go to `log` when one is given, else are the caller's own.
 ProcessResult runProcess(const std::vector<std::string> &words, const std::string &log = "");
 
-/// The same; SIGINT and SIGTERM that reach the caller become SIGUSR1 of the child, which then saves and ends.
+/// Runs `words` and returns what they print on either stream, at most 64 KiB; empty where they cannot be started.
+std::string captureOutput(const std::vector<std::string> &words);
+
+/// The same as runProcess; SIGINT and SIGTERM that reach the caller become SIGUSR1 of the child, which then saves and
+/// ends.
 ProcessResult runTraining(const std::vector<std::string> &words);
 
 /// The program of that name on PATH, or nothing.
