@@ -55,7 +55,7 @@ void adamw(KernelCall &call) {
   dispatchFloat(call.floats(), [&](auto zero) {
     using T = decltype(zero);
     auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
-    const T rate = scalar(4), beta1 = scalar(5), beta2 = scalar(6), epsilon = scalar(7), decay = scalar(8);
+    const T rate = scalar(4), share1 = scalar(5), share2 = scalar(6), epsilon = scalar(7), decay = scalar(8);
     const T correction1 = scalar(9), correction2 = scalar(10), scale = scalar(11);
     ArrayRef<T> weight = call.inputs[0].values<T>(), mean = call.inputs[1].values<T>();
     ArrayRef<T> square = call.inputs[2].values<T>(), gradient = call.inputs[3].values<T>();
@@ -64,8 +64,8 @@ void adamw(KernelCall &call) {
     for (size_t i = 0; i < weight.size(); ++i) {
       const T g = gradient[i] * scale;
       const T w = decays ? weight[i] * (T(1) - rate * decay) : weight[i];
-      newMean[i] = beta1 * mean[i] + (T(1) - beta1) * g;
-      newSquare[i] = beta2 * square[i] + (T(1) - beta2) * g * g;
+      newMean[i] = mean[i] + share1 * (g - mean[i]);
+      newSquare[i] = square[i] + share2 * (g * g - square[i]);
       newWeight[i] = w - rate * (newMean[i] / correction1) / (std::sqrt(newSquare[i] / correction2) + epsilon);
     }
   });

@@ -76,10 +76,10 @@ double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step) cons
   switch (which) {
   case train::Hyperparameter::learning_rate:
     return options.learningRate;
-  case train::Hyperparameter::beta1:
-    return options.beta1;
-  case train::Hyperparameter::beta2:
-    return options.beta2;
+  case train::Hyperparameter::one_minus_beta1:
+    return 1 - options.beta1;
+  case train::Hyperparameter::one_minus_beta2:
+    return 1 - options.beta2;
   case train::Hyperparameter::epsilon:
     return options.epsilon;
   case train::Hyperparameter::weight_decay:

@@ -219,13 +219,25 @@ TEST(AdamW, Formula) {
       e_v[i] = b2 * e_v[i] + (1 - b2) * d * d;
       e_w[i] = e_w[i] * (decays ? 1 - lr * wd : 1) - lr * (e_m[i] / c1) / (std::sqrt(e_v[i] / c2) + eps);
     }
-    EXPECT_STATUS_OK(adamw(s, w, m, v, g, scalar_tensor(0.01f), scalar_tensor(0.9f), scalar_tensor(0.99f),
+    EXPECT_STATUS_OK(adamw(s, w, m, v, g, scalar_tensor(0.01f), scalar_tensor(0.1f), scalar_tensor(0.01f),
                            scalar_tensor(1e-3f), scalar_tensor(0.1f), scalar_tensor(0.4f), scalar_tensor(0.3f),
                            scalar_tensor(0.5f), decays));
     expect_near(w, e_w, 1e-6);
     expect_near(m, e_m, 1e-6);
     expect_near(v, e_v, 1e-6);
   }
+}
+
+// 1 - 0.999 taken in f32 is wrong by 1.3e-5 of itself, and so would the first second moment be.
+TEST(AdamW, FirstSecondMomentIsExact) {
+  test_stream s;
+  const tensor w(sizes{1}), m(sizes{1}), v(sizes{1}), g(sizes{1});
+  v[0] = 0;
+  g[0] = 0.75f;
+  EXPECT_STATUS_OK(adamw(s, w, m, v, g, scalar_tensor(0.01f), scalar_tensor(static_cast<float>(1 - 0.9)),
+                         scalar_tensor(static_cast<float>(1 - 0.999)), scalar_tensor(1e-8f), scalar_tensor(0),
+                         scalar_tensor(0.1f), scalar_tensor(0.001f), scalar_tensor(1), false));
+  EXPECT_NEAR(v[0], 0.001 * 0.75 * 0.75, 1e-7 * 0.001);
 }
 
 TEST(Sgd, Formula) {

@@ -216,8 +216,8 @@ TEST_F(KernelTest, Optimizers) {
   EXPECT_THAT(valuesOf("clip_factor", {scalar(0.5), scalar(1)}, type({})), ElementsAre(1));
   // The first step of AdamW with gradient 2 · 0.5 = 1: m/(1-β1) = v/(1-β2) = 1.
   auto adam = call("adamw",
-                   {tensor({1}, {3}), tensor({1}, {0}), tensor({1}, {0}), tensor({1}, {2}), scalar(0.1), scalar(0.9),
-                    scalar(0.99), scalar(1), scalar(0.5), scalar(0.1), scalar(0.01), scalar(0.5)},
+                   {tensor({1}, {3}), tensor({1}, {0}), tensor({1}, {0}), tensor({1}, {2}), scalar(0.1), scalar(0.1),
+                    scalar(0.01), scalar(1), scalar(0.5), scalar(0.1), scalar(0.01), scalar(0.5)},
                    {type({1}), type({1}), type({1})}, {unit("decays")});
   EXPECT_NEAR(adam[0].at(0), 3 * 0.95 - 0.1 * 1 / 2, 1e-14);
   EXPECT_NEAR(adam[1].at(0), 0.1, 1e-15);

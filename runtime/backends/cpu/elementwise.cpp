@@ -194,11 +194,11 @@ namespace {
 struct adamw_step {
   using outputs = type_list<float, float, float>;
   using inputs = type_list<float, float, float, float>;
-  float keep, beta1, beta2, step_size, root_scale, epsilon, gradient_scale;
+  float keep, one_minus_beta1, one_minus_beta2, step_size, root_scale, epsilon, gradient_scale;
   void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
     g *= gradient_scale;
-    m = m + (1.0f - beta1) * (g - m);
-    v = beta2 * v + (1.0f - beta2) * (g * g);
+    m = m + one_minus_beta1 * (g - m);
+    v = v + one_minus_beta2 * (g * g - v);
     w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + epsilon);
     m_out = m;
     v_out = v;
@@ -221,7 +221,7 @@ float value_of(const view &scalar) { return *scalar.as<const float>(); }
 } // namespace
 
 status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
-             const view &learning_rate, const view &beta1, const view &beta2, const view &epsilon,
+             const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
              const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, bool decays) {
   if (!has_same_sizes(weight, exp_avg) || !has_same_sizes(weight, exp_avg_sq) || !has_same_sizes(weight, gradient))
@@ -231,8 +231,8 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
     adamw_step f;
     const float rate = value_of(learning_rate);
     f.keep = decays ? 1.0f - rate * value_of(weight_decay) : 1.0f;
-    f.beta1 = value_of(beta1);
-    f.beta2 = value_of(beta2);
+    f.one_minus_beta1 = value_of(one_minus_beta1);
+    f.one_minus_beta2 = value_of(one_minus_beta2);
     f.step_size = rate / value_of(bias_correction1);
     f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
     f.epsilon = value_of(epsilon);

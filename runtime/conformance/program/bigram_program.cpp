@@ -110,14 +110,11 @@ const state_entry states[] = {
 const gradient_entry gradients[] = {{0, gradient_at}, {1, bias_gradient_at}};
 const input_entry inputs[] = {{{"ids", i64, {token_sizes, 2}, {}, ids_at}, feed::tokens, V},
                               {{"labels", i64, {token_sizes, 2}, {}, labels_at}, feed::next, V}};
-const scalar_entry scalars[] = {{scalar::learning_rate, scalars_at},
-                                {scalar::beta1, scalars_at + 4},
-                                {scalar::beta2, scalars_at + 8},
-                                {scalar::epsilon, scalars_at + 12},
-                                {scalar::weight_decay, scalars_at + 16},
-                                {scalar::bias_correction1, scalars_at + 20},
-                                {scalar::bias_correction2, scalars_at + 24},
-                                {scalar::clip_norm, scalars_at + 28}};
+const scalar_entry scalars[] = {
+    {scalar::learning_rate, scalars_at},         {scalar::one_minus_beta1, scalars_at + 4},
+    {scalar::one_minus_beta2, scalars_at + 8},   {scalar::epsilon, scalars_at + 12},
+    {scalar::weight_decay, scalars_at + 16},     {scalar::bias_correction1, scalars_at + 20},
+    {scalar::bias_correction2, scalars_at + 24}, {scalar::clip_norm, scalars_at + 28}};
 const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
 const std::int32_t data_axes[] = {0};
 const communicator_entry communicators[] = {{{data_axes, 1}}};

@@ -82,6 +82,7 @@ TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 0), 0.1, 1e-15);
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 2), 1 - 0.9 * 0.9 * 0.9, 1e-15);
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction2, 0), 0.001, 1e-15);
+  EXPECT_EQ(scalar_value(p, o, scalar::one_minus_beta2, 0), 1 - 0.999);
   o.beta1 = 0;
   EXPECT_EQ(scalar_value(p, o, scalar::bias_correction1, 0), 1.0);
   p.kind = optimizer::adamw;

@@ -27,10 +27,10 @@ double scalar_value(const program &p, const options &o, scalar kind, std::int64_
   switch (kind) {
   case scalar::learning_rate:
     return learning_rate(o, s);
-  case scalar::beta1:
-    return o.beta1;
-  case scalar::beta2:
-    return o.beta2;
+  case scalar::one_minus_beta1:
+    return 1 - o.beta1;
+  case scalar::one_minus_beta2:
+    return 1 - o.beta2;
   case scalar::epsilon:
     return o.epsilon;
   case scalar::weight_decay:

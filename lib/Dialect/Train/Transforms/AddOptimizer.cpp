@@ -108,8 +108,8 @@ private:
       operands.push_back(read(state));
     operands.push_back(gradient);
     using H = Hyperparameter;
-    static constexpr H adamw[] = {H::learning_rate,    H::beta1,           H::beta2, H::epsilon, H::weight_decay,
-                                  H::bias_correction1, H::bias_correction2};
+    static constexpr H adamw[] = {H::learning_rate, H::one_minus_beta1,  H::one_minus_beta2, H::epsilon,
+                                  H::weight_decay,  H::bias_correction1, H::bias_correction2};
     static constexpr H sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
     for (H name : isAdamW ? ArrayRef<H>(adamw) : ArrayRef<H>(sgd))
       operands.push_back(getHyperparameter(name));

@@ -86,8 +86,8 @@ struct input_entry {
 /// Runtime scalars, f32, written into the device arena before the functions that read them.
 enum class scalar : std::int32_t {
   learning_rate,
-  beta1,
-  beta2,
+  one_minus_beta1, // in f32 a beta near 1 would have lost the digits of the difference
+  one_minus_beta2,
   epsilon,
   weight_decay,
   momentum,

@@ -23,11 +23,11 @@ def AdamWOp : Train_InferredOp<"adamw"> {
   let description = [{
     g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; m <- beta1 m + (1 - beta1) g;
     v <- beta2 v + (1 - beta2) g^2; w <- w - lr (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon), with
-    bias corrections 1 - beta^t.
+    bias corrections 1 - beta^t. 1 - beta is an operand: taken from a beta in f32 it would be wrong in the fifth digit.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
                        Train_FloatTensor:$gradient, Train_FloatScalarTensor:$learning_rate,
-                       Train_FloatScalarTensor:$beta1, Train_FloatScalarTensor:$beta2,
+                       Train_FloatScalarTensor:$one_minus_beta1, Train_FloatScalarTensor:$one_minus_beta2,
                        Train_FloatScalarTensor:$epsilon, Train_FloatScalarTensor:$weight_decay,
                        Train_FloatScalarTensor:$bias_correction1, Train_FloatScalarTensor:$bias_correction2,
                        Train_FloatScalarTensor:$gradient_scale, UnitAttr:$decays);
