@@ -405,7 +405,8 @@ std::vector<std::string> setting_names() {
 }
 
 std::string help_text(const program &p) {
-  std::string out = "Trains the model '" + std::string(p.model) + "' as planned.\n\nusage: train --data F [flags]\n\n";
+  std::string out = "Trains " + (*p.model ? "the model " + quote(p.model) : std::string("a model")) +
+                    " as planned.\n\nusage: train --data F [flags]\n\n";
   for (const option_row &row : rows) {
     std::string left = "  " + dashed(row.name) + (row.argument ? " " + std::string(row.argument) : "");
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";

@@ -107,9 +107,9 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::string text = "trained " + std::string(p.model) + " on " + std::to_string(mesh_size(p.axes)) +
-                     (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " + std::to_string(s.first_step + 1) +
-                     " to " + std::to_string(s.last_step) + "\n";
+  std::string text = "trained " + std::string(p.model) + (*p.model ? " " : "") + "on " +
+                     std::to_string(mesh_size(p.axes)) + (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " +
+                     std::to_string(s.first_step + 1) + " to " + std::to_string(s.last_step) + "\n";
   if (!s.has_loss)
     text = "nothing to do: step " + std::to_string(s.last_step) + " is reached\n";
   if (s.has_loss)
@@ -206,7 +206,7 @@ int run_program(const program &p, int argc, char **argv) {
     if (talks && o.help)
       std::fputs(help_text(p).c_str(), stdout);
     else if (talks)
-      std::printf("windlass program of %s, plan %s\n", p.model, p.plan_hash);
+      std::printf("windlass program%s%s, plan %s\n", *p.model ? " of " : "", p.model, p.plan_hash);
     return 0;
   }
   if (out.result.is_ok())
