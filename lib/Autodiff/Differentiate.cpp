@@ -217,6 +217,13 @@ void Differentiator::buildEvaluate() {
   Value lossCopy;
   func::FuncOp function = buildForward(kEvaluateFunction, lossCopy, map);
   finishFunction(function, lossCopy);
+  // Nothing is dropped here, and nothing makes the masks.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
+    if (auto dropout = dyn_cast<DropoutOp>(op))
+      dropout.getResult().replaceAllUsesWith(dropout.getInput());
+    if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty())
+      op.erase();
+  }
 }
 
 LogicalResult Differentiator::run() {

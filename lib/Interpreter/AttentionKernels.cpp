@@ -162,9 +162,36 @@ void attentionGrad(KernelCall &call) {
   });
 }
 
+/// Rows [x1, x2] become x cosine + [-x2, x1] sine, or the transpose of that.
+void rotary(KernelCall &call) {
+  if (!call.requireCounts(3, 1))
+    return;
+  ElementKind kind = call.floats();
+  const Tensor &input = call.inputs[0];
+  if (!call.require(input.getRank() >= 2 && input.getShape().back() % 2 == 0, "needs rows of two halves") ||
+      !call.requireShape(call.inputs[1], input.getShape().take_back(2), "cosine") ||
+      !call.requireShape(call.inputs[2], input.getShape().take_back(2), "sine") ||
+      !call.requireShape(call.results[0], input.getShape(), "the result"))
+    return;
+  bool transposed = call.flag("transposed");
+  int64_t table = elementsOf(input.getShape().take_back(2)), depth = input.getShape().back(), half = depth / 2;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> in = input.values<T>(), cosine = call.inputs[1].values<T>(), sine = call.inputs[2].values<T>();
+    MutableArrayRef<T> out = call.results[0].mutableValues<T>();
+    for (int64_t i = 0; i < int64_t(in.size()); ++i) {
+      bool isFirst = i % depth < half;
+      int64_t other = isFirst ? i + half : i - half;
+      double across = transposed ? double(in[other]) * sine[other % table] : double(in[other]) * sine[i % table];
+      out[i] = static_cast<T>(double(in[i]) * cosine[i % table] + (isFirst == transposed ? across : -across));
+    }
+  });
+}
+
 } // namespace
 
 void windlass::interpreter::addAttentionKernels(KernelTable &table) {
   table["train.attention"] = attention;
   table["train.attention_grad"] = attentionGrad;
+  table["train.rotary"] = rotary;
 }

@@ -109,6 +109,55 @@ void scatterAdd(KernelCall &call) {
     addAt(call, call.inputs[0], call.inputs[1], axis, true);
 }
 
+/// Checks that `whole` is `parts` but for the axis, and calls f(element of whole, element of parts) for each index.
+template <class F>
+void forElements(KernelCall &call, const Tensor &whole, const Tensor &indices, const Tensor &parts, int64_t axis, F f) {
+  if (!call.require(axis >= 0 && axis < whole.getRank() && parts.getRank() == whole.getRank(),
+                    "axis lies outside the operand"))
+    return;
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[axis] = parts.getShape()[axis];
+  if (!call.requireShape(parts, shape, "the gathered tensor") || !call.requireShape(indices, shape, "indices") ||
+      !call.require(whole.getKind() == parts.getKind(), "operand and result differ in their element type"))
+    return;
+  SmallVector<int64_t> places = indicesOf(call, indices, whole.getShape()[axis], true);
+  if (call.isBad())
+    return;
+  int64_t inner = elementsOf(whole.getShape().drop_front(axis + 1)), size = whole.getShape()[axis];
+  for (auto [i, place] : llvm::enumerate(places)) {
+    int64_t outer = int64_t(i) / (shape[axis] * inner);
+    f((outer * size + place) * inner + int64_t(i) % inner, int64_t(i));
+  }
+}
+
+void gatherElements(KernelCall &call) {
+  int64_t axis = call.integer("axis");
+  if (call.isBad() || !call.requireCounts(2, 1))
+    return;
+  const Tensor &input = call.inputs[0];
+  Tensor &result = call.results[0];
+  int64_t bytes = bytesOf(input.getKind());
+  forElements(call, input, call.inputs[1], result, axis, [&](int64_t from, int64_t to) {
+    std::memcpy(result.mutableData() + to * bytes, input.data() + from * bytes, bytes);
+  });
+}
+
+void scatterElementsAdd(KernelCall &call) {
+  int64_t axis = call.integer("axis");
+  if (call.isBad() || !call.requireCounts(2, 1))
+    return;
+  const Tensor &gradient = call.inputs[1];
+  Tensor &result = call.results[0];
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    SmallVector<double> sums(result.getElements(), 0);
+    forElements(call, result, call.inputs[0], gradient, axis,
+                [&](int64_t to, int64_t from) { sums[to] += gradient.values<T>()[from]; });
+    if (!call.isBad())
+      llvm::transform(sums, result.mutableValues<T>().begin(), [](double sum) { return static_cast<T>(sum); });
+  });
+}
+
 } // namespace
 
 void windlass::interpreter::addIndexingKernels(KernelTable &table) {
@@ -116,4 +165,6 @@ void windlass::interpreter::addIndexingKernels(KernelTable &table) {
   table["train.embedding_grad"] = embeddingGrad;
   table["train.gather"] = gather;
   table["train.scatter_add"] = scatterAdd;
+  table["train.gather_elements"] = gatherElements;
+  table["train.scatter_elements_add"] = scatterElementsAdd;
 }

@@ -51,6 +51,7 @@ void addContractionKernels(KernelTable &table);
 void addReductionKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
+void addRandomKernels(KernelTable &table);
 void addLossKernels(KernelTable &table);
 void addOptimizerKernels(KernelTable &table);
 

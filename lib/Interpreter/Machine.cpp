@@ -119,12 +119,10 @@ LogicalResult ScheduleRunner::writeInputs(int64_t firstK) {
     FailureOr<Placement> placement = placementOf(resource, false);
     if (failed(placement))
       return failure();
-    auto vocabulary = resource->getAttrOfType<IntegerAttr>(train::kVocabularyAttr);
     RankValues parts(mesh.getRanks());
     for (auto [j, group] : llvm::enumerate(groups)) {
-      llvm::Expected<Tensor> whole =
-          inputs.input(nameOf(resource), resource.getGlobalTensorType(), vocabulary ? vocabulary.getInt() : 0,
-                       firstK + static_cast<int64_t>(j));
+      llvm::Expected<Tensor> whole = inputs.input(nameOf(resource), resource.getGlobalTensorType(),
+                                                  resource->getAttrDictionary(), firstK + static_cast<int64_t>(j));
       if (!whole)
         return resource.emitError("cannot be executed: ") << llvm::toString(whole.takeError());
       for (int64_t rank : group)

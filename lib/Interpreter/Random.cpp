@@ -1,20 +1,10 @@
 #include "Random.h"
 
-#include <array>
+#include "windlass/rt/philox.h"
+
 #include <cmath>
 
 using namespace windlass::interpreter;
-
-static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    uint64_t first = uint64_t(0xD2511F53) * counter[0], second = uint64_t(0xCD9E8D57) * counter[2];
-    counter = {uint32_t(second >> 32) ^ counter[1] ^ key[0], uint32_t(second),
-               uint32_t(first >> 32) ^ counter[3] ^ key[1], uint32_t(first)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
 
 /// FNV-1a: the same on every machine.
 static uint64_t hashOf(llvm::StringRef name) {
@@ -25,8 +15,7 @@ static uint64_t hashOf(llvm::StringRef name) {
 }
 
 static std::array<uint32_t, 4> bitsOf(int64_t element, uint64_t seed, uint64_t name) {
-  return philox({uint32_t(element), uint32_t(uint64_t(element) >> 32), uint32_t(name), uint32_t(name >> 32)},
-                {uint32_t(seed), uint32_t(seed >> 32)});
+  return windlass::rt::philox(uint64_t(element), name, seed);
 }
 
 Tensor windlass::interpreter::randomNormal(ElementKind kind, llvm::ArrayRef<int64_t> shape, double mean,
@@ -49,5 +38,13 @@ Tensor windlass::interpreter::randomIntegers(ElementKind kind, llvm::ArrayRef<in
   uint64_t hash = hashOf(name);
   for (int64_t i = 0; i < result.getElements(); ++i)
     result.set(i, static_cast<double>(bitsOf(i, seed, hash)[0] % static_cast<uint64_t>(bound)));
+  return result;
+}
+
+Tensor windlass::interpreter::dropoutKeys(llvm::ArrayRef<int64_t> shape, uint64_t seed, int64_t k) {
+  Tensor result(ElementKind::i64, shape);
+  int64_t masks = shape[1];
+  for (auto [i, key] : llvm::enumerate(result.mutableValues<int64_t>()))
+    key = windlass::rt::dropout_key(seed, uint64_t(k * shape[0] + int64_t(i) / masks), uint64_t(int64_t(i) % masks));
   return result;
 }

@@ -1,4 +1,4 @@
-// Deterministic random values of parameters and micro-batches for runs that are given none.
+// Deterministic random values: of parameters and micro-batches for runs that are given none, and keys of dropout.
 #ifndef WINDLASS_LIB_INTERPRETER_RANDOM_H
 #define WINDLASS_LIB_INTERPRETER_RANDOM_H
 
@@ -14,6 +14,9 @@ Tensor randomNormal(ElementKind kind, llvm::ArrayRef<int64_t> shape, double mean
 /// Integers in [0, bound).
 Tensor randomIntegers(ElementKind kind, llvm::ArrayRef<int64_t> shape, int64_t bound, uint64_t seed,
                       llvm::StringRef name);
+
+/// Keys [samples, masks] of micro-batch k, as the runtime makes them.
+Tensor dropoutKeys(llvm::ArrayRef<int64_t> shape, uint64_t seed, int64_t k);
 
 } // namespace windlass::interpreter
 

@@ -1,4 +1,4 @@
-// Reductions, softmax and layer normalisation.
+// Reductions, softmax and norms.
 #include "KernelCall.h"
 
 #include "windlass/Dialect/Train/IR/TrainEnums.h"
@@ -223,6 +223,69 @@ void layerNormGrad(KernelCall &call) {
   });
 }
 
+void rmsNorm(KernelCall &call) {
+  double epsilon = call.number("epsilon");
+  if (call.isBad() || !call.requireCounts(2, 2))
+    return;
+  ElementKind kind = call.floats();
+  const Tensor &input = call.inputs[0];
+  int64_t size = lastDim(call, input);
+  if (call.isBad() || !call.requireShape(call.inputs[1], {size}, "scale") ||
+      !call.requireShape(call.results[0], input.getShape(), "the result") ||
+      !call.requireShape(call.results[1], input.getShape().drop_back(), "rstd"))
+    return;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> in = input.values<T>(), scale = call.inputs[1].values<T>();
+    MutableArrayRef<T> out = call.results[0].mutableValues<T>(), rstds = call.results[1].mutableValues<T>();
+    for (size_t row = 0; row < rstds.size(); ++row) {
+      const T *x = in.data() + row * size;
+      double squares = 0;
+      for (int64_t i = 0; i < size; ++i)
+        squares += static_cast<double>(x[i]) * x[i];
+      double rstd = 1 / std::sqrt(squares / size + epsilon);
+      for (int64_t i = 0; i < size; ++i)
+        out[row * size + i] = static_cast<T>(x[i] * rstd * scale[i]);
+      rstds[row] = static_cast<T>(rstd);
+    }
+  });
+}
+
+/// With n = x rstd and g = dy scale: dx = rstd (g - n mean(g n)).
+void rmsNormGrad(KernelCall &call) {
+  if (!call.requireCounts(4, 2))
+    return;
+  ElementKind kind = call.floats();
+  const Tensor &input = call.inputs[1];
+  int64_t size = lastDim(call, input);
+  if (call.isBad() || !call.requireShape(call.inputs[0], input.getShape(), "the gradient") ||
+      !call.requireShape(call.inputs[2], {size}, "scale") ||
+      !call.requireShape(call.inputs[3], input.getShape().drop_back(), "rstd") ||
+      !call.requireShape(call.results[0], input.getShape(), "the operand's gradient") ||
+      !call.requireShape(call.results[1], {size}, "scale's gradient"))
+    return;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> gradient = call.inputs[0].values<T>(), in = input.values<T>(), scale = call.inputs[2].values<T>();
+    ArrayRef<T> rstds = call.inputs[3].values<T>();
+    MutableArrayRef<T> out = call.results[0].mutableValues<T>(), scaleOut = call.results[1].mutableValues<T>();
+    std::vector<double> scaleSums(size, 0);
+    for (size_t row = 0; row < rstds.size(); ++row) {
+      const T *x = in.data() + row * size, *dy = gradient.data() + row * size;
+      double rstd = rstds[row], dot = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        double normal = x[i] * rstd;
+        dot += static_cast<double>(dy[i]) * scale[i] * normal;
+        scaleSums[i] += dy[i] * normal;
+      }
+      for (int64_t i = 0; i < size; ++i)
+        out[row * size + i] = static_cast<T>(rstd * (static_cast<double>(dy[i]) * scale[i] - x[i] * rstd * dot / size));
+    }
+    for (int64_t i = 0; i < size; ++i)
+      scaleOut[i] = static_cast<T>(scaleSums[i]);
+  });
+}
+
 } // namespace
 
 void windlass::interpreter::addReductionKernels(KernelTable &table) {
@@ -231,4 +294,6 @@ void windlass::interpreter::addReductionKernels(KernelTable &table) {
   table["train.softmax_grad"] = softmaxGrad;
   table["train.layer_norm"] = layerNorm;
   table["train.layer_norm_grad"] = layerNormGrad;
+  table["train.rms_norm"] = rmsNorm;
+  table["train.rms_norm_grad"] = rmsNormGrad;
 }

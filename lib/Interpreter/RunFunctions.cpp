@@ -178,7 +178,6 @@ LogicalResult FunctionRunner::loadTrajectory(int64_t step) {
 FailureOr<RankValues> FunctionRunner::inputParts(func::FuncOp function, unsigned argument, int64_t firstK) {
   auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInputAttr);
   auto type = llvm::cast<RankedTensorType>(function.getArgumentTypes()[argument]);
-  auto vocabulary = function.getArgAttrOfType<IntegerAttr>(argument, train::kVocabularyAttr);
   FailureOr<Placement> placement =
       placementOf(function, wholeIfMissing(function.getArgAttr(argument, plan::kLayoutAttr), type), type);
   if (failed(placement))
@@ -186,7 +185,7 @@ FailureOr<RankValues> FunctionRunner::inputParts(func::FuncOp function, unsigned
   RankValues parts(ranks);
   for (auto [j, group] : llvm::enumerate(groups)) {
     FailureOr<Tensor> whole =
-        at(function, inputs.input(name.getValue(), type, vocabulary ? vocabulary.getInt() : 0, firstK + int64_t(j)));
+        at(function, inputs.input(name.getValue(), type, function.getArgAttrDict(argument), firstK + int64_t(j)));
     if (failed(whole))
       return failure();
     for (int64_t rank : group)

@@ -57,7 +57,14 @@ llvm::Expected<Tensor> RunInputs::parameterBefore(StringRef name, RankedTensorTy
   return find(*options.trajectory, ("before." + Twine(step) + "." + name).str(), type);
 }
 
-llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, int64_t vocabulary, int64_t k) const {
+llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, DictionaryAttr attributes,
+                                        int64_t k) const {
+  auto feed = attributes ? attributes.getAs<StringAttr>(train::kFeedAttr) : StringAttr();
+  if (feed && feed.getValue() == train::kRandomFeed) {
+    if (type.getRank() != 2 || !type.getElementType().isInteger(64))
+      return llvm::createStringError("keys of dropout must be i64 of [samples, masks]");
+    return dropoutKeys(type.getShape(), options.seed, k);
+  }
   std::string key = (name + "." + Twine(k)).str();
   if (options.batches)
     return find(*options.batches, key, type);
@@ -66,10 +73,11 @@ llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, i
     return kind.takeError();
   if (isFloat(*kind))
     return randomNormal(*kind, type.getShape(), 0, 1, options.seed, key);
-  if (vocabulary <= 0)
+  auto bound = attributes ? attributes.getAs<IntegerAttr>(train::kVocabularyAttr) : IntegerAttr();
+  if (!bound || bound.getInt() <= 0)
     return llvm::createStringError("the bound of the ids of " + printable(name) +
                                    " is unknown: micro-batches must be given");
-  return randomIntegers(*kind, type.getShape(), vocabulary, options.seed, key);
+  return randomIntegers(*kind, type.getShape(), bound.getInt(), options.seed, key);
 }
 
 double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step) const {

@@ -19,8 +19,10 @@ public:
   llvm::Expected<Tensor> parameter(llvm::StringRef name, mlir::RankedTensorType type, train::Role role) const;
   /// The same as a run with a trajectory left it before step s.
   llvm::Expected<Tensor> parameterBefore(llvm::StringRef name, mlir::RankedTensorType type, int64_t step) const;
-  /// Whole value of an input in micro-batch k; random ids are below `vocabulary` (0: unknown).
-  llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, int64_t vocabulary, int64_t k) const;
+  /// Whole value of an input in micro-batch k. Of its attributes `train.feed` and `train.vocabulary` are read: random
+  /// ids are below the latter.
+  llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr attributes,
+                               int64_t k) const;
   /// A runtime scalar in step s.
   double hyperparameter(train::Hyperparameter which, int64_t step) const;
   ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }

@@ -96,5 +96,58 @@ TEST(ScatterAdd, OverwritesWithoutAccumulate) {
     EXPECT_EQ(out[i], i / 3 == 2 ? in[i % 3] + in[3 + i % 3] : 0.0f);
 }
 
+TEST(GatherElements, AlongEachAxis) {
+  for (int axis = 0; axis < 3; ++axis)
+    for (const std::int32_t threads : {1, 3}) {
+      test_stream s(threads);
+      const sizes shape = {40, 5, 60};
+      sizes part = shape;
+      part[static_cast<std::size_t>(axis)] = 7;
+      const std::int64_t limit = shape[static_cast<std::size_t>(axis)];
+      const tensor in(shape, {2, 0, 1}, 1), out(part, {1, 0, 2}), back(shape, {1, 2, 0});
+      const index_tensor indices(part, -limit, limit, {0, 2, 1});
+      EXPECT_STATUS_OK(gather_elements(s, out, in, indices, axis));
+      std::int64_t post = 1;
+      for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < 3; ++d)
+        post *= shape[d];
+      std::vector<double> expected, sums = back.values();
+      for (std::int64_t i = 0; i < out.elements(); ++i) {
+        const std::int64_t index = indices[i] < 0 ? indices[i] + limit : indices[i];
+        const std::int64_t place = (i / (7 * post) * limit + index) * post + i % post;
+        expected.push_back(static_cast<double>(in[place]));
+        sums[static_cast<std::size_t>(place)] += expected.back();
+      }
+      expect_near(out, expected, 0);
+      EXPECT_STATUS_OK(scatter_elements_add(s, back, indices, out, axis, true));
+      expect_near(back, sums, 1e-6);
+    }
+}
+
+TEST(GatherElements, OfIndicesAndOutOfRange) {
+  test_stream s;
+  const index_tensor in({2, 4}, 0, 1000), out({2, 1}, 0, 1);
+  index_tensor indices({2, 1}, 0, 1);
+  indices[1] = -1;
+  EXPECT_STATUS_OK(gather_elements(s, out, in, indices, 1));
+  EXPECT_EQ(out[0], in[0]);
+  EXPECT_EQ(out[1], in[7]);
+  indices[1] = 4;
+  EXPECT_EQ(gather_elements(s, out, in, indices, 1).code(), status_code::bad_input);
+  indices[1] = -5;
+  EXPECT_EQ(gather_elements(s, out, in, indices, 1).code(), status_code::bad_input);
+  EXPECT_EQ(gather_elements(s, out, in, indices, 0).code(), status_code::internal);
+}
+
+TEST(ScatterElementsAdd, OverwritesWithoutAccumulate) {
+  test_stream s;
+  const tensor out({2, 4}), in({2, 3});
+  index_tensor indices({2, 3}, 0, 1);
+  indices[5] = 3;
+  EXPECT_STATUS_OK(scatter_elements_add(s, out, indices, in, 1, false));
+  expect_near(
+      out, {double(in[0]) + double(in[1]) + double(in[2]), 0, 0, 0, double(in[3]) + double(in[4]), 0, 0, double(in[5])},
+      1e-6);
+}
+
 } // namespace
 } // namespace windlass::rt::testing

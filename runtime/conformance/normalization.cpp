@@ -104,6 +104,51 @@ TEST(LayerNorm, RefusesSizesThatDisagree) {
   EXPECT_EQ(layer_norm(s, x, mean, mean, x, scale, view(), 1e-5).code(), status_code::internal);
 }
 
+void check_rms_norm(const std::vector<int> &order, std::int32_t threads) {
+  test_stream s(threads);
+  const std::int64_t rows = 3 * 29, n = 67;
+  const tensor x({3, 29, n}, order), y({3, 29, n}, order), dy({3, 29, n}), dx({3, 29, n}, order), rstd({3, 29}, {1, 0}),
+      scale({n}), dscale({n});
+  std::vector<double> e_y, e_rstd, e_dx, e_dscale(static_cast<std::size_t>(n));
+  const double epsilon = 1e-3;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double squares = 0, dot = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      squares += double(x[r * n + i]) * double(x[r * n + i]);
+    const double rs = 1 / std::sqrt(squares / double(n) + epsilon);
+    e_rstd.push_back(rs);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double normal = double(x[r * n + i]) * rs;
+      e_y.push_back(normal * double(scale[i]));
+      dot += double(dy[r * n + i]) * double(scale[i]) * normal / double(n);
+      e_dscale[static_cast<std::size_t>(i)] += double(dy[r * n + i]) * normal;
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+      e_dx.push_back(rs * (double(dy[r * n + i]) * double(scale[i]) - double(x[r * n + i]) * rs * dot));
+  }
+  EXPECT_STATUS_OK(rms_norm(s, y, rstd, x, scale, epsilon));
+  expect_near(y, e_y, 2e-6);
+  expect_near(rstd, e_rstd, 2e-6);
+  EXPECT_STATUS_OK(rms_norm_grad(s, dx, dscale, dy, x, scale, rstd));
+  expect_near(dx, e_dx, 2e-6);
+  expect_near(dscale, e_dscale, 2e-6);
+}
+
+TEST(RmsNorm, Dense) {
+  check_rms_norm({}, 1);
+  check_rms_norm({}, 3);
+}
+TEST(RmsNorm, Permuted) {
+  check_rms_norm({1, 0, 2}, 3);
+  check_rms_norm({2, 1, 0}, 2);
+}
+
+TEST(RmsNorm, RefusesSizesThatDisagree) {
+  test_stream s;
+  const tensor x({4, 8}), rstd({4}), scale({9});
+  EXPECT_EQ(rms_norm(s, x, rstd, x, scale, 1e-5).code(), status_code::internal);
+}
+
 void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int32_t threads) {
   test_stream s(threads);
   const std::int64_t rows = 6 * 35, n = 83;

@@ -16,7 +16,7 @@ std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b,
   return plan.scratch_floats() * 4;
 }
 
-std::int64_t layer_norm_grad_scratch_bytes(const view &x, std::int32_t threads) {
+std::int64_t norm_grad_scratch_bytes(const view &x, std::int32_t threads) {
   return x.rank == 0 ? 0 : x.sizes[x.rank - 1] * 2 * 8 * threads;
 }
 

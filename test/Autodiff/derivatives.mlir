@@ -94,3 +94,47 @@ func.func @loss(%x: tensor<1x2x3x4xf32> {train.input = "x"}) -> tensor<f32> {
   %l = train.reduce sum %y#0 dims [0, 1, 2, 3] : tensor<1x2x3x4xf32> -> tensor<f32> {train.id = "l"}
   return %l : tensor<f32>
 }
+
+// -----
+
+// The mask of a dropout is made again from the keys; an evaluation has none. The turn of a rotary embedding is undone.
+
+train.parameter weight @w "w" : tensor<2x3x4xf32> from <packed> {trainable}
+train.parameter weight @s "s" : tensor<4xf32> from <packed> {trainable}
+// CHECK-LABEL: func.func @microbatch
+// CHECK-SAME: (%[[KEYS:.*]]: tensor<2xi64>{{.*}}, %[[C:.*]]: tensor<3x4xf32>
+// CHECK: %[[D:.*]] = train.dropout %{{.*}}, %[[KEYS]] ratio 2.500000e-01
+// CHECK: %[[N:.*]], %[[RSTD:.*]] = train.rms_norm
+// CHECK-DAG: %[[SRSTD:.*]] = train.stash %[[RSTD]]
+// CHECK-DAG: %[[SD:.*]] = train.stash %[[D]]
+// CHECK: %[[DR:.*]] = train.rotary %{{.*}}, %{{.*}}, %{{.*}} transposed
+// CHECK: %[[DN:.*]], %[[DS:.*]] = train.rms_norm_grad %[[DR]], %[[SD]], %{{.*}}, %[[SRSTD]]
+// CHECK: %[[DW:.*]] = train.dropout %[[DN]], %[[KEYS]] ratio 2.500000e-01
+// CHECK: return %{{.*}}, %[[DW]], %[[DS]]
+// CHECK-LABEL: func.func @evaluate
+// CHECK-NOT: train.dropout
+// CHECK: %[[W:.*]] = train.read @w
+// CHECK: train.rms_norm %[[W]]
+func.func @loss(%keys: tensor<2xi64> {train.input = "dropout keys"}, %c: tensor<3x4xf32> {train.input = "c"}) -> tensor<f32> {
+  %w = train.read @w : tensor<2x3x4xf32> {train.id = "w"}
+  %s = train.read @s : tensor<4xf32> {train.id = "s"}
+  %d = train.dropout %w, %keys ratio 0.25 : tensor<2x3x4xf32>, tensor<2xi64> {train.id = "d"}
+  %n, %rstd = train.rms_norm %d, %s epsilon 0.1 : tensor<2x3x4xf32>, tensor<4xf32> -> tensor<2x3x4xf32>, tensor<2x3xf32> {train.id = "n"}
+  %r = train.rotary %n, %c, %c : tensor<2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32> {train.id = "r"}
+  %l = train.reduce sum %r dims [0, 1, 2] : tensor<2x3x4xf32> -> tensor<f32> {train.id = "l"}
+  return %l : tensor<f32>
+}
+
+// -----
+
+train.parameter weight @w "w" : tensor<2x4xf32> from <packed> {trainable}
+// CHECK-LABEL: func.func @microbatch
+// CHECK-SAME: (%[[I:.*]]: tensor<2x1xi64>
+// CHECK: %[[DW:.*]] = train.scatter_elements_add %[[I]], %{{.*}} axis 1 size 4
+// CHECK: return %{{.*}}, %[[DW]]
+func.func @loss(%i: tensor<2x1xi64> {train.input = "i"}) -> tensor<f32> {
+  %w = train.read @w : tensor<2x4xf32> {train.id = "w"}
+  %y = train.gather_elements %w, %i axis 1 : tensor<2x4xf32>, tensor<2x1xi64> -> tensor<2x1xf32> {train.id = "y"}
+  %l = train.reduce sum %y dims [0, 1] : tensor<2x1xf32> -> tensor<f32> {train.id = "l"}
+  return %l : tensor<f32>
+}

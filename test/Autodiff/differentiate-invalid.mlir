@@ -92,3 +92,20 @@ func.func @loss(%x: tensor<1x2x3xi64> {train.input = "x"}) -> tensor<f32> {
   %6 = train.add %4, %5 : tensor<f32> {train.id = "6"}
   return %6 : tensor<f32>
 }
+
+// -----
+
+train.parameter weight @w "w" : tensor<2x4xf32> from <packed> {trainable}
+train.parameter weight @s "s" : tensor<4xf32> from <packed> {trainable}
+func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+  %w = train.read @w : tensor<2x4xf32> {train.id = "w"}
+  %s = train.read @s : tensor<4xf32> {train.id = "s"}
+  // expected-error @below {{has no gradient for its tables, but a trainable parameter leads to them (operator 'turn')}}
+  %r = train.rotary %x, %w, %w : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32> {train.id = "turn"}
+  // expected-error @below {{has a gradient for its first result only, but rstd leads to the loss too (operator 'rms')}}
+  %n:2 = train.rms_norm %w, %s epsilon 1.0e-5 : tensor<2x4xf32>, tensor<4xf32> -> tensor<2x4xf32>, tensor<2xf32> {train.id = "rms"}
+  %0 = train.reduce sum %r dims [0, 1] : tensor<2x4xf32> -> tensor<f32> {train.id = "0"}
+  %1 = train.reduce sum %n#1 dims [0] : tensor<2xf32> -> tensor<f32> {train.id = "1"}
+  %2 = train.add %0, %1 : tensor<f32> {train.id = "2"}
+  return %2 : tensor<f32>
+}

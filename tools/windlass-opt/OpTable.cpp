@@ -22,7 +22,8 @@ namespace {
 constexpr char kExamples[] = R"mlir(
 train.parameter weight @w "w" : tensor<2x3xf32> from <none>
 func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b: tensor<2x3xi1>, %ids: tensor<2xi64>,
-                    %q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>, %m: tensor<2xf32>) {
+                    %q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>, %m: tensor<2xf32>,
+                    %t: tensor<5x8xf32>, %columns: tensor<2x1xi64>) {
   %add = train.add %x, %x : tensor<2x3xf32>
   %sub = train.sub %x, %x : tensor<2x3xf32>
   %mul = train.mul %x, %x : tensor<2x3xf32>
@@ -78,10 +79,18 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %layer_norm_grad:3 = train.layer_norm_grad %x, %x, %s, %m, %m
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>)
     -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  %rms_norm:2 = train.rms_norm %x, %s epsilon 1.0e-5 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>
+  %rms_norm_grad:2 = train.rms_norm_grad %x, %x, %s, %m
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
   %embedding = train.embedding %x, %ids : tensor<2x3xf32>, tensor<2xi64> -> tensor<2x3xf32>
   %embedding_grad = train.embedding_grad %ids, %x rows 2 : tensor<2xi64>, tensor<2x3xf32> -> tensor<2x3xf32>
   %gather = train.gather %x, %ids axis 1 : tensor<2x3xf32>, tensor<2xi64> -> tensor<2x2xf32>
   %scatter_add = train.scatter_add %ids, %x axis 0 size 3 : tensor<2xi64>, tensor<2x3xf32> -> tensor<3x3xf32>
+  %gather_elements = train.gather_elements %x, %columns axis 1 : tensor<2x3xf32>, tensor<2x1xi64> -> tensor<2x1xf32>
+  %scatter_elements_add = train.scatter_elements_add %columns, %gather_elements axis 1 size 3
+    : tensor<2x1xi64>, tensor<2x1xf32> -> tensor<2x3xf32>
+  %rotary = train.rotary %q, %t, %t : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+  %dropout = train.dropout %x, %ids ratio 0.1 : tensor<2x3xf32>, tensor<2xi64>
   %attention:2 = train.attention %q, %k, %k scale 0.5
     : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
   %attention_grad:3 = train.attention_grad %q, %q, %k, %k output %q, %l scale 0.5
@@ -132,6 +141,8 @@ Cell getTypes(Operation *op) {
     return {"the result's type says what the operator does", true};
   if (isModuleOp(op))
     return {"the symbol or the operand has the type", true};
+  if (isa<train::DropoutOp, train::RotaryOp>(op))
+    return {"that of the first operand"};
   if (op->hasTrait<OpTrait::SameOperandsAndResultType>() || isa<train::SquareSumOp>(op))
     return {"the result is a scalar", true};
   return {};
@@ -154,7 +165,7 @@ Cell getGradient(Operation *op) {
   if (isa<train::DifferentiableOpInterface>(op))
     return {"yes"};
   StringRef name = op->getName().stripDialect();
-  if (name.ends_with("_grad") || isa<train::AccumulateOp, train::ScatterAddOp>(op))
+  if (name.ends_with("_grad") || isa<train::AccumulateOp, train::ScatterAddOp, train::ScatterElementsAddOp>(op))
     return {"part of a gradient; second derivatives are not built", true};
   if (isa<train::AndOp, train::OrOp, train::NotOp, train::CompareOp, train::IsNanOp>(op))
     return {"truth values", true};

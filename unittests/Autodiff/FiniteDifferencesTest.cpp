@@ -145,6 +145,32 @@ std::vector<Case> getCases() {
                    {{"x", {2, 4, 2}}},
                    {2, 2, 3, 2},
                    "%r = train.gather %x, %ids axis 1 : tensor<2x4x2xf64>, tensor<2x3xi64> -> tensor<2x2x3x2xf64>\n"});
+  cases.push_back({"train.rms_norm",
+                   {{"x", {2, 3}}, {"s", {3}, 0.5, 2}},
+                   {2, 3},
+                   "%r, %d = train.rms_norm %x, %s epsilon 0.1 : tensor<2x3xf64>, tensor<3xf64> -> tensor<2x3xf64>, "
+                   "tensor<2xf64>\n"});
+  // Row 0 reads one element twice.
+  cases.push_back({"train.gather_elements",
+                   {{"x", {2, 4}}},
+                   {2, 3},
+                   "%r = train.gather_elements %x, %ids axis 1 : tensor<2x4xf64>, tensor<2x3xi64> -> "
+                   "tensor<2x3xf64>\n"});
+  for (const char *transposed : {"", " transposed"})
+    cases.push_back({"train.rotary",
+                     {{"x", {3, 2, 2}}},
+                     {3, 2, 2},
+                     std::string("%a = train.slice %ids from [0, 0] sizes [2, 2] : tensor<2x3xi64> -> tensor<2x2xi64>\n"
+                                 "%f = train.cast %a : tensor<2x2xi64> -> tensor<2x2xf64>\n"
+                                 "%c = train.cos %f : tensor<2x2xf64>\n%s = train.exp %f : tensor<2x2xf64>\n"
+                                 "%r = train.rotary %x, %c, %s") +
+                         transposed + " : tensor<3x2x2xf64>, tensor<2x2xf64>, tensor<2x2xf64>\n"});
+  cases.push_back({"train.dropout",
+                   {{"x", {2, 3}}},
+                   {2, 3},
+                   "%two = train.slice %ids from [0, 0] sizes [2, 1] : tensor<2x3xi64> -> tensor<2x1xi64>\n"
+                   "%keys = train.reshape %two : tensor<2x1xi64> -> tensor<2xi64>\n"
+                   "%r = train.dropout %x, %keys ratio 0.4 : tensor<2x3xf64>, tensor<2xi64>\n"});
   for (const char *causal : {"", " causal"})
     cases.push_back({"train.attention",
                      {{"q", {1, 4, 3, 2}}, {"k", {1, 2, 3, 2}}, {"v", {1, 2, 3, 3}}},

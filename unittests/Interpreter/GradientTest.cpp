@@ -62,6 +62,34 @@ TEST_F(GradientTest, LayerNorm) {
   check(bias, gradients[2], [&](const Tensor &v) { return dot(forward(x, scale, v)[0], dy); });
 }
 
+TEST_F(GradientTest, RmsNorm) {
+  Tensor x = varied({3, 4}), scale = varied({4}, 2), dy = varied({3, 4}, 1);
+  auto forward = [&](const Tensor &input, const Tensor &weight) {
+    return call("rms_norm", {input, weight}, {type({3, 4}), type({3})}, {number("epsilon", 1e-2)});
+  };
+  auto gradients = call("rms_norm_grad", {dy, x, scale, forward(x, scale)[1]}, {type({3, 4}), type({4})});
+  check(x, gradients[0], [&](const Tensor &v) { return dot(forward(v, scale)[0], dy); });
+  check(scale, gradients[1], [&](const Tensor &v) { return dot(forward(x, v)[0], dy); });
+}
+
+TEST_F(GradientTest, GatherElements) {
+  Tensor x = varied({2, 4}), indices = integers({2, 3}, {1, 1, -1, 0, 3, 2}), dy = varied({2, 3}, 1);
+  Tensor dx =
+      call("scatter_elements_add", {indices, dy}, {type({2, 4})}, {integer("axis", 1), integer("size", 4)}).front();
+  check(x, dx, [&](const Tensor &v) {
+    return dot(call("gather_elements", {v, indices}, {type({2, 3})}, {integer("axis", 1)}).front(), dy);
+  });
+}
+
+TEST_F(GradientTest, Rotary) {
+  Tensor x = varied({2, 3, 4}), cosine = varied({3, 4}, 1), sine = varied({3, 4}, 2), dy = varied({2, 3, 4}, 3);
+  auto forward = [&](const Tensor &v, const std::vector<mlir::NamedAttribute> &attributes) {
+    return call("rotary", {v, cosine, sine}, {type({2, 3, 4})}, attributes).front();
+  };
+  check(x, forward(dy, {unit("transposed")}), [&](const Tensor &v) { return dot(forward(v, {}), dy); });
+  check(x, forward(dy, {}), [&](const Tensor &v) { return dot(forward(v, {unit("transposed")}), dy); });
+}
+
 TEST_F(GradientTest, CrossEntropy) {
   Tensor logits = varied({3, 4}), labels = integers({3}, {1, -100, 3});
   auto forward = [&](const Tensor &v) {

@@ -161,7 +161,55 @@ TEST_F(KernelTest, LayerNorm) {
   EXPECT_THAT(values(results[2]), Pointwise(Near(1e-15), {0.5, 1 / std::sqrt(3.0)}));
 }
 
+TEST_F(KernelTest, RmsNorm) {
+  // Mean squares 5 and 4 with epsilon 4 and 0 make the roots 3 and 2.
+  auto results = call("rms_norm", {tensor({1, 2}, {1, 3}), tensor({2}, {3, 6})}, {type({1, 2}), type({1})},
+                      {number("epsilon", 4)});
+  EXPECT_THAT(values(results[0]), Pointwise(Near(1e-15), {1.0, 6.0}));
+  EXPECT_THAT(values(results[1]), Pointwise(Near(1e-15), {1.0 / 3}));
+  EXPECT_THAT(errorOf("rms_norm", {varied({2, 3}), varied({2})}, {type({2, 3}), type({2})}, {number("epsilon", 1)}),
+              HasSubstr("scale has the shape [2] but must have [3]"));
+}
+
+TEST_F(KernelTest, RotaryTurnsHalves) {
+  // Row 0 by the tables' row 0, rows of the second block by the same tables.
+  Tensor x = tensor({2, 1, 2}, {3, 5, 7, 11}), cosine = tensor({1, 2}, {2, 10}), sine = tensor({1, 2}, {100, 1000});
+  EXPECT_THAT(valuesOf("rotary", {x, cosine, sine}, type({2, 1, 2})),
+              ElementsAre(3 * 2 - 5 * 100, 5 * 10 + 3 * 1000, 7 * 2 - 11 * 100, 11 * 10 + 7 * 1000));
+  EXPECT_THAT(valuesOf("rotary", {x, cosine, sine}, type({2, 1, 2}), {unit("transposed")}),
+              ElementsAre(3 * 2 + 5 * 1000, 5 * 10 - 3 * 100, 7 * 2 + 11 * 1000, 11 * 10 - 7 * 100));
+  EXPECT_THAT(errorOf("rotary", {varied({2, 3}), varied({2, 3}), varied({2, 3})}, {type({2, 3})}),
+              HasSubstr("needs rows of two halves"));
+}
+
+TEST_F(KernelTest, DropoutDependsOnKeyAndElement) {
+  std::vector<double> ones(2 * 4096, 1);
+  Tensor x = tensor({2, 4096}, ones);
+  auto drop = [&](double first, double second) {
+    return valuesOf("dropout", {x, integers({2}, {first, second})}, type({2, 4096}), {number("ratio", 0.25)});
+  };
+  std::vector<double> both = drop(5, 6), turned = drop(6, 5);
+  // What a sample loses goes with its key, not with its place.
+  EXPECT_TRUE(std::equal(both.begin(), both.begin() + 4096, turned.begin() + 4096));
+  EXPECT_FALSE(std::equal(both.begin(), both.begin() + 4096, both.begin() + 4096));
+  EXPECT_NEAR(static_cast<double>(std::count(both.begin(), both.end(), 0.0)), 2048, 200);
+  for (double value : both)
+    EXPECT_TRUE(value == 0 || std::abs(value - 4.0 / 3) < 1e-15);
+  EXPECT_THAT(errorOf("dropout", {varied({2, 3}), integers({3}, {0, 1, 2})}, {type({2, 3})}, {number("ratio", 0.5)}),
+              HasSubstr("keys has the shape [3] but must have [2]"));
+}
+
 TEST_F(KernelTest, IndexingOperators) {
+  Tensor grid = tensor({2, 3}, {0, 1, 2, 10, 11, 12});
+  EXPECT_THAT(valuesOf("gather_elements", {grid, integers({2, 2}, {-1, 0, 1, 1})}, type({2, 2}), {integer("axis", 1)}),
+              ElementsAre(2, 0, 11, 11));
+  EXPECT_THAT(valuesOf("gather_elements", {grid, integers({1, 3}, {1, 0, -1})}, type({1, 3}), {integer("axis", 0)}),
+              ElementsAre(10, 1, 12));
+  EXPECT_THAT(valuesOf("scatter_elements_add", {integers({2, 2}, {-1, 0, 1, 1}), tensor({2, 2}, {3, 4, 5, 6})},
+                       type({2, 3}), {integer("axis", 1)}),
+              ElementsAre(4, 0, 3, 0, 11, 0));
+  EXPECT_THAT(errorOf("gather_elements", {grid, integers({2, 1}, {3, 0})}, {type({2, 1})}, {integer("axis", 1)}),
+              HasSubstr("index 3 lies outside the 3"));
   Tensor table = tensor({3, 2}, {0, 1, 10, 11, 20, 21});
   EXPECT_THAT(valuesOf("embedding", {table, integers({2}, {2, 0})}, type({2, 2})), ElementsAre(20, 21, 0, 1));
   EXPECT_THAT(errorOf("embedding", {table, integers({1}, {3})}, {type({1, 2})}),

@@ -50,6 +50,11 @@ static LogicalResult localizeAttributes(Operation &op, Operation *local) {
       return op.emitOpError("cannot be split along the dim that it adds to");
     return success();
   }
+  if (auto scatter = llvm::dyn_cast<train::ScatterElementsAddOp>(local)) {
+    if (typeOf(scatter.getResult()).getDimSize(scatter.getAxis()) != static_cast<int64_t>(scatter.getSize()))
+      return op.emitOpError("cannot be split along the dim that it adds to");
+    return success();
+  }
   return success();
 }
 

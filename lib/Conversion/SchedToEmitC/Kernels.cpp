@@ -74,6 +74,26 @@ const llvm::StringMap<Entry> &entries() {
         [](RuntimeCalls &r, const KernelCall &c) {
           r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4]);
         }}},
+      {"rms_norm",
+       {2, 2, 2, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.rmsNorm(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], realOf(c, "epsilon"));
+        }}},
+      {"rms_norm_grad",
+       {4, 4, 2, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.rmsNormGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2], c.ins[3]);
+        }}},
+      {"rotary",
+       {3, 3, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.rotary(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], isSet(c, "transposed"));
+        }}},
+      {"dropout",
+       {2, 2, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.dropout(c.stream, c.outs[0], c.ins[0], c.ins[1], realOf(c, "ratio"));
+        }}},
       {"attention",
        {3, 4, 2, false,
         [](RuntimeCalls &r, const KernelCall &c) {
@@ -119,6 +139,16 @@ const llvm::StringMap<Entry> &entries() {
        {2, 2, 1, true,
         [](RuntimeCalls &r, const KernelCall &c) {
           r.scatterAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
+        }}},
+      {"gather_elements",
+       {2, 2, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.gatherElements(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
+        }}},
+      {"scatter_elements_add",
+       {2, 2, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.scatterElementsAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
         }}},
       {"square_sum",
        {1, 1, 1, true,

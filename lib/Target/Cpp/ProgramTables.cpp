@@ -178,7 +178,7 @@ LogicalResult Tables::collect() {
 static llvm::DenseSet<int64_t> offsetsOfScales(ModuleOp module) {
   llvm::DenseSet<int64_t> offsets;
   module.walk([&](sched::LaunchOp launch) {
-    if (launch.getKernel() == "layer_norm" && launch.getIns().size() > 1)
+    if ((launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm") && launch.getIns().size() > 1)
       if (auto buffer = launch.getIns()[1].getDefiningOp<sched::BufferOp>())
         offsets.insert(buffer.getOffset());
   });
@@ -214,9 +214,10 @@ FailureOr<std::string> Tables::inputTable() {
     auto feed = resource->getAttrOfType<StringAttr>(train::kFeedAttr);
     auto vocabulary = resource->getAttrOfType<IntegerAttr>(train::kVocabularyAttr);
     // The importer's findings about an input travel on its resource.
-    std::string kind = feed && feed.getValue() == "tokens" ? "feed::tokens"
-                       : feed && feed.getValue() == "next" ? "feed::next"
-                                                           : "feed::none";
+    std::string kind = feed && feed.getValue() == "tokens"             ? "feed::tokens"
+                       : feed && feed.getValue() == "next"             ? "feed::next"
+                       : feed && feed.getValue() == train::kRandomFeed ? "feed::random"
+                                                                       : "feed::none";
     [[maybe_unused]] auto [t, f, v] = rt::input_entry{};
     rows.push_back(braces({*tensor, kind, std::to_string(vocabulary ? vocabulary.getInt() : 0)}));
   }

@@ -123,6 +123,25 @@ void RuntimeCalls::layerNormGrad(const Stream &s, const View &dx, const View &ds
   WINDLASS_RUNTIME_STATEMENT(layer_norm_grad, s, dx, dscale, dbias, dy, x, scale, mean, rstd);
 }
 
+void RuntimeCalls::rmsNorm(const Stream &s, const View &y, const View &rstd, const View &x, const View &scale,
+                           double epsilon) {
+  WINDLASS_RUNTIME_STATEMENT(rms_norm, s, y, rstd, x, scale, real(epsilon));
+}
+
+void RuntimeCalls::rmsNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dy, const View &x,
+                               const View &scale, const View &rstd) {
+  WINDLASS_RUNTIME_STATEMENT(rms_norm_grad, s, dx, dscale, dy, x, scale, rstd);
+}
+
+void RuntimeCalls::rotary(const Stream &s, const View &y, const View &x, const View &cosine, const View &sine,
+                          bool transposed) {
+  WINDLASS_RUNTIME_STATEMENT(rotary, s, y, x, cosine, sine, boolean(transposed));
+}
+
+void RuntimeCalls::dropout(const Stream &s, const View &y, const View &x, const View &keys, double ratio) {
+  WINDLASS_RUNTIME_STATEMENT(dropout, s, y, x, keys, real(ratio));
+}
+
 void RuntimeCalls::attention(const Stream &s, const View &out, const View &lse, const View &q, const View &k,
                              const View &v, const View &mask, double scale, bool causal) {
   WINDLASS_RUNTIME_STATEMENT(attention, s, out, lse, q, k, v, mask, real(scale), boolean(causal));
@@ -161,6 +180,15 @@ void RuntimeCalls::gather(const Stream &s, const View &out, const View &in, cons
 void RuntimeCalls::scatterAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                               const Expr<bool> &accumulate) {
   WINDLASS_RUNTIME_STATEMENT(scatter_add, s, out, indices, in, int32(axis), accumulate);
+}
+
+void RuntimeCalls::gatherElements(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis) {
+  WINDLASS_RUNTIME_STATEMENT(gather_elements, s, out, in, indices, int32(axis));
+}
+
+void RuntimeCalls::scatterElementsAdd(const Stream &s, const View &out, const View &indices, const View &in,
+                                      int64_t axis, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(scatter_elements_add, s, out, indices, in, int32(axis), accumulate);
 }
 
 void RuntimeCalls::squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate) {

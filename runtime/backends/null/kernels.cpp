@@ -45,6 +45,14 @@ status layer_norm_grad(stream &s, const view &, const view &, const view &, cons
                        const view &, const view &) {
   return issue(s, "layer_norm_grad");
 }
+status rms_norm(stream &s, const view &, const view &, const view &, const view &, double) {
+  return issue(s, "rms_norm");
+}
+status rms_norm_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &) {
+  return issue(s, "rms_norm_grad");
+}
+status rotary(stream &s, const view &, const view &, const view &, const view &, bool) { return issue(s, "rotary"); }
+status dropout(stream &s, const view &, const view &, const view &, double) { return issue(s, "dropout"); }
 
 status attention(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, double,
                  bool) {
@@ -69,6 +77,12 @@ status embedding_grad(stream &s, const view &, const view &, const view &, bool)
 status gather(stream &s, const view &, const view &, const view &, std::int32_t) { return issue(s, "gather"); }
 status scatter_add(stream &s, const view &, const view &, const view &, std::int32_t, bool) {
   return issue(s, "scatter_add");
+}
+status gather_elements(stream &s, const view &, const view &, const view &, std::int32_t) {
+  return issue(s, "gather_elements");
+}
+status scatter_elements_add(stream &s, const view &, const view &, const view &, std::int32_t, bool) {
+  return issue(s, "scatter_elements_add");
 }
 status square_sum(stream &s, const view &, const view &, bool) { return issue(s, "square_sum"); }
 

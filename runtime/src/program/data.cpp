@@ -50,11 +50,11 @@ public:
   static status open(const program &p, const data_settings &settings, std::vector<file_array> arrays,
                      std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<token_windows>();
-    self->inputs_ = p.inputs;
+    self->inputs_ = data_inputs(p);
     self->shuffles_ = settings.shuffles;
     self->seed_ = settings.seed;
     std::int64_t ahead = 0;
-    for (const input_entry &input : p.inputs) {
+    for (const input_entry &input : data_inputs(p)) {
       feed kind = input.default_feed;
       for (const auto &[name, given] : settings.inputs)
         if (name == input.tensor.name)
@@ -150,13 +150,13 @@ class explicit_batches : public data_source {
 public:
   static status open(const program &p, std::vector<file_array> arrays, std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<explicit_batches>();
-    self->inputs_ = p.inputs;
-    self->batches_.resize(static_cast<std::size_t>(p.inputs.size));
+    self->inputs_ = data_inputs(p);
+    self->batches_.resize(static_cast<std::size_t>(self->inputs_.size));
     for (file_array &array : arrays) {
       if (self->files_.find(quote(array.file->path())) == std::string::npos)
         self->files_ += (self->files_.empty() ? "" : ", ") + quote(array.file->path());
       std::int64_t input = -1, k = -1;
-      if (!find_input(p, array.name, input, k))
+      if (!find_input(self->inputs_, array.name, input, k))
         continue;
       const tensor_entry &tensor = p.inputs[input].tensor;
       const std::string path = array.file->path(), name = array.name;
@@ -222,7 +222,7 @@ private:
     return convert_elements(from, in, to, out, 1);
   }
 
-  static bool find_input(const program &p, const std::string &name, std::int64_t &input, std::int64_t &k) {
+  static bool find_input(span<input_entry> inputs, const std::string &name, std::int64_t &input, std::int64_t &k) {
     std::size_t dot = name.rfind('.');
     if (dot == std::string::npos)
       return false;
@@ -230,8 +230,8 @@ private:
     auto result = std::from_chars(first, last, k);
     if (first == last || result.ec != std::errc() || result.ptr != last || k < 0)
       return false;
-    for (input = 0; input < p.inputs.size; ++input)
-      if (name.compare(0, dot, p.inputs[input].tensor.name) == 0)
+    for (input = 0; input < inputs.size; ++input)
+      if (name.compare(0, dot, inputs[input].tensor.name) == 0)
         return true;
     return false;
   }
@@ -245,7 +245,7 @@ private:
 
 /// `<input>.<k>` for an input of the model: the file holds explicit batches.
 bool is_explicit(const program &p, const file_array &array) {
-  for (const input_entry &input : p.inputs) {
+  for (const input_entry &input : data_inputs(p)) {
     std::string prefix = std::string(input.tensor.name) + ".";
     if (array.name.compare(0, prefix.size(), prefix) == 0)
       return true;
@@ -255,10 +255,26 @@ bool is_explicit(const program &p, const file_array &array) {
 
 } // namespace
 
+span<input_entry> data_inputs(const program &p) {
+  std::int64_t count = p.inputs.size;
+  while (count > 0 && p.inputs[count - 1].default_feed == feed::random)
+    --count;
+  return {p.inputs.data, count};
+}
+
+void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const box &local,
+                        std::byte *out) {
+  std::int64_t *keys = reinterpret_cast<std::int64_t *>(out);
+  for (std::int64_t row = local.begin[0]; row < local.begin[0] + local.sizes[0]; ++row)
+    for (std::int64_t mask = local.begin[1]; mask < local.begin[1] + local.sizes[1]; ++mask)
+      *keys++ = dropout_key(seed, static_cast<std::uint64_t>(k * input.tensor.sizes[0] + row),
+                            static_cast<std::uint64_t>(mask));
+}
+
 status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out) {
   for (const auto &[name, kind] : settings.inputs) {
     bool is_known = false;
-    for (const input_entry &input : p.inputs)
+    for (const input_entry &input : data_inputs(p))
       is_known |= name == input.tensor.name;
     if (!is_known)
       return bad_input("--inputs names " + quote(name) + ", which is no input of the model").as(diagnostic::data_feed);
@@ -279,7 +295,7 @@ status open_data(const program &p, const data_settings &settings, std::unique_pt
                         settings.files[0].compare(settings.files[0].size() - 12, 12, ".safetensors") == 0;
   if (arrays.empty() || is_safetensors)
     return bad_input(quote(settings.files[0]) + " holds no batches of the model's inputs, such as " +
-                     quote(p.inputs.size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"))
+                     quote(data_inputs(p).size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"))
         .as(diagnostic::data_feed);
   return token_windows::open(p, settings, std::move(arrays), out);
 }

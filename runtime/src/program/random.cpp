@@ -4,21 +4,6 @@
 
 namespace windlass::rt {
 
-std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::uint64_t counter_high, std::uint64_t key) {
-  std::array<std::uint32_t, 4> c = {
-      static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
-      static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
-  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    std::uint64_t p0 = std::uint64_t(0xd2511f53) * c[0], p1 = std::uint64_t(0xcd9e8d57) * c[2];
-    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
-         static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
-    k0 += 0x9e3779b9;
-    k1 += 0xbb67ae85;
-  }
-  return c;
-}
-
 double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index) {
   // One counter serves two neighbouring elements.
   std::array<std::uint32_t, 4> word = philox(index / 2, name_hash, seed);

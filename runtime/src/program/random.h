@@ -1,15 +1,11 @@
-// Random numbers that depend on what they are for and on nothing else: Philox4x32-10 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), and a permutation that is computed position by position.
+// Random numbers that depend on what they are for and on nothing else, and a permutation that is computed position by
+// position.
 #ifndef WINDLASS_RT_SRC_PROGRAM_RANDOM_H
 #define WINDLASS_RT_SRC_PROGRAM_RANDOM_H
 
-#include <array>
-#include <cstdint>
+#include "windlass/rt/philox.h"
 
 namespace windlass::rt {
-
-/// Four random words for a 128-bit counter (two halves) and a 64-bit key.
-std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::uint64_t counter_high, std::uint64_t key);
 
 /// The standard normal number of element `index` of the tensor with that name hash (Box-Muller).
 double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index);

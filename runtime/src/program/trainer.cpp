@@ -32,7 +32,7 @@ private:
 
 /// Tokens of one micro-batch: the elements of the first input that is integers of [batch, tokens].
 double tokens_per_micro_batch(const program &p) {
-  for (const input_entry &input : p.inputs)
+  for (const input_entry &input : data_inputs(p))
     if (input.tensor.sizes.size == 2 && is_integer(input.tensor.type))
       return static_cast<double>(input.tensor.sizes[0]) * static_cast<double>(input.tensor.sizes[1]);
   return 0;
@@ -45,10 +45,15 @@ status trainer::write_inputs(data_source &from, std::int64_t k) {
   // What the previous micro-batch still reads must not be overwritten; an inline stream has read it already.
   if (!context_.get_stream(0).is_inline())
     WINDLASS_TRY(context_.get_stream(0).synchronize());
-  for (std::size_t i = 0; i < input_boxes_.size(); ++i)
-    WINDLASS_TRY(
-        from.read(i, k, input_boxes_[i], context_.device().at(p_.inputs[static_cast<std::int64_t>(i)].tensor.offset))
-            .as(diagnostic::data_file));
+  const std::int64_t data_count = data_inputs(p_).size;
+  for (std::int64_t i = 0; i < p_.inputs.size; ++i) {
+    const box &local = input_boxes_[static_cast<std::size_t>(i)];
+    std::byte *to = context_.device().at(p_.inputs[i].tensor.offset);
+    if (i < data_count)
+      WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to).as(diagnostic::data_file));
+    else
+      write_dropout_keys(p_.inputs[i], seed_, k, local, to);
+  }
   return ok_status();
 }
 

@@ -569,3 +569,147 @@ func.func @f(%x: tensor<3xf32>) {
 
 // expected-error @below {{there is no source of kind disk; write none, packed or external}}
 train.parameter weight @w "w" : tensor<2xf32> from <disk>
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand 'tensor<f32>' has no dims}}
+  %0:2 = train.rms_norm %x, %x epsilon 0.0 : tensor<f32>, tensor<f32> -> tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error @below {{scale has type 'tensor<2xf32>', but the other operands need 'tensor<3xf32>'}}
+  %0:2 = train.rms_norm %x, %s epsilon 0.0 : tensor<2x3xf32>, tensor<2xf32> -> tensor<2x3xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
+  // expected-error @below {{must be a number of at least 0}}
+  %0:2 = train.rms_norm %x, %s epsilon -1.0 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @below {{works on rows, but its operand}}
+  %0:2 = train.rms_norm_grad %x, %x, %x, %x : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{gradient has type}}
+  %0:2 = train.rms_norm_grad %s, %x, %s, %m : (tensor<3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{scale has type}}
+  %0:2 = train.rms_norm_grad %x, %x, %m, %m : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{rstd has type}}
+  %0:2 = train.rms_norm_grad %x, %x, %s, %s : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4xf32>, %i: tensor<3x1xi64>, %v: tensor<2xi64>) {
+  // expected-error @below {{axis 2 is not a dim of an operand of rank 2}}
+  %0 = train.gather_elements %x, %i axis 2 : tensor<2x4xf32>, tensor<3x1xi64> -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4xf32>, %i: tensor<3x1xi64>, %v: tensor<2xi64>) {
+  // expected-error @below {{indices 'tensor<3x1xi64>' must have the dims of 'tensor<2x4xf32>' but for axis 1}}
+  %0 = train.gather_elements %x, %i axis 1 : tensor<2x4xf32>, tensor<3x1xi64> -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4xf32>, %i: tensor<3x1xi64>, %v: tensor<2xi64>) {
+  // expected-error @below {{must have the dims of 'tensor<2x4xf32>' but for axis 0}}
+  %0 = train.gather_elements %x, %v axis 0 : tensor<2x4xf32>, tensor<2xi64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x1xf32>, %i: tensor<3x1xi64>, %j: tensor<2x1xi64>) {
+  // expected-error @below {{axis -1 is not a dim}}
+  %0 = train.scatter_elements_add %j, %x axis -1 size 4 : tensor<2x1xi64>, tensor<2x1xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x1xf32>, %i: tensor<3x1xi64>, %j: tensor<2x1xi64>) {
+  // expected-error @below {{indices 'tensor<3x1xi64>' must have the dims of 'tensor<2x1xf32>'}}
+  %0 = train.scatter_elements_add %i, %x axis 1 size 4 : tensor<3x1xi64>, tensor<2x1xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x1xf32>, %i: tensor<3x1xi64>, %j: tensor<2x1xi64>) {
+  // expected-error @below {{makes an axis of 0 elements; size must be positive}}
+  %0 = train.scatter_elements_add %j, %x axis 1 size 0 : tensor<2x1xi64>, tensor<2x1xf32> -> tensor<2x0xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x5xf32>) {
+  // expected-error @below {{turns the halves of rows of an even size per token, but its operand is 'tensor<2x5xf32>'}}
+  %0 = train.rotary %x, %x, %x : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x2x4xf32>, %t: tensor<2x4xf32>, %u: tensor<3x4xf32>) {
+  // expected-error @below {{cosine has type 'tensor<3x4xf32>', but the other operands need 'tensor<2x4xf32>'}}
+  %0 = train.rotary %x, %u, %t : tensor<3x2x4xf32>, tensor<3x4xf32>, tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x2x4xf32>, %t: tensor<2x4xf32>, %u: tensor<3x4xf32>) {
+  // expected-error @below {{sine has type 'tensor<3x4xf32>', but the other operands need 'tensor<2x4xf32>'}}
+  %0 = train.rotary %x, %t, %u : tensor<3x2x4xf32>, tensor<2x4xf32>, tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %k: tensor<3xi64>) {
+  // expected-error @below {{needs one key for each sample of 'tensor<2x3xf32>', but its keys are 'tensor<3xi64>'}}
+  %0 = train.dropout %x, %k ratio 0.5 : tensor<2x3xf32>, tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %k: tensor<2xi64>) {
+  // expected-error @below {{must be at least 0 and below 1}}
+  %0 = train.dropout %x, %k ratio 1.0 : tensor<2x3xf32>, tensor<2xi64>
+  return
+}

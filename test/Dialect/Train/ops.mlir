@@ -69,6 +69,10 @@ func.func @reductions(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
   %3:3 = train.layer_norm %x, %s epsilon 1.0e-5 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>
   // CHECK: train.layer_norm_grad
   %4:3 = train.layer_norm_grad %x, %x, %s, %3#1, %3#2 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  // CHECK: train.rms_norm %{{.*}}, %{{.*}} epsilon 1.000000e-05 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>
+  %5:2 = train.rms_norm %x, %s epsilon 1.0e-5 : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>, tensor<2xf32>
+  // CHECK: train.rms_norm_grad
+  %6:2 = train.rms_norm_grad %x, %x, %s, %5#1 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
   return
 }
 
@@ -82,6 +86,18 @@ func.func @indexing(%table: tensor<7x3xf32>, %ids: tensor<2x4xi64>) {
   %2 = train.gather %table, %ids axis 1 : tensor<7x3xf32>, tensor<2x4xi64> -> tensor<7x2x4xf32>
   // CHECK: train.scatter_add %{{.*}}, %{{.*}} axis 1 size 3 : tensor<2x4xi64>, tensor<7x2x4xf32> -> tensor<7x3xf32>
   %3 = train.scatter_add %ids, %2 axis 1 size 3 : tensor<2x4xi64>, tensor<7x2x4xf32> -> tensor<7x3xf32>
+  // CHECK: train.gather_elements %{{.*}}, %{{.*}} axis 1 : tensor<2x4x3xf32>, tensor<2x1x3xi64> -> tensor<2x1x3xf32>
+  %columns = train.constant dense<2> : tensor<2x1x3xi64>
+  %4 = train.gather_elements %0, %columns axis 1 : tensor<2x4x3xf32>, tensor<2x1x3xi64> -> tensor<2x1x3xf32>
+  // CHECK: train.scatter_elements_add %{{.*}}, %{{.*}} axis 1 size 4 : tensor<2x1x3xi64>, tensor<2x1x3xf32> -> tensor<2x4x3xf32>
+  %5 = train.scatter_elements_add %columns, %4 axis 1 size 4 : tensor<2x1x3xi64>, tensor<2x1x3xf32> -> tensor<2x4x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @random
+func.func @random(%x: tensor<2x3xf32>, %keys: tensor<2xi64>) {
+  // CHECK: train.dropout %{{.*}}, %{{.*}} ratio 1.000000e-01 : tensor<2x3xf32>, tensor<2xi64>
+  %0 = train.dropout %x, %keys ratio 0.1 : tensor<2x3xf32>, tensor<2xi64>
   return
 }
 
@@ -93,6 +109,11 @@ func.func @attention(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %m: tenso
   %1:2 = train.attention %q, %k, %k mask %m scale 0.5 : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
   // CHECK: train.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} output %{{.*}}, %{{.*}} scale 5.000000e-01 causal
   %2:3 = train.attention_grad %q, %q, %k, %k output %0#0, %0#1 scale 0.5 causal : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  %t = train.constant dense<1.0> : tensor<5x8xf32>
+  // CHECK: train.rotary %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+  %3 = train.rotary %q, %t, %t : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+  // CHECK: train.rotary %{{.*}}, %{{.*}}, %{{.*}} transposed : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+  %4 = train.rotary %q, %t, %t transposed : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
   return
 }
 

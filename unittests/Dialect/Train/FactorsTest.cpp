@@ -107,6 +107,21 @@ TEST_F(FactorsTest, RowsOfANormAreSummedForItsScale) {
   EXPECT_EQ(factors.factors[1].kind, FactorKind::Inner);
 }
 
+TEST_F(FactorsTest, OnlySamplesOfADropoutAreSplit) {
+  OpFactors factors = getFactors("%x: tensor<4x3x2xf32>, %k: tensor<4xi64>",
+                                 "%0 = train.dropout %x, %k ratio 0.1 : tensor<4x3x2xf32>, tensor<4xi64>");
+  EXPECT_EQ(print(factors, factors.operands[0]), "4 | 3! | 2!");
+  EXPECT_EQ(print(factors, factors.operands[1]), "4");
+}
+
+TEST_F(FactorsTest, HalvesOfARotatedRowStayTogether) {
+  OpFactors factors = getFactors("%x: tensor<2x4x5x8xf32>, %t: tensor<5x8xf32>",
+                                 "%0 = train.rotary %x, %t, %t : tensor<2x4x5x8xf32>, tensor<5x8xf32>, "
+                                 "tensor<5x8xf32>");
+  EXPECT_EQ(print(factors, factors.operands[0]), "2 | 4 | 5 | 8!");
+  EXPECT_EQ(print(factors, factors.operands[1]), "5 | 8!");
+}
+
 TEST_F(FactorsTest, MaximumPadsWithMinusInfinity) {
   OpFactors factors =
       getFactors("%x: tensor<2x3xf32>", "%0 = train.reduce max %x dims [1] : tensor<2x3xf32> -> tensor<2xf32>");

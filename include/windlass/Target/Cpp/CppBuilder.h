@@ -142,6 +142,11 @@ public:
                  const View &bias, double epsilon);
   void layerNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dbias, const View &dy,
                      const View &x, const View &scale, const View &mean, const View &rstd);
+  void rmsNorm(const Stream &s, const View &y, const View &rstd, const View &x, const View &scale, double epsilon);
+  void rmsNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dy, const View &x,
+                   const View &scale, const View &rstd);
+  void rotary(const Stream &s, const View &y, const View &x, const View &cosine, const View &sine, bool transposed);
+  void dropout(const Stream &s, const View &y, const View &x, const View &keys, double ratio);
   void attention(const Stream &s, const View &out, const View &lse, const View &q, const View &k, const View &v,
                  const View &mask, double scale, bool causal);
   void attentionGrad(const Stream &s, const View &dq, const View &dk, const View &dv, const View &dout, const View &q,
@@ -157,6 +162,9 @@ public:
   void gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis);
   void scatterAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                   const Expr<bool> &accumulate);
+  void gatherElements(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis);
+  void scatterElementsAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
+                          const Expr<bool> &accumulate);
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
   void adamw(const Stream &s, llvm::ArrayRef<View> operands, bool decays);
   void sgd(const Stream &s, llvm::ArrayRef<View> operands, bool decays);

@@ -10,7 +10,8 @@ namespace windlass::sched {
 inline bool canAccumulate(mlir::Operation *op) {
   if (auto reduce = llvm::dyn_cast<train::ReduceOp>(op))
     return reduce.getKind() == train::ReductionKind::sum;
-  return llvm::isa<train::MatmulOp, train::EmbeddingGradOp, train::ScatterAddOp, train::SquareSumOp>(op);
+  return llvm::isa<train::MatmulOp, train::EmbeddingGradOp, train::ScatterAddOp, train::ScatterElementsAddOp,
+                   train::SquareSumOp>(op);
 }
 
 /// Whether every term of the sum comes from such a kernel and is read by nothing else. The sum then needs no command of

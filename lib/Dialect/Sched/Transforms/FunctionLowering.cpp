@@ -14,17 +14,28 @@ static bool isViewOp(Operation *op) {
 
 /// Kernels that go through rows: an operand whose rows are not dense is copied first.
 static bool wantsDenseRows(StringRef kernel) {
-  static const llvm::StringSet<> names = {
-      "attention",       "attention_grad", "embedding",    "embedding_grad",        "layer_norm",
-      "layer_norm_grad", "softmax",        "softmax_grad", "softmax_cross_entropy", "softmax_cross_entropy_grad"};
+  static const llvm::StringSet<> names = {"attention",
+                                          "attention_grad",
+                                          "embedding",
+                                          "embedding_grad",
+                                          "layer_norm",
+                                          "layer_norm_grad",
+                                          "rms_norm",
+                                          "rms_norm_grad",
+                                          "rotary",
+                                          "softmax",
+                                          "softmax_grad",
+                                          "softmax_cross_entropy",
+                                          "softmax_cross_entropy_grad"};
   return names.contains(kernel);
 }
 
 static bool isKernel(Operation *op) {
-  return isa<train::SoftmaxOp, train::SoftmaxGradOp, train::LayerNormOp, train::LayerNormGradOp, train::AttentionOp,
-             train::AttentionGradOp, train::SoftmaxCrossEntropyOp, train::SoftmaxCrossEntropyGradOp, train::EmbeddingOp,
-             train::EmbeddingGradOp, train::GatherOp, train::ScatterAddOp, train::SquareSumOp, train::AdamWOp,
-             train::SgdOp, train::IotaOp>(op);
+  return isa<train::SoftmaxOp, train::SoftmaxGradOp, train::LayerNormOp, train::LayerNormGradOp, train::RmsNormOp,
+             train::RmsNormGradOp, train::AttentionOp, train::AttentionGradOp, train::RotaryOp, train::DropoutOp,
+             train::SoftmaxCrossEntropyOp, train::SoftmaxCrossEntropyGradOp, train::EmbeddingOp, train::EmbeddingGradOp,
+             train::GatherOp, train::ScatterAddOp, train::GatherElementsOp, train::ScatterElementsAddOp,
+             train::SquareSumOp, train::AdamWOp, train::SgdOp, train::IotaOp>(op);
 }
 
 /// Results that the kernel can only write over the operand of the same number.

@@ -32,8 +32,8 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
   if (kernel == "matmul" && launch.getIns().size() == 2 && launch.getOuts().size() == 1)
     return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1), setting("batch_rank"),
                                               setting("contract_rank"));
-  if (kernel == "layer_norm_grad" && launch.getIns().size() == 5)
-    return rt::layer_norm_grad_scratch_bytes(in(1), threads);
+  if ((kernel == "layer_norm_grad" || kernel == "rms_norm_grad") && launch.getIns().size() >= 4)
+    return rt::norm_grad_scratch_bytes(in(1), threads);
   if (kernel == "attention" && launch.getIns().size() >= 3 && in(0).rank == 4 && in(1).rank == 4)
     return rt::attention_scratch_bytes(in(0), in(1), threads);
   if (kernel == "attention_grad" && launch.getIns().size() >= 6 && in(1).rank == 4 && in(2).rank == 4)

@@ -1,4 +1,4 @@
-// Scaled dot-product attention and its adjoint.
+// Scaled dot-product attention and its adjoint; rotary position embedding.
 #include "OpSupport.h"
 
 using namespace mlir;
@@ -146,3 +146,40 @@ OpCost AttentionGradOp::getCost() {
 }
 
 PrecisionClass AttentionGradOp::getPrecisionClass() { return PrecisionClass::Contraction; }
+
+// rotary
+
+LogicalResult RotaryOp::verify() {
+  auto input = typeOf(getInput());
+  if (input.getRank() < 2 || input.getShape().back() % 2 != 0)
+    return emitOpError() << "turns the halves of rows of an even size per token, but its operand is " << input;
+  RankedTensorType table = makeType(input.getShape().take_back(2), input.getElementType());
+  auto emit = [&] { return emitOpError(); };
+  return success(succeeded(checkType(emit, getCosine(), table, "cosine")) &&
+                 succeeded(checkType(emit, getSine(), table, "sine")));
+}
+
+OpFactors RotaryOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addDims(factors, typeOf(getInput()));
+  // Both halves of a row meet in each result.
+  factors.factors.back().kind = FactorKind::Replicated;
+  ValueFactors table(dims.end() - 2, dims.end());
+  factors.operands = {dims, table, table};
+  factors.results = {dims};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost RotaryOp::getCost() { return getTrafficCost(*this, 3); }
+PrecisionClass RotaryOp::getPrecisionClass() { return PrecisionClass::Any; }
+
+LogicalResult RotaryOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                     SmallVectorImpl<Value> &gradients) {
+  if (active[1] || active[2])
+    return emitOpError() << "has no gradient for its tables, but a trainable parameter leads to them";
+  if (active[0])
+    gradients[0] = RotaryOp::create(builder, getLoc(), getInput().getType(), resultGradients[0], getCosine(), getSine(),
+                                    !getTransposed());
+  return success();
+}

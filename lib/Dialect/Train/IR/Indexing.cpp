@@ -1,4 +1,4 @@
-// Embedding, gather and their adjoints.
+// Embedding, gather, gather of elements and their adjoints.
 #include "OpSupport.h"
 
 using namespace mlir;
@@ -50,6 +50,33 @@ FailureOr<Types> inferScatterAdd(ScatterAddOp::Adaptor op, Emit emit) {
   return Types{makeType(shape, input.getElementType())};
 }
 
+FailureOr<Types> inferGatherElements(GatherElementsOp::Adaptor op, Emit emit) {
+  auto input = typeOf(op.getInput()), indices = typeOf(op.getIndices());
+  int64_t axis = op.getAxis();
+  if (failed(checkAxis(emit, axis, input.getRank())))
+    return failure();
+  Shape shape(input.getShape());
+  if (indices.getRank() == input.getRank())
+    shape[axis] = indices.getDimSize(axis);
+  if (indices.getShape() != ArrayRef<int64_t>(shape))
+    return emit() << "indices " << indices << " must have the dims of " << input << " but for axis " << axis;
+  return Types{makeType(shape, input.getElementType())};
+}
+
+FailureOr<Types> inferScatterElementsAdd(ScatterElementsAddOp::Adaptor op, Emit emit) {
+  auto input = typeOf(op.getInput()), indices = typeOf(op.getIndices());
+  int64_t axis = op.getAxis(), size = op.getSize();
+  if (failed(checkAxis(emit, axis, input.getRank())))
+    return failure();
+  if (indices.getShape() != input.getShape())
+    return emit() << "indices " << indices << " must have the dims of " << input;
+  if (size < 1)
+    return emit() << "makes an axis of " << size << " elements; size must be positive";
+  Shape shape(input.getShape());
+  shape[axis] = size;
+  return Types{makeType(shape, input.getElementType())};
+}
+
 /// Dims of `whole` (the tensor with the axis), of the indices, and of the tensor whose axis the indices replace.
 struct GatherDims {
   ValueFactors whole, indices, parts;
@@ -69,12 +96,30 @@ GatherDims addGatherDims(OpFactors &factors, RankedTensorType whole, RankedTenso
   return dims;
 }
 
+/// Dims of a tensor with the axis, and of indices and elements along it.
+struct ElementDims {
+  ValueFactors whole, parts;
+};
+
+ElementDims addElementDims(OpFactors &factors, RankedTensorType whole, int64_t count, int64_t axis,
+                           FactorKind indexKind) {
+  ElementDims dims;
+  dims.whole = addDims(factors, whole);
+  factors.factors[axis].kind = FactorKind::Replicated;
+  factors.factors[axis].name = "axis";
+  dims.parts = dims.whole;
+  dims.parts[axis] = {factors.add("i", count, indexKind)};
+  return dims;
+}
+
 } // namespace
 
 WINDLASS_INFERRED_OP(EmbeddingOp, inferEmbedding)
 WINDLASS_INFERRED_OP(EmbeddingGradOp, inferEmbeddingGrad)
 WINDLASS_INFERRED_OP(GatherOp, inferGather)
 WINDLASS_INFERRED_OP(ScatterAddOp, inferScatterAdd)
+WINDLASS_INFERRED_OP(GatherElementsOp, inferGatherElements)
+WINDLASS_INFERRED_OP(ScatterElementsAddOp, inferScatterElementsAdd)
 
 // embedding
 
@@ -159,3 +204,49 @@ OpCost ScatterAddOp::getCost() {
 }
 
 PrecisionClass ScatterAddOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+// gather_elements
+
+OpFactors GatherElementsOp::getFactors() {
+  OpFactors factors;
+  int64_t axis = getAxis();
+  ElementDims dims =
+      addElementDims(factors, typeOf(getInput()), typeOf(getIndices()).getDimSize(axis), axis, FactorKind::Parallel);
+  factors.operands = {dims.whole, dims.parts};
+  factors.results = {dims.parts};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost GatherElementsOp::getCost() {
+  return {0, getBytes(getIndices().getType()) + 2 * getBytes(getResult().getType())};
+}
+PrecisionClass GatherElementsOp::getPrecisionClass() { return getClass(*this, PrecisionClass::Any); }
+
+LogicalResult GatherElementsOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                             SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = ScatterElementsAddOp::create(builder, getLoc(), getIndices(), resultGradients[0],
+                                                builder.getI64IntegerAttr(getAxis()),
+                                                builder.getI64IntegerAttr(typeOf(getInput()).getDimSize(getAxis())));
+  return success();
+}
+
+OpFactors ScatterElementsAddOp::getFactors() {
+  OpFactors factors;
+  int64_t axis = getAxis();
+  ElementDims dims =
+      addElementDims(factors, typeOf(getResult()), typeOf(getIndices()).getDimSize(axis), axis, FactorKind::Reduction);
+  factors.operands = {dims.parts, dims.parts};
+  factors.results = {dims.whole};
+  factors.unreducedTogether = {{1}};
+  return factors;
+}
+
+OpCost ScatterElementsAddOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass ScatterElementsAddOp::getPrecisionClass() { return PrecisionClass::Full; }

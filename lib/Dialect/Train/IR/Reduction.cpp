@@ -1,4 +1,4 @@
-// Reductions, softmax and layer norm.
+// Reductions, softmax and norms.
 #include "OpSupport.h"
 
 using namespace mlir;
@@ -36,13 +36,19 @@ RankedTensorType getColumnType(RankedTensorType type) {
   return makeType(type.getShape().take_back(), type.getElementType());
 }
 
+LogicalResult checkEpsilon(Emit emit, const llvm::APFloat &epsilon) {
+  if (!epsilon.isFinite() || epsilon.isNegative())
+    return emit() << "epsilon " << epsilon.convertToDouble() << " must be a number of at least 0";
+  return success();
+}
+
 FailureOr<Types> inferLayerNorm(LayerNormOp::Adaptor op, Emit emit) {
   auto type = typeOf(op.getInput());
   if (failed(checkRows(emit, type)) || failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
       (op.getBias() && failed(checkType(emit, op.getBias(), getColumnType(type), "bias"))))
     return failure();
-  if (!op.getEpsilon().isFinite() || op.getEpsilon().isNegative())
-    return emit() << "epsilon " << op.getEpsilon().convertToDouble() << " must be a number of at least 0";
+  if (failed(checkEpsilon(emit, op.getEpsilon())))
+    return failure();
   return Types{type, getRowType(type), getRowType(type)};
 }
 
@@ -54,6 +60,23 @@ FailureOr<Types> inferLayerNormGrad(LayerNormGradOp::Adaptor op, Emit emit) {
       failed(checkType(emit, op.getRstd(), getRowType(type), "rstd")))
     return failure();
   return Types{type, getColumnType(type), getColumnType(type)};
+}
+
+FailureOr<Types> inferRmsNorm(RmsNormOp::Adaptor op, Emit emit) {
+  auto type = typeOf(op.getInput());
+  if (failed(checkRows(emit, type)) || failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
+      failed(checkEpsilon(emit, op.getEpsilon())))
+    return failure();
+  return Types{type, getRowType(type)};
+}
+
+FailureOr<Types> inferRmsNormGrad(RmsNormGradOp::Adaptor op, Emit emit) {
+  auto type = typeOf(op.getInput());
+  if (failed(checkRows(emit, type)) || failed(checkType(emit, op.getGradient(), type, "gradient")) ||
+      failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
+      failed(checkType(emit, op.getRstd(), getRowType(type), "rstd")))
+    return failure();
+  return Types{type, getColumnType(type)};
 }
 
 /// Factors of the dims of `type`: rows "d0", "d1", ... of a kind, and the row's elements "row", reduced inside.
@@ -70,6 +93,8 @@ ValueFactors dropLast(const ValueFactors &dims) { return ValueFactors(dims.begin
 WINDLASS_INFERRED_OP(ReduceOp, inferReduce)
 WINDLASS_INFERRED_OP(LayerNormOp, inferLayerNorm)
 WINDLASS_INFERRED_OP(LayerNormGradOp, inferLayerNormGrad)
+WINDLASS_INFERRED_OP(RmsNormOp, inferRmsNorm)
+WINDLASS_INFERRED_OP(RmsNormGradOp, inferRmsNormGrad)
 
 // reduce
 
@@ -212,3 +237,49 @@ OpCost LayerNormGradOp::getCost() {
 }
 
 PrecisionClass LayerNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+// rms_norm
+
+OpFactors RmsNormOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addRowDims(factors, typeOf(getInput()));
+  factors.operands = {dims, {dims.back()}};
+  factors.results = {dims, dropLast(dims)};
+  return factors;
+}
+
+OpCost RmsNormOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = 4.0 * typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass RmsNormOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+LogicalResult RmsNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                      SmallVectorImpl<Value> &gradients) {
+  if (resultGradients[1])
+    return emitOpError() << "has a gradient for its first result only, but rstd leads to the loss too";
+  auto grad = RmsNormGradOp::create(builder, getLoc(), resultGradients[0], getInput(), getScale(), getRstd());
+  for (unsigned index = 0; index < getNumOperands(); ++index)
+    if (active[index])
+      gradients[index] = grad.getResult(index);
+  return success();
+}
+
+OpFactors RmsNormGradOp::getFactors() {
+  OpFactors factors;
+  ValueFactors dims = addRowDims(factors, typeOf(getInput()), FactorKind::Reduction);
+  factors.operands = {dims, dims, {dims.back()}, dropLast(dims)};
+  factors.results = {dims, {dims.back()}};
+  factors.unreducedTogether = {{0}};
+  return factors;
+}
+
+OpCost RmsNormGradOp::getCost() {
+  OpCost cost = getTrafficCost(*this);
+  cost.flops = 9.0 * typeOf(getInput()).getNumElements();
+  return cost;
+}
+
+PrecisionClass RmsNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }

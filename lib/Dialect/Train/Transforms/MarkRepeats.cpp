@@ -119,7 +119,7 @@ bool isForward(Operation *op) { return !isa<StashOp>(op) && !op->hasAttr(kForwar
 /// Whether the value is a view of an argument: shared by the blocks, although it has the scope of the first.
 bool isViewOfArgument(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<BroadcastOp, ReshapeOp, TransposeOp>(op))
+    if (!isa<BroadcastOp, ReshapeOp, SliceOp, TransposeOp>(op))
       return false;
     value = op->getOperand(0);
   }

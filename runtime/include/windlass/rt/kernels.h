@@ -48,7 +48,21 @@ status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, 
 /// dx, dscale, dbias from dy; dscale and dbias sum over all rows. dbias may be absent.
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
                        const view &scale, const view &mean, const view &rstd);
-std::int64_t layer_norm_grad_scratch_bytes(const view &x, std::int32_t threads);
+/// RMS norm: the same without mean and bias, rstd = 1 / sqrt(mean(x²) + epsilon).
+status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon);
+status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
+                     const view &rstd);
+/// Of layer_norm_grad and rms_norm_grad.
+std::int64_t norm_grad_scratch_bytes(const view &x, std::int32_t threads);
+
+/// Rotary position embedding of rows x[.., t, :] of 2 h elements by tables [t, 2 h]: y = x * cosine + (-x₂, x₁) * sine,
+/// where x₁ and x₂ are the halves of the row. With `transposed` the transpose of that map, which is its gradient.
+status rotary(stream &s, const view &y, const view &x, const view &cosine, const view &sine, bool transposed);
+
+/// Dropout of samples x[b, ..] with keys[b] (`windlass/rt/philox.h`): element i of a sample becomes 0 where its word of
+/// dropout_words is below dropout_threshold(ratio), else x / (1 - ratio). The gradient is the same of dy. In place
+/// allowed.
+status dropout(stream &s, const view &y, const view &x, const view &keys, double ratio);
 
 /// out[b,h,t,e] = softmax_s(scale * q[b,h,t,:].k[b,h/g,s,:] + mask[b,h,t,s]) v[b,h/g,s,e] with g = heads of q over
 /// heads of k and v; lse[b,h,t] is the logarithm of the softmax's denominator. With `causal`, s > t + (S - T) is left
@@ -80,6 +94,13 @@ status embedding_grad(stream &s, const view &dtable, const view &ids, const view
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);
 /// Its adjoint: out (+)= in scattered along `axis`.
 status scatter_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis, bool accumulate);
+
+/// ONNX GatherElements along `axis`: out[.., i, ..] = in[.., indices[.., i, ..], ..]; all other dims are equal;
+/// negative indices count from the end.
+status gather_elements(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);
+/// Its adjoint: adds each element of `in` to `out` where gather_elements read it.
+status scatter_elements_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
+                            bool accumulate);
 
 /// out (+)= sum of squares of `in` (scalar).
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);

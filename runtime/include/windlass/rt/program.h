@@ -74,8 +74,9 @@ struct gradient_entry {
   std::int64_t offset;
 };
 
-/// How an input finds its values in a token file when `--inputs` does not say.
-enum class feed : std::int32_t { none, tokens, next };
+/// How an input finds its values in a token file when `--inputs` does not say. An input fed `random` is none of the
+/// model's, but the keys of its dropouts, i64 [batch, dropouts], which the program makes; it comes last.
+enum class feed : std::int32_t { none, tokens, next, random };
 
 struct input_entry {
   tensor_entry tensor; ///< of one micro-batch

@@ -1,4 +1,4 @@
-// Scaled dot-product attention.
+// Scaled dot-product attention and the position embedding of its queries and keys.
 #ifndef WINDLASS_TRAIN_ATTENTION_OPS_TD
 #define WINDLASS_TRAIN_ATTENTION_OPS_TD
 
@@ -33,6 +33,21 @@ def AttentionGradOp : Train_InferredOp<"attention_grad"> {
   let assemblyFormat = [{
     $gradient `,` $query `,` $key `,` $value (`mask` $mask^)? `output` $output `,` $log_sum `scale` $scale
     (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def RotaryOp : Train_ComputeOp<"rotary", [AllTypesMatch<["input", "result"]>, Train_Differentiable]> {
+  let summary = "rotary position embedding: x cosine + (-x2, x1) sine, where x1 and x2 are the halves of a row";
+  let description = [{
+    input [dims.., tokens, depth] with an even depth; cosine and sine [tokens, depth], which get no gradient. With
+    `transposed` the transpose of that map of rows, which is its gradient: x cosine + (u2, -u1), where u = x sine.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$cosine, Train_FloatTensor:$sine,
+                       UnitAttr:$transposed);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $cosine `,` $sine (`transposed` $transposed^)? `:` type($input) `,` type($cosine) `,` type($sine) attr-dict
   }];
   let hasVerifier = 1;
 }

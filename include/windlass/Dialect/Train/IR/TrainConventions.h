@@ -23,8 +23,11 @@ constexpr char kEvaluateFunction[] = "evaluate";
 // Argument attributes.
 /// StringAttr: the ONNX input that the argument is. Dim 0 of every input is the graph's batch.
 constexpr char kInputAttr[] = "train.input";
-/// StringAttr "tokens", "next" or "none": how a token file feeds the input when the user does not say.
+/// StringAttr "tokens", "next" or "none": how a token file feeds the input when the user does not say. "random": the
+/// input is none of the model's, but the keys of its dropouts, i64 [batch, dropouts], which the program makes itself;
+/// it comes last.
 constexpr char kFeedAttr[] = "train.feed";
+constexpr char kRandomFeed[] = "random";
 /// IntegerAttr (i64): ids of the input must be below it; absent where unknown.
 constexpr char kVocabularyAttr[] = "train.vocabulary";
 /// IntegerAttr (i64): index of the result of @init that the argument receives.

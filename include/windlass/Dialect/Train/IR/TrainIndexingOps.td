@@ -38,4 +38,25 @@ def ScatterAddOp : Train_InferredOp<"scatter_add"> {
   let hasVerifier = 1;
 }
 
+def GatherElementsOp : Train_InferredOp<"gather_elements", [Train_Differentiable]> {
+  let summary = "elements along `axis` chosen by `indices`: result[.., i, ..] = input[.., indices[.., i, ..], ..]";
+  let description = [{
+    Input and indices have the same dims but for `axis`; a negative index counts from the end.
+  }];
+  let arguments = (ins Train_Tensor:$input, Train_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `axis` $axis `:` type($input) `,` type($indices) `->` type($result) attr-dict";
+  let hasVerifier = 1;
+}
+
+def ScatterElementsAddOp : Train_InferredOp<"scatter_elements_add"> {
+  let summary = "the adjoint of gather_elements: adds elements of `input` along `axis` of a zero tensor of `size` there";
+  let arguments = (ins Train_IndexTensor:$indices, Train_FloatTensor:$input, I64Attr:$axis, I64Attr:$size);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $indices `,` $input `axis` $axis `size` $size `:` type($indices) `,` type($input) `->` type($result) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 #endif

@@ -9,6 +9,7 @@ include "windlass/Dialect/Train/IR/TrainContractionOps.td"
 include "windlass/Dialect/Train/IR/TrainReductionOps.td"
 include "windlass/Dialect/Train/IR/TrainIndexingOps.td"
 include "windlass/Dialect/Train/IR/TrainAttentionOps.td"
+include "windlass/Dialect/Train/IR/TrainRandomOps.td"
 include "windlass/Dialect/Train/IR/TrainLossOps.td"
 include "windlass/Dialect/Train/IR/TrainOptimizerOps.td"
 

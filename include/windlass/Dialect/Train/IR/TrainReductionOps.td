@@ -51,4 +51,23 @@ def LayerNormGradOp : Train_InferredOp<"layer_norm_grad"> {
   let hasVerifier = 1;
 }
 
+def RmsNormOp : Train_InferredOp<"rms_norm", [Train_Differentiable]> {
+  let summary = "x rstd scale over the last dim, with rstd = 1/sqrt(mean(x^2) + epsilon) of the rows";
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $input `,` $scale `epsilon` $epsilon `:` type($input) `,` type($scale) `->` type($result) `,` type($rstd) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def RmsNormGradOp : Train_InferredOp<"rms_norm_grad"> {
+  let summary = "dx and dscale of rms_norm from dy, x, scale and rstd";
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
+                       Train_FloatTensor:$rstd);
+  let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif

@@ -1,0 +1,198 @@
+// Normalisation of rows: layer norm, and RMS norm, which is the same without the mean.
+#include "rows.h"
+
+#include "windlass/rt/kernels.h"
+
+#include <cmath>
+#include <string>
+
+namespace windlass::rt {
+
+namespace {
+
+using cpu::sequence;
+
+status check(std::initializer_list<view> full, std::initializer_list<view> rows, std::initializer_list<view> columns) {
+  const view &x = *full.begin();
+  bool fits = x.rank >= 1;
+  const auto same = [&](const view &v, int first, int rank) {
+    bool ok = v.type == element_type::f32 && v.rank == rank;
+    for (int d = 0; d < rank && ok; ++d)
+      ok = v.sizes[d] == x.sizes[first + d];
+    return ok;
+  };
+  for (const view &v : full)
+    fits = fits && same(v, 0, x.rank);
+  for (const view &v : rows)
+    fits = fits && same(v, 0, x.rank - 1);
+  for (const view &v : columns)
+    fits = fits && (v.is_absent() || same(v, x.rank - 1, 1));
+  if (fits)
+    return {};
+  return internal_error("a norm got views whose types, ranks or sizes do not fit");
+}
+
+/// A vector that may be absent, with its stride.
+struct vector {
+  float *data;
+  std::int64_t stride;
+  explicit vector(const view &v) : data(v.as<float>()), stride(cpu::last_stride(v)) {}
+};
+
+/// y = (x - mean) rstd scale + bias, and the rows' mean and rstd. Without `centers` the mean is 0 and not written.
+template <bool centers>
+void normalize(const view &y, const view &mean, const view &rstd, const view &x, const view &scale, const view &bias,
+               double epsilon, std::int32_t threads) {
+  const int lead = x.rank - 1;
+  const std::int64_t n = x.sizes[lead];
+  const sequence of_x(x, 0, lead), of_y(y, 0, lead), of_mean(centers ? mean : rstd, 0, lead), of_rstd(rstd, 0, lead);
+  const vector scales(scale), biases(bias);
+  const auto run = [&](auto sx, auto sy, auto sscale, auto sbias) {
+    cpu::for_rows(threads, of_x.count(), n * 2, [&](std::int64_t row) {
+      const float *in = x.as<const float>() + of_x.offset(row);
+      float *out = y.as<float>() + of_y.offset(row);
+      float m = 0;
+      if constexpr (centers) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t i = 0; i < n; ++i)
+          sum += in[i * sx];
+        m = sum / static_cast<float>(n);
+        mean.as<float>()[of_mean.offset(row)] = m;
+      }
+      float squares = 0;
+#pragma omp simd reduction(+ : squares)
+      for (std::int64_t i = 0; i < n; ++i)
+        squares += (in[i * sx] - m) * (in[i * sx] - m);
+      const float r = 1.0f / std::sqrt(squares / static_cast<float>(n) + static_cast<float>(epsilon));
+      rstd.as<float>()[of_rstd.offset(row)] = r;
+      const float *factors = scales.data, *shifts = biases.data;
+      if (factors != nullptr && shifts != nullptr) {
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i * sy] = (in[i * sx] - m) * r * factors[i * sscale] + shifts[i * sbias];
+      } else if (factors != nullptr) {
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i * sy] = (in[i * sx] - m) * r * factors[i * sscale];
+      } else {
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i * sy] = (in[i * sx] - m) * r + (shifts == nullptr ? 0.0f : shifts[i * sbias]);
+      }
+    });
+  };
+  constexpr cpu::unit_stride one;
+  if (cpu::last_stride(x) == 1 && cpu::last_stride(y) == 1 && scales.stride == 1 && biases.stride == 1)
+    run(one, one, one, one);
+  else
+    run(cpu::last_stride(x), cpu::last_stride(y), scales.stride, biases.stride);
+}
+
+/// dx, and dscale and dbias as sums over all rows. Without `centers` the mean is 0 and does not depend on x.
+template <bool centers>
+void normalize_grad(const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
+                    const view &scale, const view &mean, const view &rstd, double *scratch, std::int32_t threads) {
+  const int lead = x.rank - 1;
+  const std::int64_t n = x.sizes[lead];
+  const sequence of_x(x, 0, lead), of_dx(dx, 0, lead), of_dy(dy, 0, lead), of_mean(centers ? mean : rstd, 0, lead),
+      of_rstd(rstd, 0, lead);
+  const vector scales(scale), dscales(dscale), dbiases(dbias);
+  const std::int64_t rows = of_x.count();
+  const std::int32_t parts = detail::part_count(rows, cpu::grain / (n * 4 + 1) + 1, threads);
+  const auto run = [&](auto sx, auto sdx, auto sdy, auto sscale) {
+    detail::for_parts(rows, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
+      double *scale_sums = scratch + part * 2 * n, *bias_sums = scale_sums + n;
+      for (std::int64_t i = 0; i < 2 * n; ++i)
+        scale_sums[i] = 0;
+      for (std::int64_t row = begin; row < end; ++row) {
+        const float *in = x.as<const float>() + of_x.offset(row), *d = dy.as<const float>() + of_dy.offset(row);
+        float *out = dx.as<float>() + of_dx.offset(row);
+        const float m = centers ? mean.as<const float>()[of_mean.offset(row)] : 0.0f;
+        const float r = rstd.as<const float>()[of_rstd.offset(row)];
+        const float *factors = scales.data;
+        float sum = 0, dot = 0;
+#pragma omp simd reduction(+ : sum, dot)
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float normal = (in[i * sx] - m) * r;
+          const float g = factors == nullptr ? d[i * sdy] : d[i * sdy] * factors[i * sscale];
+          sum += g;
+          dot += g * normal;
+          scale_sums[i] += static_cast<double>(d[i * sdy] * normal);
+          bias_sums[i] += static_cast<double>(d[i * sdy]);
+        }
+        sum = centers ? sum / static_cast<float>(n) : 0.0f;
+        dot /= static_cast<float>(n);
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float g = factors == nullptr ? d[i * sdy] : d[i * sdy] * factors[i * sscale];
+          out[i * sdx] = r * (g - sum - (in[i * sx] - m) * r * dot);
+        }
+      }
+    });
+  };
+  constexpr cpu::unit_stride one;
+  if (cpu::last_stride(x) == 1 && cpu::last_stride(dx) == 1 && cpu::last_stride(dy) == 1 && scales.stride == 1)
+    run(one, one, one, one);
+  else
+    run(cpu::last_stride(x), cpu::last_stride(dx), cpu::last_stride(dy), scales.stride);
+  for (std::int64_t i = 0; i < n; ++i) {
+    double scale_sum = 0, bias_sum = 0;
+    for (std::int32_t part = 0; part < parts; ++part) {
+      scale_sum += scratch[part * 2 * n + i];
+      bias_sum += scratch[part * 2 * n + n + i];
+    }
+    if (dscales.data != nullptr)
+      dscales.data[i * dscales.stride] = static_cast<float>(scale_sum);
+    if (dbiases.data != nullptr)
+      dbiases.data[i * dbiases.stride] = static_cast<float>(bias_sum);
+  }
+}
+
+status check_scratch(const stream &s, const char *kernel, std::int64_t needed) {
+  if (s.scratch_bytes() >= needed)
+    return {};
+  return internal_error(std::string(kernel) + " needs " + std::to_string(needed) +
+                        " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
+}
+
+} // namespace
+
+status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
+                  const view &bias, double epsilon) {
+  WINDLASS_TRY(check({x, y}, {mean, rstd}, {scale, bias}));
+  return s.submit([=, threads = s.threads()]() -> status {
+    normalize<true>(y, mean, rstd, x, scale, bias, epsilon, threads);
+    return {};
+  });
+}
+
+status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
+                       const view &scale, const view &mean, const view &rstd) {
+  WINDLASS_TRY(check({x, dx, dy}, {mean, rstd}, {scale, dscale, dbias}));
+  WINDLASS_TRY(check_scratch(s, "layer_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
+  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
+    normalize_grad<true>(dx, dscale, dbias, dy, x, scale, mean, rstd, scratch, threads);
+    return {};
+  });
+}
+
+status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon) {
+  WINDLASS_TRY(check({x, y}, {rstd}, {scale}));
+  return s.submit([=, threads = s.threads()]() -> status {
+    normalize<false>(y, view(), rstd, x, scale, view(), epsilon, threads);
+    return {};
+  });
+}
+
+status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
+                     const view &rstd) {
+  WINDLASS_TRY(check({x, dx, dy}, {rstd}, {scale, dscale}));
+  WINDLASS_TRY(check_scratch(s, "rms_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
+  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
+    normalize_grad<false>(dx, dscale, view(), dy, x, scale, view(), rstd, scratch, threads);
+    return {};
+  });
+}
+
+} // namespace windlass::rt
