@@ -191,6 +191,15 @@ static void describeInputs(func::FuncOp function, onnx::GraphOp graph, OpBuilder
       if (other != index && isToken[other] && block.getArgument(other).getType() == labels.getType())
         feeds[index] = isShifted ? "tokens" : "next";
   });
+  // Behind the model's own inputs come the keys of its dropouts.
+  if (unsigned inputs = graph.getInputNames().size(); inputs < count) {
+    count = inputs;
+    std::string name = "dropout keys";
+    while (llvm::is_contained(graph.getInputNames().getAsValueRange<StringAttr>(), name))
+      name += "_";
+    function.setArgAttr(inputs, train::kInputAttr, builder.getStringAttr(name));
+    function.setArgAttr(inputs, train::kFeedAttr, builder.getStringAttr(train::kRandomFeed));
+  }
   for (unsigned i = 0; i < count; ++i) {
     function.setArgAttr(i, train::kInputAttr, graph.getInputNames()[i]);
     function.setArgAttr(i, train::kFeedAttr, builder.getStringAttr(feeds[i]));

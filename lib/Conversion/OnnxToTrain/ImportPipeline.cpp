@@ -16,7 +16,8 @@ void windlass::buildTrainImportPipeline(OpPassManager &manager, bool recognize) 
   function.addPass(createCSEPass());
   if (recognize) {
     function.addPass(createTrainRecognizeActivations());
-    function.addPass(createTrainRecognizeLayerNorm());
+    function.addPass(createTrainRecognizeNorms());
+    function.addPass(createTrainRecognizeRotary());
     function.addPass(createTrainRecognizeAttention());
   }
   // Behind recognition, for it folds the transposes that attention is known by.

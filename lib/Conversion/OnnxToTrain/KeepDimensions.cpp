@@ -168,6 +168,24 @@ struct LayerNormOfFlatten : OpRewritePattern<train::LayerNormOp> {
   }
 };
 
+struct RmsNormOfFlatten : OpRewritePattern<train::RmsNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::RmsNormOp op, PatternRewriter &rewriter) const override {
+    train::ReshapeOp flatten = getFlatten(op.getInput());
+    if (!flatten || shapeOf(op.getInput()).size() < 2)
+      return failure();
+    llvm::ArrayRef<int64_t> merged = getLeadingDims(flatten);
+    auto wide = train::RmsNormOp::create(rewriter, op.getLoc(), unflatten(op.getResult().getType(), merged),
+                                         unflatten(op.getRstd().getType(), merged), getApart(flatten, rewriter),
+                                         op.getScale(), op.getEpsilon());
+    llvm::SmallVector<Value> results;
+    for (auto [now, before] : llvm::zip_equal(wide->getResults(), op->getResults()))
+      results.push_back(train::ReshapeOp::create(rewriter, op.getLoc(), before.getType(), now).getResult());
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
 /// A transposed operand contracts other dims, as long as its free dims keep their order.
 struct MatmulOfTranspose : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -203,8 +221,8 @@ struct TrainKeepDimensionsPass : windlass::impl::TrainKeepDimensionsBase<TrainKe
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateLayoutPatterns(patterns);
-    patterns.add<MatmulOfFlatten, ElementwiseOfFlatten, CrossEntropyOfFlatten, LayerNormOfFlatten, MatmulOfTranspose>(
-        &getContext());
+    patterns.add<MatmulOfFlatten, ElementwiseOfFlatten, CrossEntropyOfFlatten, LayerNormOfFlatten, RmsNormOfFlatten,
+                 MatmulOfTranspose>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

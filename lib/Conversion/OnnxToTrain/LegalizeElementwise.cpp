@@ -63,7 +63,7 @@ void Legalizer::registerElementwise() {
   handlers["CastLike"] = &Legalizer::legalizeCast;
   handlers["Gelu"] = &Legalizer::legalizeGelu;
   handlers["Clip"] = &Legalizer::legalizeClip;
-  handlers["Dropout"] = &Legalizer::legalizeDropout;
+  handlers["Swish"] = &Legalizer::legalizeSwish;
   handlers["Identity"] = &Legalizer::legalizeIdentity;
 }
 
@@ -213,6 +213,18 @@ LogicalResult Legalizer::legalizeGelu(NodeContext &node) {
   return give(node, eval.unary(form == "tanh" ? UnaryKind::geluTanh : UnaryKind::geluErf, node.inputs[0]));
 }
 
+LogicalResult Legalizer::legalizeSwish(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat())
+    return invalid(node, "has an operand that is not float");
+  Entry gate = eval.binary(BinaryKind::mul, x, eval.scalar(node.getFloat("alpha", 1), x.getElementType()));
+  if (gate.isTensor())
+    gate = eval.unary(UnaryKind::sigmoid, gate);
+  return give(node, gate.isTensor() ? eval.binary(BinaryKind::mul, x, gate) : gate);
+}
+
 LogicalResult Legalizer::legalizeClip(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
@@ -229,27 +241,6 @@ LogicalResult Legalizer::legalizeClip(NodeContext &node) {
       return give(node, result);
   }
   return give(node, result);
-}
-
-LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
-  if (failed(expectTensors(node, 1)))
-    return failure();
-  // Without a training mode it is inactive: exporters write attention's dropout so.
-  bool isActive = false;
-  if (node.has(2)) {
-    const Entry &mode = node.inputs[2];
-    if (!mode.isTensor() || !mode.known || mode.known->getSize() != 1)
-      return unsupported("has a training mode that is not a constant");
-    isActive = mode.known->getReal(0) != 0;
-  }
-  double ratio = 0.5;
-  if (node.has(1) && node.inputs[1].isTensor() && node.inputs[1].known && node.inputs[1].known->getSize() == 1)
-    ratio = node.inputs[1].known->getReal(0);
-  if (isActive && ratio != 0)
-    return standIn(node, 0, node.inputs[0].getShape(), node.inputs[0].getElementType(), "is in training mode");
-  if (node.wants(1))
-    return unsupported("has its mask used");
-  return give(node, node.inputs[0]);
 }
 
 LogicalResult Legalizer::legalizeIdentity(NodeContext &node) {

@@ -90,6 +90,22 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   return give(node, data.isTensor() ? eval.gather(data, Entry::of(flat), 0) : data);
 }
 
+/// Elements at places that are known in training only.
+LogicalResult Legalizer::gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis) {
+  // Other dims of the indices may be smaller: what lies beyond them is not read.
+  Shape starts(x.getRank(), 0), sizes(indices.getShape()), steps(x.getRank(), 1);
+  sizes[axis] = x.getShape()[axis];
+  Entry read = sizes == Shape(x.getShape()) ? x : eval.slice(x, starts, sizes, steps);
+  Entry places = eval.cast(indices, builder.getI64Type());
+  Value data = read.isTensor() ? eval.materialize(read) : Value();
+  Value at = places.isTensor() ? eval.materialize(places) : Value();
+  if (!data || !at)
+    return unsupported(eval.takeReason());
+  return give(node, Entry::of(train::GatherElementsOp::create(builder, eval.getLocation(), data, at,
+                                                              builder.getI64IntegerAttr(axis))
+                                  .getResult()));
+}
+
 LogicalResult Legalizer::legalizeGatherElements(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
@@ -97,13 +113,13 @@ LogicalResult Legalizer::legalizeGatherElements(NodeContext &node) {
   FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", 0), x.getRank());
   if (failed(axis))
     return failure();
-  if (!indices.known)
-    return standIn(node, 0, indices.getShape(), x.getElementType(), "has indices that are not constants");
   if (indices.getRank() != x.getRank() || indices.isFloat() || indices.isBoolean())
     return invalid(node, "has indices that do not fit its tensor");
   for (auto [i, dims] : llvm::enumerate(llvm::zip_equal(indices.getShape(), x.getShape())))
     if (static_cast<int64_t>(i) != *axis && std::get<0>(dims) > std::get<1>(dims))
       return invalid(node, "has indices that do not fit its tensor");
+  if (!indices.known)
+    return gatherLiveElements(node, x, indices, *axis);
   if (!eval.mayEvaluate(indices.known->getSize()))
     return unsupported("has too many indices");
   // As one gather over all elements.

@@ -47,6 +47,8 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Onnx
   registerElementwise();
   registerStructural();
   registerIndexing();
+  registerAttention();
+  registerRandom();
   registerContractions();
   registerReductions();
   registerLosses();

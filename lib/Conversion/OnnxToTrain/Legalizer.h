@@ -58,6 +58,8 @@ private:
   void registerContractions();
   void registerReductions();
   void registerLosses();
+  void registerAttention();
+  void registerRandom();
   void registerConstants();
   void registerStandIns();
 
@@ -110,8 +112,8 @@ private:
   mlir::LogicalResult legalizeCast(NodeContext &node);
   mlir::LogicalResult legalizeGelu(NodeContext &node);
   mlir::LogicalResult legalizeClip(NodeContext &node);
-  mlir::LogicalResult legalizeDropout(NodeContext &node);
   mlir::LogicalResult legalizeIdentity(NodeContext &node);
+  mlir::LogicalResult legalizeSwish(NodeContext &node);
   // Structural.
   mlir::LogicalResult legalizeReshape(NodeContext &node);
   mlir::LogicalResult legalizeFlatten(NodeContext &node);
@@ -132,7 +134,15 @@ private:
   mlir::LogicalResult legalizeGather(NodeContext &node);
   mlir::LogicalResult legalizeGatherNd(NodeContext &node);
   mlir::LogicalResult legalizeGatherElements(NodeContext &node);
+  mlir::LogicalResult gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis);
   mlir::LogicalResult legalizeTrilu(NodeContext &node);
+  // Attention and the position embedding of its operands.
+  mlir::LogicalResult legalizeAttention(NodeContext &node);
+  mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);
+  // Random.
+  mlir::LogicalResult legalizeDropout(NodeContext &node);
+  /// The keys of one more dropout.
+  mlir::Value addDropoutKeys();
   // Contractions.
   mlir::LogicalResult legalizeMatMul(NodeContext &node);
   mlir::LogicalResult legalizeGemm(NodeContext &node);
@@ -176,6 +186,9 @@ private:
   /// Constants by attribute, so that equal constants are one known tensor.
   llvm::DenseMap<mlir::Attribute, Known> constants;
   std::vector<UsedParameter> parameters;
+  /// The function's argument with the keys of all dropouts so far, if there are any.
+  mlir::Value dropoutKeys;
+  int64_t dropouts = 0;
   /// Index into the report, by name and reason.
   llvm::StringMap<size_t> unsupportedIndex;
   bool isInvalid = false;

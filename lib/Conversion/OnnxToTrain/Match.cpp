@@ -69,6 +69,23 @@ llvm::ArrayRef<int64_t> windlass::getMergedDims(train::ReshapeOp op) {
   return from.take_front(merged);
 }
 
+bool windlass::dependsOnTrainable(Value value) {
+  llvm::SmallVector<Value> stack{value};
+  llvm::DenseSet<Operation *> seen;
+  while (!stack.empty()) {
+    Operation *op = stack.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (auto read = dyn_cast<train::ReadOp>(op)) {
+      auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, read.getParameterAttr());
+      if (!parameter || parameter.getTrainable())
+        return true;
+    }
+    llvm::append_range(stack, op->getOperands());
+  }
+  return false;
+}
+
 namespace {
 
 struct ReshapeOfReshape : OpRewritePattern<train::ReshapeOp> {

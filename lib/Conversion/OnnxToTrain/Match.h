@@ -33,6 +33,9 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
+/// Whether a gradient of the value would reach a parameter that trains.
+bool dependsOnTrainable(mlir::Value value);
+
 /// Rewrites of reshapes and transposes that several passes need: a reshape of a reshape becomes one, a transpose of a
 /// transpose too.
 void populateLayoutPatterns(mlir::RewritePatternSet &patterns);

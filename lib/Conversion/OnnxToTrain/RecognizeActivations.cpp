@@ -55,7 +55,20 @@ Form matchInner(Value value, Value x) {
   if (!tanh)
     return Form::none;
   Product product = collectProduct(tanh.getInput());
-  if (product.factors.size() != 1 || !isNearly(product.coefficient, std::sqrt(2 / M_PI)))
+  if (!isNearly(product.coefficient, std::sqrt(2 / M_PI)))
+    return Form::none;
+  // Or with x taken out of the sum: √(2/π) x (1 + 0.044715 x²).
+  if (product.factors.size() == 2) {
+    auto isOuter = [&](Value outer, Value rest) {
+      Value square = outer == x ? matchAddConstant(rest, 1) : Value();
+      Product inner = square ? collectProduct(square) : Product();
+      return inner.factors.size() == 2 && isNearly(inner.coefficient, 0.044715) &&
+             llvm::all_of(inner.factors, [&](Value factor) { return factor == x; });
+    };
+    bool fits = isOuter(product.factors[0], product.factors[1]) || isOuter(product.factors[1], product.factors[0]);
+    return fits ? Form::tanh : Form::none;
+  }
+  if (product.factors.size() != 1)
     return Form::none;
   auto sum = product.factors[0].getDefiningOp<train::AddOp>();
   if (!sum)

@@ -8,6 +8,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -20,6 +22,8 @@ namespace {
 
 /// Additive masks at or below this leave nothing of a key in f32.
 constexpr double kMasked = -1e9;
+/// A sum of a score and a number at or below this is that number, in f64 too.
+constexpr double kAbsorbing = -1e30;
 
 /// A product of matrices for each of two batch dims: batch and heads.
 bool isBatchedByTwo(train::MatmulOp op) {
@@ -84,15 +88,17 @@ Value peel(Value value, double &scale, llvm::SmallVector<int64_t> &order) {
   }
 }
 
-/// True when the comparison holds exactly for column <= row + `offset`.
-bool isLowerTriangle(Value condition, int64_t offset) {
+/// True when the comparison holds exactly for column <= row + `offset`, or where `isInverted` exactly for the others.
+bool isLowerTriangle(Value condition, int64_t offset, bool isInverted = false) {
   auto compare = condition.getDefiningOp<train::CompareOp>();
   if (!compare)
     return false;
   Value columns = compare.getLhs(), rows = compare.getRhs();
-  if (compare.getPredicate() == train::Predicate::greater_equal)
+  train::Predicate same = isInverted ? train::Predicate::greater : train::Predicate::less_equal;
+  train::Predicate turned = isInverted ? train::Predicate::less : train::Predicate::greater_equal;
+  if (compare.getPredicate() == turned)
     std::swap(columns, rows);
-  else if (compare.getPredicate() != train::Predicate::less_equal)
+  else if (compare.getPredicate() != same)
     return false;
   auto column = columns.getDefiningOp<train::IotaOp>(), row = rows.getDefiningOp<train::IotaOp>();
   if (!column || !row || column.getDim() != 1 || row.getDim() != 0 || shapeOf(columns).size() != 2)
@@ -122,20 +128,36 @@ Value stripGroups(Value value) {
   return repeat.getInput();
 }
 
-/// The op gives its mask no gradient, so a mask that is learned keeps the primitives.
-bool dependsOnParameter(Value value) {
+/// True when the mask is made of finite numbers, so that no sum with it is infinite and no row of scores is -inf.
+bool isFinite(Value value) {
   llvm::SmallVector<Value> stack{value};
-  llvm::DenseSet<Operation *> seen;
+  llvm::DenseSet<Value> seen;
   while (!stack.empty()) {
-    Operation *op = stack.pop_back_val().getDefiningOp();
-    if (!op || !seen.insert(op).second)
+    Value next = stack.pop_back_val();
+    if (!isa<FloatType>(getElementTypeOrSelf(next.getType())) || !seen.insert(next).second)
       continue;
-    if (isa<train::ReadOp>(op) && isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
-      return true;
+    Operation *op = next.getDefiningOp();
+    if (auto constant = dyn_cast_or_null<train::ConstantOp>(op)) {
+      auto elements = dyn_cast<DenseFPElementsAttr>(constant.getValue());
+      if (!elements || !llvm::all_of(elements.getValues<llvm::APFloat>(), [](const auto &x) { return x.isFinite(); }))
+        return false;
+      continue;
+    }
+    if (!isa_and_nonnull<train::SelectOp, train::CastOp, train::AddOp, train::SubOp, train::MulOp, train::BroadcastOp,
+                         train::ReshapeOp, train::TransposeOp, train::SliceOp>(op))
+      return false;
     llvm::append_range(stack, op->getOperands());
   }
-  return false;
+  return true;
 }
+
+/// A choice between scores and a very small number.
+struct Choice {
+  Value condition;
+  /// The number, and whether it is chosen where the condition holds.
+  double masked = 0;
+  bool isInverted = false;
+};
 
 struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -158,8 +180,9 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
       return failure();
 
     double scale = 1;
-    Value mask, condition;
-    train::MatmulOp scores = matchScores(softmax.getInput(), scale, mask, condition);
+    Value mask;
+    Choice choice;
+    train::MatmulOp scores = matchScores(softmax.getInput(), scale, mask, choice);
     if (!scores)
       return failure();
     // Operands may be read in any order of their dims: transposes fold into matmuls.
@@ -170,19 +193,20 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
     Value value = op.getRhs();
     int64_t tokens = shapeOf(scores.getResult())[2], keys = shapeOf(scores.getResult())[3];
     bool isCausal = false;
-    if (condition) {
-      // Only the causal condition has an exact equivalent.
-      if (!isLowerTriangle(stripToPlane(condition), keys - tokens) || keys < tokens)
+    if (choice.condition) {
+      isCausal = isLowerTriangle(stripToPlane(choice.condition), keys - tokens, choice.isInverted) && keys >= tokens;
+      // What is chosen instead of a score leaves nothing of the key, as if it were added.
+      if (!isCausal && (choice.masked > kAbsorbing || (!isGuarded && !std::isfinite(choice.masked))))
         return failure();
-      isCausal = true;
     } else if (mask) {
       auto select = stripToPlane(mask).getDefiningOp<train::SelectOp>();
       std::optional<double> kept = select ? getSplatValue(select.getLhs()) : std::nullopt;
-      std::optional<double> masked = select ? getSplatValue(select.getRhs()) : std::nullopt;
-      isCausal = kept && masked && *kept == 0 && *masked <= kMasked && keys >= tokens &&
+      std::optional<double> low = select ? getSplatValue(select.getRhs()) : std::nullopt;
+      isCausal = kept && low && *kept == 0 && *low <= kMasked && keys >= tokens &&
                  isLowerTriangle(select.getCondition(), keys - tokens);
-      // The op gives zeros for a row without keys; without the guard the graph gives NaN.
-      if (!isCausal && (!isGuarded || dependsOnParameter(mask)))
+      // The op gives zeros for a row without keys; without the guard the graph gives NaN. It gives its mask no
+      // gradient.
+      if (!isCausal && ((!isGuarded && !isFinite(mask)) || dependsOnTrainable(mask)))
         return failure();
       if (isCausal)
         mask = {};
@@ -192,6 +216,16 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
     if (fewKeys && fewValues && shapeOf(fewKeys)[1] == shapeOf(fewValues)[1]) {
       key = fewKeys;
       value = fewValues;
+    }
+    if (choice.condition && !isCausal) {
+      auto type = cast<RankedTensorType>(scores.getType());
+      auto splat = [&](double number) {
+        Attribute value = rewriter.getFloatAttr(type.getElementType(), number);
+        return train::ConstantOp::create(rewriter, op.getLoc(), type, DenseElementsAttr::get(type, value)).getResult();
+      };
+      Value kept = splat(0), low = splat(choice.masked);
+      mask = train::SelectOp::create(rewriter, op.getLoc(), type, choice.condition, choice.isInverted ? low : kept,
+                                     choice.isInverted ? kept : low);
     }
     query = putInOrder(query, queryOrder, op.getLoc(), rewriter);
     key = putInOrder(key, keyOrder, op.getLoc(), rewriter);
@@ -207,7 +241,7 @@ private:
   static llvm::SmallVector<int64_t> inOrder() { return {0, 1, 2, 3}; }
 
   /// q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
-  static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Value &condition) {
+  static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Choice &choice) {
     auto matchProduct = [](Value candidate, double &factor) {
       auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();
       return product && isBatchedByTwo(product) ? product : train::MatmulOp();
@@ -224,11 +258,14 @@ private:
       return {};
     }
     if (auto select = value.getDefiningOp<train::SelectOp>()) {
-      std::optional<double> masked = getSplatValue(select.getRhs());
-      if (!masked || *masked > kMasked)
-        return {};
-      condition = select.getCondition();
-      return matchProduct(select.getLhs(), scale);
+      for (bool isInverted : {false, true}) {
+        std::optional<double> low = getSplatValue(isInverted ? select.getLhs() : select.getRhs());
+        if (!low || *low > kMasked)
+          continue;
+        choice = {select.getCondition(), *low, isInverted};
+        return matchProduct(isInverted ? select.getRhs() : select.getLhs(), scale);
+      }
+      return {};
     }
     return matchProduct(value, scale);
   }

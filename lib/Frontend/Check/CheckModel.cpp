@@ -60,6 +60,7 @@ struct Summary {
   std::vector<ParameterRow> parameters;
   std::vector<InputRow> inputs;
   std::map<std::string, int64_t> operators;
+  int64_t attentions = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
   /// Ids of operators between a trained parameter and the loss that have no gradient.
   std::vector<std::string> missingGradients;
@@ -145,8 +146,10 @@ Summary summarize(ModuleOp module) {
     InputRow row;
     unsigned index = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
-    row.name = function.getArgAttrOfType<StringAttr>(index, train::kInputAttr).str();
     row.feed = function.getArgAttrOfType<StringAttr>(index, train::kFeedAttr).str();
+    if (row.feed == train::kRandomFeed)
+      continue;
+    row.name = function.getArgAttrOfType<StringAttr>(index, train::kInputAttr).str();
     row.shape = describeShape(type);
     row.type = describeType(type.getElementType());
     if (auto bound = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr))
@@ -160,6 +163,9 @@ Summary summarize(ModuleOp module) {
       return;
     std::string kind = op->getName().stripDialect().str();
     ++summary.operators[kind];
+    summary.attentions += isa<train::AttentionOp>(op);
+    summary.norms += isa<train::LayerNormOp, train::RmsNormOp>(op);
+    summary.activations += isa<train::ReluOp, train::GeluErfOp, train::GeluTanhOp, train::SiluOp>(op);
     summary.ids.emplace_back(id.str(), kind);
   });
   Value loss = function.getBody().front().getTerminator()->getOperand(0);
@@ -217,7 +223,8 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
     out << "\n";
   }
   out << "loss\n  " << printable(model.report.loss) << (summary.lossKind.empty() ? "" : ": ") << summary.lossKind
-      << "\noperators\n";
+      << "\nlayers\n  attentions: " << summary.attentions << "\n  norms: " << summary.norms
+      << "\n  activations: " << summary.activations << "\noperators\n";
   for (const auto &[kind, count] : summary.operators)
     out << "  " << kind << ": " << count << "\n";
   if (!model.report.guesses.empty()) {
@@ -289,6 +296,11 @@ void printJson(llvm::StringRef path, const TrainModel &model, const Summary *sum
           if (row.vocabulary > 0)
             json.attribute("below", row.vocabulary);
         });
+    });
+    json.attributeObject("layers", [&] {
+      json.attribute("attentions", summary->attentions);
+      json.attribute("norms", summary->norms);
+      json.attribute("activations", summary->activations);
     });
     json.attributeObject("operators", [&] {
       for (const auto &[kind, count] : summary->operators)

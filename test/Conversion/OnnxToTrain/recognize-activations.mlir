@@ -42,6 +42,26 @@ func.func @silu(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %y : tensor<8xf32>
 }
 
+// The tanh form with x taken out of the sum.
+// CHECK-LABEL: func.func @fast(%arg0
+func.func @fast(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: train.gelu_tanh %arg0
+  %half = train.constant dense<0.5> : tensor<8xf32>
+  %one = train.constant dense<1.0> : tensor<8xf32>
+  %root = train.constant dense<0.7978845608> : tensor<8xf32>
+  %cubic = train.constant dense<0.044715> : tensor<8xf32>
+  %cx = train.mul %x, %cubic : tensor<8xf32>
+  %cxx = train.mul %cx, %x : tensor<8xf32>
+  %s = train.add %one, %cxx : tensor<8xf32>
+  %rx = train.mul %x, %root : tensor<8xf32>
+  %i = train.mul %rx, %s : tensor<8xf32>
+  %t = train.tanh %i : tensor<8xf32>
+  %o = train.add %one, %t : tensor<8xf32>
+  %h = train.mul %x, %half : tensor<8xf32>
+  %y = train.mul %h, %o : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
 // Another constant is another function.
 // CHECK-LABEL: func.func @almost
 func.func @almost(%x: tensor<8xf32>) -> tensor<8xf32> {

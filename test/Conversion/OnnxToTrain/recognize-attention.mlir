@@ -74,3 +74,66 @@ func.func @folded(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor
   %r = train.matmul %p, %v batch [0, 1] x [0, 2] contract [3] x [1] : tensor<2x4x8x8xf32>, tensor<2x8x4x16xf32> -> tensor<2x4x8x16xf32>
   return %r : tensor<2x4x8x16xf32>
 }
+
+// -----
+
+// A mask of finite numbers leaves no row without keys, so that it needs no guard; the choice is an added mask.
+// CHECK-LABEL: func.func @chosen
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x8x16xf32>, %[[C:.*]]: tensor<2x4x8x8xi1>
+func.func @chosen(%q: tensor<2x4x8x16xf32>, %c: tensor<2x4x8x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) {
+  // CHECK-DAG: %[[LOW:.*]] = train.constant dense<-3.402{{.*}}E+38> : tensor<2x4x8x8xf32>
+  // CHECK-DAG: %[[ZERO:.*]] = train.constant dense<0.000000e+00> : tensor<2x4x8x8xf32>
+  // CHECK: %[[M:.*]] = train.select %[[C]], %[[LOW]], %[[ZERO]]
+  // CHECK: train.attention %[[Q]], %[[Q]], %[[Q]] mask %[[M]] scale 5.000000e-01 :
+  %half = train.constant dense<0.5> : tensor<2x4x8x8xf32>
+  %low = train.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %s = train.matmul %q, %q batch [0, 1] x [0, 1] contract [3] x [3] : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x8xf32>
+  %h = train.mul %s, %half : tensor<2x4x8x8xf32>
+  %m = train.select %c, %low, %h : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = train.softmax %m : tensor<2x4x8x8xf32>
+  %r = train.matmul %p, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  // -1e9 does not swallow a score in f64.
+  // CHECK: train.softmax
+  %few = train.constant dense<-1.0E+9> : tensor<2x4x8x8xf32>
+  %m2 = train.select %c, %few, %h : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p2 = train.softmax %m2 : tensor<2x4x8x8xf32>
+  %r2 = train.matmul %p2, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  return %r, %r2 : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// (1 - mask) * -3.4e38 from an integer mask, as transformers' eager attention has it.
+// CHECK-LABEL: func.func @eager
+func.func @eager(%q: tensor<2x4x8x16xf32>, %keep: tensor<2x8xi64>) -> tensor<2x4x8x16xf32> {
+  // CHECK: train.attention %{{.*}} mask %{{.*}} scale 1.000000e+00 :
+  %one = train.constant dense<1.0> : tensor<2x8xf32>
+  %low = train.constant dense<-3.40282347E+38> : tensor<2x8xf32>
+  %k = train.cast %keep : tensor<2x8xi64> -> tensor<2x8xf32>
+  %d = train.sub %one, %k : tensor<2x8xf32>
+  %m0 = train.mul %d, %low : tensor<2x8xf32>
+  %m = train.broadcast %m0 dims [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
+  %s = train.matmul %q, %q batch [0, 1] x [0, 1] contract [3] x [3] : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x8xf32>
+  %a = train.add %s, %m : tensor<2x4x8x8xf32>
+  %p = train.softmax %a : tensor<2x4x8x8xf32>
+  %r = train.matmul %p, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  return %r : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// What is chosen where the key is later than the token is the causal mask the other way round.
+// CHECK-LABEL: func.func @inverted
+func.func @inverted(%q: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  // CHECK: train.attention %{{.*}} scale 1.000000e+00 causal
+  %low = train.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %column = train.iota 1 start 0.0 step 1.0 : tensor<8x8xi64>
+  %row = train.iota 0 start 0.0 step 1.0 : tensor<8x8xi64>
+  %late = train.compare greater %column, %row : tensor<8x8xi64> -> tensor<8x8xi1>
+  %c = train.broadcast %late dims [2, 3] : tensor<8x8xi1> -> tensor<2x4x8x8xi1>
+  %s = train.matmul %q, %q batch [0, 1] x [0, 1] contract [3] x [3] : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x8xf32>
+  %m = train.select %c, %low, %s : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = train.softmax %m : tensor<2x4x8x8xf32>
+  %r = train.matmul %p, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  return %r : tensor<2x4x8x16xf32>
+}

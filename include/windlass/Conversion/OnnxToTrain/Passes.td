@@ -40,8 +40,21 @@ def TrainRecognizeActivations : Pass<"train-recognize-activations", "::mlir::fun
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }
 
-def TrainRecognizeLayerNorm : Pass<"train-recognize-layer-norm", "::mlir::func::FuncOp"> {
-  let summary = "Replace the mean, variance, scale and shift chain of layer normalisation by one op";
+def TrainRecognizeNorms : Pass<"train-recognize-norms", "::mlir::func::FuncOp"> {
+  let summary = "Replace the chains of layer norm and RMS norm by one op";
+  let description = [{
+    Recognises rows, centered or not, times or divided by the root of their mean square, times a scale, and for centered
+    rows plus a bias; factors may be nested and ordered in any way.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def TrainRecognizeRotary : Pass<"train-recognize-rotary", "::mlir::func::FuncOp"> {
+  let summary = "Replace rotary position embedding over halves of rows by one op";
+  let description = [{
+    Recognises a product with cosines plus the product of the turned halves with sines, where both tables are the same
+    for all rows of a token and lead to no trainable parameter.
+  }];
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }
 
@@ -50,7 +63,8 @@ def TrainRecognizeAttention : Pass<"train-recognize-attention", "::mlir::func::F
   let description = [{
     Recognises the product of queries and keys with the scale on either or both, an added mask, the softmax, the guard
     that turns NaN rows into zeros, and the product with the values. A mask that is zero up to the diagonal and at most
-    -1e9 beyond becomes `causal`; keys and values that are repeated for groups of queries are used unrepeated.
+    -1e9 beyond becomes `causal`; keys and values that are repeated for groups of queries are used unrepeated. A choice
+    between scores and such a number becomes an added mask. Without the guard the mask must be made of finite numbers.
   }];
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }

@@ -1,0 +1,120 @@
+//===- RecognizeRotary.cpp - rotary position embedding --------------------===//
+
+#include "Match.h"
+
+#include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace windlass;
+
+namespace windlass {
+#define GEN_PASS_DEF_TRAINRECOGNIZEROTARY
+#include "windlass/Conversion/OnnxToTrain/Passes.h.inc"
+} // namespace windlass
+
+namespace {
+
+/// The half of a value's last dim that begins at `start`, taken by a slice or a split: the value.
+Value matchHalf(Value value, int64_t start) {
+  if (auto slice = value.getDefiningOp<train::SliceOp>()) {
+    llvm::ArrayRef<int64_t> whole = shapeOf(slice.getInput());
+    bool isHalf = slice.getStarts().back() == start && slice.getSizes().back() * 2 == whole.back();
+    for (size_t dim = 0; dim + 1 < whole.size(); ++dim)
+      isHalf = isHalf && slice.getSizes()[dim] == whole[dim];
+    return isHalf ? slice.getInput() : Value();
+  }
+  auto split = value.getDefiningOp<train::SplitOp>();
+  if (!split || split.getAxis() + 1 != shapeOf(value).size() || split.getSizes().size() != 2)
+    return {};
+  return split.getResults()[start == 0 ? 0 : 1] == value ? split.getInput() : Value();
+}
+
+/// -x, as a negation or a product with -1: x.
+Value matchNegated(Value value) {
+  if (auto neg = value.getDefiningOp<train::NegOp>())
+    return neg.getInput();
+  Product product = collectProduct(value);
+  return product.factors.size() == 1 && product.coefficient == -1 ? product.factors[0] : Value();
+}
+
+/// concat(-x₂, x₁) of the halves of a row: x.
+Value matchTurned(Value value) {
+  auto concat = value.getDefiningOp<train::ConcatOp>();
+  llvm::ArrayRef<int64_t> shape = shapeOf(value);
+  if (!concat || concat.getInputs().size() != 2 || shape.empty() || concat.getAxis() + 1 != shape.size())
+    return {};
+  Value second = matchNegated(concat.getInputs()[0]), first = concat.getInputs()[1];
+  if (!second || shapeOf(first) != shapeOf(second))
+    return {};
+  Value x = matchHalf(first, 0);
+  return x && shapeOf(x) == shape && matchHalf(second, shape.back() / 2) == x ? x : Value();
+}
+
+/// A table [tokens, depth] spread over the dims before, perhaps with dims of size 1 in front: the table.
+Value matchTable(Value value) {
+  auto rank = static_cast<int64_t>(shapeOf(value).size());
+  if (rank == 2)
+    return value;
+  auto broadcast = value.getDefiningOp<train::BroadcastOp>();
+  if (!broadcast)
+    return {};
+  llvm::ArrayRef<int64_t> dims = broadcast.getDims(), shape = shapeOf(broadcast.getInput());
+  bool fits = dims.size() >= 2 && dims.take_back(2) == llvm::ArrayRef<int64_t>{rank - 2, rank - 1} &&
+              llvm::all_of(shape.drop_back(2), [](int64_t size) { return size == 1; });
+  return fits ? broadcast.getInput() : Value();
+}
+
+/// The table without dims of size 1 in front.
+Value dropLeadingDims(Value table, Location location, PatternRewriter &rewriter) {
+  auto type = cast<RankedTensorType>(table.getType());
+  if (type.getRank() == 2)
+    return table;
+  auto plane = RankedTensorType::get(type.getShape().take_back(2), type.getElementType());
+  return train::ReshapeOp::create(rewriter, location, plane, table).getResult();
+}
+
+/// x · cosine + turned(x) · sine, with all operands in any order.
+struct RecognizeRotary : OpRewritePattern<train::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::AddOp op, PatternRewriter &rewriter) const override {
+    auto orders = [](Value a, Value b) { return llvm::SmallVector<std::pair<Value, Value>, 2>{{a, b}, {b, a}}; };
+    if (shapeOf(op.getResult()).size() < 2)
+      return failure();
+    for (auto [plain, turned] : orders(op.getLhs(), op.getRhs())) {
+      auto sineMul = turned.getDefiningOp<train::MulOp>(), cosineMul = plain.getDefiningOp<train::MulOp>();
+      if (!sineMul || !cosineMul)
+        continue;
+      for (auto [rows, sineSpread] : orders(sineMul.getLhs(), sineMul.getRhs())) {
+        Value x = matchTurned(rows), sine = x ? matchTable(sineSpread) : Value();
+        if (!sine)
+          continue;
+        for (auto [same, cosineSpread] : orders(cosineMul.getLhs(), cosineMul.getRhs())) {
+          Value cosine = same == x ? matchTable(cosineSpread) : Value();
+          // The op gives its tables no gradient.
+          if (!cosine || dependsOnTrainable(cosine) || dependsOnTrainable(sine))
+            continue;
+          cosine = dropLeadingDims(cosine, op.getLoc(), rewriter);
+          sine = dropLeadingDims(sine, op.getLoc(), rewriter);
+          rewriter.replaceOpWithNewOp<train::RotaryOp>(op, op.getType(), x, cosine, sine, false);
+          return success();
+        }
+      }
+    }
+    return failure();
+  }
+};
+
+struct TrainRecognizeRotaryPass : windlass::impl::TrainRecognizeRotaryBase<TrainRecognizeRotaryPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<RecognizeRotary>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
