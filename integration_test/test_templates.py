@@ -1,0 +1,141 @@
+"""scripts/new-pass and scripts/new-op on a copy of the tree: what they write compiles, links and passes the tests that come with it.
+
+Only what changes is compiled; everything else is the build's own. An operator or pass more does not change how the others are called.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import common
+
+BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build')).resolve()
+LLVM = pathlib.Path('/usr/lib/llvm-22')
+
+
+class TemplateCase(common.Case):
+    def setUp(self):
+        super().setUp()
+        self.clone, self.made = self.folder / 'clone', self.folder / 'made'
+        names = subprocess.run(['git', 'ls-files', '--cached', '--others', '--exclude-standard'], cwd=common.ROOT, capture_output=True, text=True)
+        # A tree without git, such as a release, is copied whole.
+        paths = names.stdout.splitlines() or [str(path.relative_to(common.ROOT)) for path in common.ROOT.rglob('*') if path.is_file() and 'build' not in path.parts[0]]
+        for name in paths:
+            if (common.ROOT / name).is_file() and not name.startswith('integration_test/models/'):
+                (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(common.ROOT / name, self.clone / name)
+        shutil.copymode(common.ROOT / 'scripts/new-op', self.clone / 'scripts/new-op')
+
+    def run_well(self, *words, **options):
+        done = common.run(words, **options)
+        self.assertEqual(done.code, 0, f'{shlex.join(map(str, words))}\n{done.out[-3000:]}{done.err[-3000:]}')
+        return done.out
+
+    def write(self, script, *words):
+        out = self.run_well(sys.executable, '-B', self.clone / 'scripts' / script, *words)
+        changed = out.splitlines()
+        sources = [path for path in changed if path.endswith(('.cpp', '.h'))]
+        self.run_well('clang-format-22', '--dry-run', '-Werror', *sources, cwd=self.clone)
+        return changed
+
+    def tablegen(self, td, output, *flags):
+        target = self.made / 'windlass' / output
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.run_well(LLVM / 'bin/mlir-tblgen', *flags, '-I', self.clone / 'include', '-I', LLVM / 'include', self.clone / 'include/windlass' / td, '-o', target)
+
+    def compile(self, source, like=None):
+        """Compiles a file of the copy as the build compiles `like` (default: the same file)."""
+        wanted = str(common.ROOT / (like or source))
+        command = next(entry['command'] for entry in json.loads((BUILD / 'compile_commands.json').read_text()) if entry['file'] == wanted)
+        words = [word for word in shlex.split(command)[:-4]]
+        if 'ccache' in command:
+            words = words[next(i for i, word in enumerate(words) if 'clang' in word or 'g++' in word):]
+        words = [word.replace(f'{common.ROOT}/include', f'{self.clone}/include').replace(f'{common.ROOT}/runtime/', f'{self.clone}/runtime/') for word in words]
+        target = self.folder / f'{source.replace("/", "-")}.o'
+        self.run_well(words[0], f'-I{self.made}', *words[1:], '-o', target, '-c', self.clone / source, cwd=BUILD)
+        return target
+
+    def link(self, program, replaced):
+        """Links a program of the build with other objects: {end of the object's name in the build, or a new key: file}."""
+        commands = self.run_well('ninja', '-C', BUILD, '-t', 'commands', program).splitlines()
+        words = shlex.split(next(line for line in reversed(commands) if f'-o {program}' in line))
+        words = words[next(i for i, word in enumerate(words) if 'clang' in word or 'g++' in word):]
+        target, objects, rest = self.folder / pathlib.Path(program).name, dict(replaced), []
+        for word in words:
+            if word == '&&':
+                break
+            match = next((end for end in objects if word.endswith(end)), None)
+            rest.append(str(target) if word == program else str(objects.pop(match)) if match else word)
+        # New objects stand before the libraries, whose own of the same symbols are then not taken.
+        at = next(i for i, word in enumerate(rest) if word.endswith('.o'))
+        rest[at:at] = [str(path) for path in objects.values()]
+        self.run_well(*rest, cwd=BUILD)
+        return target
+
+
+class NewPassTest(TemplateCase):
+    def check(self, argument, folder, record):
+        changed = self.write('new-pass', argument, '--summary', 'counts things', '--after', 'Nothing changes.')
+        name = ''.join(word.capitalize() for word in argument.split('-')[1:])
+        source, test = f'lib/Dialect/{folder}/Transforms/{name}.cpp', f'test/Dialect/{folder}/Transforms/{argument.split("-", 1)[1]}.mlir'
+        self.assertLessEqual({source, test}, set(changed))
+        self.assertIn(f'def {record} :', (self.clone / f'include/windlass/Dialect/{folder}/Transforms/Passes.td').read_text())
+        self.assertIn(f'  {name}.cpp\n', (self.clone / f'lib/Dialect/{folder}/Transforms/CMakeLists.txt').read_text())
+        self.tablegen(f'Dialect/{folder}/Transforms/Passes.td', f'Dialect/{folder}/Transforms/Passes.h.inc', '-gen-pass-decls', '-name', folder)
+        like = next((common.ROOT / f'lib/Dialect/{folder}/Transforms').glob('Verify*.cpp')).relative_to(common.ROOT)
+        tool = self.link('bin/windlass-opt', {'windlass-opt.cpp.o': self.compile('tools/windlass-opt/windlass-opt.cpp'), 'new': self.compile(source, str(like))})
+        line = re.match(r'// RUN: windlass-opt (.*) %s\n', (self.clone / test).read_text())[1]
+        self.run_well(tool, *line.split(), self.clone / test)
+        self.assertIn(argument, self.run_well(tool, '--help'))
+        self.assertNotEqual(common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', argument, '--summary', 'x', '--after', 'y']).code, 0, 'twice')
+
+    def test_plan(self):
+        self.check('plan-count-axes', 'Plan', 'CountAxes')
+
+    def test_train(self):
+        self.check('train-count-operators', 'Train', 'CountOperatorsPass')
+
+    def test_wrong_names(self):
+        for name in ('count-axes', 'plan', 'plan-count', 'Plan-Count-Axes', 'plan-count-axes;', 'other-count-axes'):
+            done = common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', name, '--summary', 'x', '--after', 'y'])
+            self.assertEqual(done.code, 1, name)
+            self.assertIn('is not <dialect>-<verb>-<object>', done.err)
+
+
+class NewOpTest(TemplateCase):
+    def test_softsign(self):
+        gradient = 'dy / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x)))'
+        self.write('new-op', 'soft_sign', '--formula', 'x / (1 + |x|)', '--value', 'x / (T(1) + std::fabs(x))', '--gradient', gradient)
+        for output, flag in (('TrainOps.h.inc', '-gen-op-decls'), ('TrainOps.cpp.inc', '-gen-op-defs')):
+            self.tablegen('Dialect/Train/IR/TrainOps.td', f'Dialect/Train/IR/{output}', flag)
+        sources = {'Elementwise.cpp.o': 'lib/Dialect/Train/IR/Elementwise.cpp', 'TrainDialect.cpp.o': 'lib/Dialect/Train/IR/TrainDialect.cpp',
+                   'ElementwiseKernels.cpp.o': 'lib/Interpreter/ElementwiseKernels.cpp'}
+        objects = {end: self.compile(source) for end, source in sources.items()}
+        tool = self.link('bin/windlass-opt', {**objects, 'OpTable.cpp.o': self.compile('tools/windlass-opt/OpTable.cpp')})
+        # Fails where a cell of the operator is empty.
+        table = self.run_well(tool, '--show-op-table')
+        row = next(line for line in table.splitlines() if line.startswith('| train.soft_sign '))
+        for cell in ('inferred', 'yes', 'd0 d1', 'scalar::soft_sign'):
+            self.assertIn(cell, row)
+        self.assertIn('{1}', next(line for line in table.splitlines() if line.startswith('| train.soft_sign_grad ')))
+
+        test = self.link('bin/WindlassAutodiffTests', {**objects, 'FiniteDifferencesTest.cpp.o': self.compile('unittests/Autodiff/FiniteDifferencesTest.cpp')})
+        self.assertRegex(self.run_well(test), r'(?s)OK \] Operators/FiniteDifferences.*soft_?sign.*PASSED')
+        scalars = self.compile('runtime/conformance/scalars.cpp')
+        program = self.folder / 'scalars'
+        self.run_well('clang++-22', scalars, '-o', program, '-lgtest_main', '-lgtest', '-lpthread')
+        self.assertIn('[       OK ] Scalar.GradientOfSoftSign', self.run_well(program))
+
+    def test_wrong_names(self):
+        for name in ('relu', 'Relu', 'x-y', '2x', 'a;b'):
+            done = common.run([sys.executable, '-B', self.clone / 'scripts/new-op', name, '--formula', 'x', '--value', 'x', '--gradient', 'dy'])
+            self.assertEqual(done.code, 1, name)
+            self.assertTrue(done.err.startswith('new-op: '), done.err)
+
+
+common.main()
