@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import os
 import shutil
 
 import common
@@ -92,6 +93,25 @@ class ConfigTest(TrainedCase):
                 outcome = common.windlass('train', self.model, '--config', config)
                 self.assertEqual(outcome.code, 1, outcome.err)
                 self.assertRegex(outcome.err, r'\Awindlass: error: .*wrong\.json.*\n\Z')
+
+    def test_train_launches_as_the_emitted_script_does(self):
+        recorded, launcher = self.folder / 'words', self.folder / 'mpirun'
+        launcher.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{recorded}"\n')
+        launcher.chmod(0o755)
+        env = {'PATH': f'{self.folder}:{os.environ["PATH"]}'}
+        flags = ('--data', self.data, '--bytes', '-o', self.folder / 'run')
+        self.succeed('train', self.model, '-n', 2, *flags, env=env)
+        trained = recorded.read_text().splitlines()
+        self.succeed('emit', self.model, '--cluster', 'cpu:2', '-o', self.folder / 'project')
+        self.assertEqual(common.run([self.folder / 'project' / 'run.sh', *flags], env=env).code, 0)
+        emitted = recorded.read_text().splitlines()
+        program = next(i for i, word in enumerate(emitted) if word.endswith('/build/train'))
+        self.assertEqual(trained[:program], emitted[:program])
+        self.assertIn('odls_base_sigkill_timeout', emitted)
+        self.assertTrue(trained[program].endswith('/build/train'))
+        recorded.unlink()
+        self.succeed('train', self.model, '-n', 2, *flags, '--communicator', 'local', env=env)
+        self.assertFalse(recorded.exists(), 'threads of one process need no launcher')
 
     def test_help_lists_the_flags_of_the_program(self):
         text = self.succeed('train', '--help').out
