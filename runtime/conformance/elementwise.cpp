@@ -9,12 +9,14 @@ namespace windlass::rt::testing {
 namespace {
 
 struct multiply_add {
+  static constexpr const char *name = "multiply_add";
   using outputs = type_list<float>;
   using inputs = type_list<float, float, float>;
   WINDLASS_FN static void apply(float &r0, float a0, float a1, float a2) { r0 = a0 * a1 + a2; }
 };
 
 struct gated {
+  static constexpr const char *name = "gated";
   using outputs = type_list<float, bool>;
   using inputs = type_list<float, bool, std::int64_t>;
   WINDLASS_FN static void apply(float &r0, bool &r1, float a0, bool a1, std::int64_t a2) {
@@ -24,6 +26,7 @@ struct gated {
 };
 
 struct scaled {
+  static constexpr const char *name = "scaled";
   using outputs = type_list<float>;
   using inputs = type_list<float>;
   float factor;

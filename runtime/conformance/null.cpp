@@ -14,6 +14,7 @@ namespace {
 std::vector<std::string> calls;
 
 struct negate {
+  static constexpr const char *name = "negate";
   using outputs = type_list<float>;
   using inputs = type_list<float>;
   static void apply(float &r0, float a0) { r0 = -a0; }

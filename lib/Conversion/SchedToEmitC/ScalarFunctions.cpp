@@ -30,6 +30,7 @@ public:
       parameters += ", [[maybe_unused]] " + type + " a" + std::to_string(i);
     }
     line("struct " + name + " {");
+    line("  static constexpr const char *name = \"" + describe() + "\";");
     line("  using outputs = type_list<" + outputs + ">;");
     line("  using inputs = type_list<" + inputs + ">;");
     line("  WINDLASS_FN static void apply(" + parameters + ") {");
@@ -44,6 +45,20 @@ public:
   }
 
 private:
+  /// Its operators, for tables of time.
+  std::string describe() {
+    constexpr size_t limit = 60;
+    std::string text;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (isa<arith::ConstantOp>(op))
+        continue;
+      text += (text.empty() ? "" : ", ") + op.getName().stripDialect().str();
+      if (text.size() > limit)
+        return text.substr(0, limit) + "...";
+    }
+    return text.empty() ? "copy" : text;
+  }
+
   void line(const std::string &text) {
     // A brace opens a placeholder only where operands follow, and there are none.
     emitc::VerbatimOp::create(builder, function.getLoc(), text);

@@ -79,6 +79,19 @@ void block_scores(float *scores, const shape &of, const matrix &q, const matrix 
   }
 }
 
+/// `products` matrix products over the pairs of a query and a key that it sees; the gradient makes the scores again.
+work attention_work(const char *name, const view &q, const view &k, bool causal, std::int64_t products,
+                    std::int64_t bytes) {
+  const shape of(q, k, causal);
+  std::int64_t pairs = 0;
+  for (std::int64_t t = 0; t < of.queries; ++t)
+    pairs += of.end_of(t);
+  return {name,
+          2 * products * of.batch * of.heads * pairs * q.sizes[3],
+          bytes,
+          {of.batch, of.heads, of.queries, q.sizes[3]}};
+}
+
 } // namespace
 
 status attention(stream &s, const view &out, const view &lse, const view &q, const view &k, const view &v,
@@ -86,47 +99,48 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
   WINDLASS_TRY(check(q, k, v, mask, out, lse));
   WINDLASS_TRY(check_scratch(s, attention_scratch_bytes(q, k, s.threads())));
   WINDLASS_TRY(cpu::prepare_gemm());
-  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
-    const shape of(q, k, causal);
-    constexpr std::int64_t block = detail::attention_block;
-    const std::int64_t blocks = (of.queries + block - 1) / block, items = of.batch * of.heads * blocks;
-    const std::int64_t work = block * of.keys * (q.sizes[3] + v.sizes[3]);
-    const std::int32_t parts = detail::part_count(items, (1 << 18) / (work + 1) + 1, threads);
-    detail::for_parts(items, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
-      float *scores = scratch + part * std::min(block, of.queries) * of.keys;
-      for (std::int64_t item = begin; item < end; ++item) {
-        const std::int64_t batch = item / blocks / of.heads, head = item / blocks % of.heads;
-        const std::int64_t first = item % blocks * block, rows = std::min(block, of.queries - first);
-        const std::int64_t seen = of.end_of(first + rows - 1);
-        const matrix result = head_of(out, batch, head).part(first, 0, rows, v.sizes[3]);
-        block_scores(scores, of, head_of(q, batch, head), head_of(k, batch, head / of.group), mask, batch, head, first,
-                     rows, seen, scale);
-        // The rows stay unnormalised until after the product, whose rows are shorter.
-        float factors[block];
-        for (std::int64_t r = 0; r < rows; ++r) {
-          float *row = scores + r * of.keys;
-          const std::int64_t n = of.end_of(first + r);
-          float sum = 0;
-          const float total = cpu::exp_row(row, n, sum);
-          *row_value(lse, batch, head, first + r) = total;
-          factors[r] = total == -std::numeric_limits<float>::infinity() ? 0.0f : 1.0f / sum;
-          for (std::int64_t j = n; j < seen; ++j)
-            row[j] = 0;
-        }
-        cpu::gemm(result, {scores, rows, seen, of.keys, 1},
-                  head_of(v, batch, head / of.group).part(0, 0, seen, v.sizes[3]), 1.0f, 0.0f);
-        for (std::int64_t r = 0; r < rows; ++r) {
-          float *row = result.data + r * result.row_stride;
-          cpu::with_stride(result.column_stride, [&](auto stride) {
-            WINDLASS_SIMD
-            for (std::int64_t e = 0; e < result.columns; ++e)
-              row[e * stride] *= factors[r];
-          });
-        }
-      }
-    });
-    return {};
-  });
+  return s.submit(attention_work("attention", q, k, causal, 2, bytes_of({out, lse, q, k, v, mask})),
+                  [=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
+                    const shape of(q, k, causal);
+                    constexpr std::int64_t block = detail::attention_block;
+                    const std::int64_t blocks = (of.queries + block - 1) / block, items = of.batch * of.heads * blocks;
+                    const std::int64_t work = block * of.keys * (q.sizes[3] + v.sizes[3]);
+                    const std::int32_t parts = detail::part_count(items, (1 << 18) / (work + 1) + 1, threads);
+                    detail::for_parts(items, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
+                      float *scores = scratch + part * std::min(block, of.queries) * of.keys;
+                      for (std::int64_t item = begin; item < end; ++item) {
+                        const std::int64_t batch = item / blocks / of.heads, head = item / blocks % of.heads;
+                        const std::int64_t first = item % blocks * block, rows = std::min(block, of.queries - first);
+                        const std::int64_t seen = of.end_of(first + rows - 1);
+                        const matrix result = head_of(out, batch, head).part(first, 0, rows, v.sizes[3]);
+                        block_scores(scores, of, head_of(q, batch, head), head_of(k, batch, head / of.group), mask,
+                                     batch, head, first, rows, seen, scale);
+                        // The rows stay unnormalised until after the product, whose rows are shorter.
+                        float factors[block];
+                        for (std::int64_t r = 0; r < rows; ++r) {
+                          float *row = scores + r * of.keys;
+                          const std::int64_t n = of.end_of(first + r);
+                          float sum = 0;
+                          const float total = cpu::exp_row(row, n, sum);
+                          *row_value(lse, batch, head, first + r) = total;
+                          factors[r] = total == -std::numeric_limits<float>::infinity() ? 0.0f : 1.0f / sum;
+                          for (std::int64_t j = n; j < seen; ++j)
+                            row[j] = 0;
+                        }
+                        cpu::gemm(result, {scores, rows, seen, of.keys, 1},
+                                  head_of(v, batch, head / of.group).part(0, 0, seen, v.sizes[3]), 1.0f, 0.0f);
+                        for (std::int64_t r = 0; r < rows; ++r) {
+                          float *row = result.data + r * result.row_stride;
+                          cpu::with_stride(result.column_stride, [&](auto stride) {
+                            WINDLASS_SIMD
+                            for (std::int64_t e = 0; e < result.columns; ++e)
+                              row[e * stride] *= factors[r];
+                          });
+                        }
+                      }
+                    });
+                    return {};
+                  });
 }
 
 status attention_grad(stream &s, const view &dq, const view &dk, const view &dv, const view &dout, const view &q,
@@ -136,61 +150,63 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
   WINDLASS_TRY(check(dq, dk, dv, mask, dout, lse));
   WINDLASS_TRY(check_scratch(s, attention_grad_scratch_bytes(q, k, s.threads())));
   WINDLASS_TRY(cpu::prepare_gemm());
-  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
-    const shape of(q, k, causal);
-    constexpr std::int64_t block = detail::attention_block;
-    const std::int64_t blocks = (of.queries + block - 1) / block, kv_heads = k.sizes[1];
-    // A task is a head of keys, whose gradients add up over its queries in a fixed order.
-    detail::parallel(threads, of.batch * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
-      const std::int64_t area = std::min(block, of.queries) * of.keys;
-      float *p = scratch + part * 2 * area, *dp = p + area;
-      for (std::int64_t item = begin; item < end; ++item) {
-        const std::int64_t batch = item / kv_heads, kv = item % kv_heads;
-        const matrix keys = head_of(k, batch, kv), values = head_of(v, batch, kv);
-        const matrix key_grad = head_of(dk, batch, kv), value_grad = head_of(dv, batch, kv);
-        float beta = 0.0f;
-        for (std::int64_t head = kv * of.group; head < (kv + 1) * of.group; ++head) {
-          const matrix queries = head_of(q, batch, head), query_grad = head_of(dq, batch, head);
-          const matrix result = head_of(out, batch, head), result_grad = head_of(dout, batch, head);
-          // The last block first: it sees all keys, so that it can overwrite their gradients.
-          for (std::int64_t b = blocks - 1; b >= 0; --b) {
-            const std::int64_t first = b * block, rows = std::min(block, of.queries - first);
-            const std::int64_t seen = of.end_of(first + rows - 1);
-            block_scores(p, of, queries, keys, mask, batch, head, first, rows, seen, scale);
-            const matrix dout_block = result_grad.part(first, 0, rows, result_grad.columns);
-            cpu::gemm({dp, rows, seen, of.keys, 1}, dout_block, values.part(0, 0, seen, values.columns).transposed(),
-                      1.0f, 0.0f);
-            for (std::int64_t r = 0; r < rows; ++r) {
-              const float *o = result.data + (first + r) * result.row_stride;
-              const float *d = result_grad.data + (first + r) * result_grad.row_stride;
-              float delta = 0;
-              for (std::int64_t e = 0; e < result.columns; ++e)
-                delta += o[e * result.column_stride] * d[e * result_grad.column_stride];
-              const float total = *row_value(lse, batch, head, first + r);
-              const std::int64_t n = total == -std::numeric_limits<float>::infinity() ? 0 : of.end_of(first + r);
-              float *p_row = p + r * of.keys, *dp_row = dp + r * of.keys;
-              WINDLASS_SIMD
-              for (std::int64_t j = 0; j < n; ++j) {
-                p_row[j] = windlass::scalar::exp(p_row[j] - total);
-                dp_row[j] = p_row[j] * (dp_row[j] - delta);
+  return s.submit(
+      attention_work("attention_grad", q, k, causal, 5, bytes_of({dq, dk, dv, dout, q, k, v, mask, out, lse})),
+      [=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
+        const shape of(q, k, causal);
+        constexpr std::int64_t block = detail::attention_block;
+        const std::int64_t blocks = (of.queries + block - 1) / block, kv_heads = k.sizes[1];
+        // A task is a head of keys, whose gradients add up over its queries in a fixed order.
+        detail::parallel(threads, of.batch * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
+          const std::int64_t area = std::min(block, of.queries) * of.keys;
+          float *p = scratch + part * 2 * area, *dp = p + area;
+          for (std::int64_t item = begin; item < end; ++item) {
+            const std::int64_t batch = item / kv_heads, kv = item % kv_heads;
+            const matrix keys = head_of(k, batch, kv), values = head_of(v, batch, kv);
+            const matrix key_grad = head_of(dk, batch, kv), value_grad = head_of(dv, batch, kv);
+            float beta = 0.0f;
+            for (std::int64_t head = kv * of.group; head < (kv + 1) * of.group; ++head) {
+              const matrix queries = head_of(q, batch, head), query_grad = head_of(dq, batch, head);
+              const matrix result = head_of(out, batch, head), result_grad = head_of(dout, batch, head);
+              // The last block first: it sees all keys, so that it can overwrite their gradients.
+              for (std::int64_t b = blocks - 1; b >= 0; --b) {
+                const std::int64_t first = b * block, rows = std::min(block, of.queries - first);
+                const std::int64_t seen = of.end_of(first + rows - 1);
+                block_scores(p, of, queries, keys, mask, batch, head, first, rows, seen, scale);
+                const matrix dout_block = result_grad.part(first, 0, rows, result_grad.columns);
+                cpu::gemm({dp, rows, seen, of.keys, 1}, dout_block,
+                          values.part(0, 0, seen, values.columns).transposed(), 1.0f, 0.0f);
+                for (std::int64_t r = 0; r < rows; ++r) {
+                  const float *o = result.data + (first + r) * result.row_stride;
+                  const float *d = result_grad.data + (first + r) * result_grad.row_stride;
+                  float delta = 0;
+                  for (std::int64_t e = 0; e < result.columns; ++e)
+                    delta += o[e * result.column_stride] * d[e * result_grad.column_stride];
+                  const float total = *row_value(lse, batch, head, first + r);
+                  const std::int64_t n = total == -std::numeric_limits<float>::infinity() ? 0 : of.end_of(first + r);
+                  float *p_row = p + r * of.keys, *dp_row = dp + r * of.keys;
+                  WINDLASS_SIMD
+                  for (std::int64_t j = 0; j < n; ++j) {
+                    p_row[j] = windlass::scalar::exp(p_row[j] - total);
+                    dp_row[j] = p_row[j] * (dp_row[j] - delta);
+                  }
+                  for (std::int64_t j = n; j < seen; ++j)
+                    p_row[j] = dp_row[j] = 0;
+                }
+                const matrix weights = {p, rows, seen, of.keys, 1}, slopes = {dp, rows, seen, of.keys, 1};
+                const float factor = static_cast<float>(scale);
+                cpu::gemm(query_grad.part(first, 0, rows, queries.columns), slopes, keys.part(0, 0, seen, keys.columns),
+                          factor, 0.0f);
+                cpu::gemm(key_grad.part(0, 0, seen, keys.columns), slopes.transposed(),
+                          queries.part(first, 0, rows, queries.columns), factor, beta);
+                cpu::gemm(value_grad.part(0, 0, seen, values.columns), weights.transposed(), dout_block, 1.0f, beta);
+                beta = 1.0f;
               }
-              for (std::int64_t j = n; j < seen; ++j)
-                p_row[j] = dp_row[j] = 0;
             }
-            const matrix weights = {p, rows, seen, of.keys, 1}, slopes = {dp, rows, seen, of.keys, 1};
-            const float factor = static_cast<float>(scale);
-            cpu::gemm(query_grad.part(first, 0, rows, queries.columns), slopes, keys.part(0, 0, seen, keys.columns),
-                      factor, 0.0f);
-            cpu::gemm(key_grad.part(0, 0, seen, keys.columns), slopes.transposed(),
-                      queries.part(first, 0, rows, queries.columns), factor, beta);
-            cpu::gemm(value_grad.part(0, 0, seen, values.columns), weights.transposed(), dout_block, 1.0f, beta);
-            beta = 1.0f;
           }
-        }
-      }
-    });
-    return {};
-  });
+        });
+        return {};
+      });
 }
 
 } // namespace windlass::rt

@@ -13,7 +13,7 @@ status dropout(stream &s, const view &y, const view &x, const view &keys, double
     fits = x.sizes[d] == y.sizes[d];
   if (!fits)
     return internal_error("dropout got views whose types, ranks or sizes do not fit");
-  return s.submit([=, threads = s.threads()]() -> status {
+  return s.submit({"dropout", 0, bytes_of({y, x}), {x.elements()}}, [=, threads = s.threads()]() -> status {
     const cpu::sequence of_x(x, 1, x.rank), of_y(y, 1, y.rank);
     const std::int64_t n = of_x.count(), groups = (n + 3) / 4;
     const std::uint64_t threshold = dropout_threshold(ratio);

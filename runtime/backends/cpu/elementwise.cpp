@@ -136,57 +136,62 @@ status copy(stream &s, const view &out, const view &in) {
   if (!has_same_sizes(out, in))
     return internal_error("copy between views of different sizes");
   const detail::loop_nest<2> nest = nest_of<2>({&out, &in});
-  return s.submit([nest, to = out.type, from = in.type, threads = s.threads()]() -> status {
-    const std::int64_t bytes = size_of(to);
-    if (to != from) {
-      with_type(to, [&](auto t) {
-        with_type(from, [&](auto f) { detail::map_now(converter<decltype(t), decltype(f)>(), nest, threads); });
+  return s.submit(
+      {"copy", 0, bytes_of({out, in}), {out.elements()}},
+      [nest, to = out.type, from = in.type, threads = s.threads()]() -> status {
+        const std::int64_t bytes = size_of(to);
+        if (to != from) {
+          with_type(to, [&](auto t) {
+            with_type(from, [&](auto f) { detail::map_now(converter<decltype(t), decltype(f)>(), nest, threads); });
+          });
+        } else if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1) {
+          detail::parallel(threads, nest.sizes[0] * bytes, 1 << 16, [&](std::int64_t begin, std::int64_t end, int) {
+            std::memcpy(nest.data[0] + begin, nest.data[1] + begin, static_cast<std::size_t>(end - begin));
+          });
+        } else if (bytes == 8) {
+          copy_strided<std::int64_t>(nest, threads);
+        } else if (bytes == 4) {
+          copy_strided<std::int32_t>(nest, threads);
+        } else if (bytes == 2) {
+          copy_strided<std::uint16_t>(nest, threads);
+        } else {
+          copy_strided<std::uint8_t>(nest, threads);
+        }
+        return {};
       });
-    } else if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1) {
-      detail::parallel(threads, nest.sizes[0] * bytes, 1 << 16, [&](std::int64_t begin, std::int64_t end, int) {
-        std::memcpy(nest.data[0] + begin, nest.data[1] + begin, static_cast<std::size_t>(end - begin));
-      });
-    } else if (bytes == 8) {
-      copy_strided<std::int64_t>(nest, threads);
-    } else if (bytes == 4) {
-      copy_strided<std::int32_t>(nest, threads);
-    } else if (bytes == 2) {
-      copy_strided<std::uint16_t>(nest, threads);
-    } else {
-      copy_strided<std::uint8_t>(nest, threads);
-    }
-    return {};
-  });
 }
 
 status fill(stream &s, const view &out, double value) {
   const detail::loop_nest<1> nest = nest_of<1>({&out});
-  return s.submit([nest, type = out.type, value, threads = s.threads()]() -> status {
-    with_type(type, [&](auto t) {
-      using T = decltype(t);
-      detail::map_now(filler<T>{convert<T>(value)}, nest, threads);
-    });
-    return {};
-  });
+  return s.submit({"fill", 0, bytes_of({out}), {out.elements()}},
+                  [nest, type = out.type, value, threads = s.threads()]() -> status {
+                    with_type(type, [&](auto t) {
+                      using T = decltype(t);
+                      detail::map_now(filler<T>{convert<T>(value)}, nest, threads);
+                    });
+                    return {};
+                  });
 }
 
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {
   if (dim < 0 || dim >= out.rank)
     return internal_error("iota along a dimension that the view does not have");
-  return s.submit([out, dim, start, step, threads = s.threads()]() -> status {
-    // One fill per index of `dim`.
-    view slice = out;
-    slice.sizes[dim] = 1;
-    with_type(out.type, [&](auto t) {
-      using T = decltype(t);
-      const view base = slice;
-      for (std::int64_t i = 0; i < out.sizes[dim]; ++i) {
-        slice.data = base.data + i * out.strides[dim] * size_of(out.type);
-        detail::map_now(filler<T>{convert<T>(start + step * static_cast<double>(i))}, nest_of<1>({&slice}), threads);
-      }
-    });
-    return {};
-  });
+  return s.submit({"iota", 0, bytes_of({out}), {out.elements()}},
+                  [out, dim, start, step, threads = s.threads()]() -> status {
+                    // One fill per index of `dim`.
+                    view slice = out;
+                    slice.sizes[dim] = 1;
+                    with_type(out.type, [&](auto t) {
+                      using T = decltype(t);
+                      const view base = slice;
+                      for (std::int64_t i = 0; i < out.sizes[dim]; ++i) {
+                        slice.data = base.data + i * out.strides[dim] * size_of(out.type);
+                        detail::map_now(filler<T>{convert<T>(start + step * static_cast<double>(i))},
+                                        nest_of<1>({&slice}), threads);
+                      }
+                    });
+                    return {};
+                  });
 }
 
 namespace {
@@ -227,19 +232,20 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
   if (!has_same_sizes(weight, exp_avg) || !has_same_sizes(weight, exp_avg_sq) || !has_same_sizes(weight, gradient))
     return internal_error("adamw got a weight, state and gradient of different sizes");
   const auto nest = nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
-  return s.submit([=, threads = s.threads()]() -> status {
-    adamw_step f;
-    const float rate = value_of(learning_rate);
-    f.keep = decays ? 1.0f - rate * value_of(weight_decay) : 1.0f;
-    f.one_minus_beta1 = value_of(one_minus_beta1);
-    f.one_minus_beta2 = value_of(one_minus_beta2);
-    f.step_size = rate / value_of(bias_correction1);
-    f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
-    f.epsilon = value_of(epsilon);
-    f.gradient_scale = value_of(gradient_scale);
-    detail::map_now(f, nest, threads);
-    return {};
-  });
+  return s.submit({"adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient}), {weight.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    adamw_step f;
+                    const float rate = value_of(learning_rate);
+                    f.keep = decays ? 1.0f - rate * value_of(weight_decay) : 1.0f;
+                    f.one_minus_beta1 = value_of(one_minus_beta1);
+                    f.one_minus_beta2 = value_of(one_minus_beta2);
+                    f.step_size = rate / value_of(bias_correction1);
+                    f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
+                    f.epsilon = value_of(epsilon);
+                    f.gradient_scale = value_of(gradient_scale);
+                    detail::map_now(f, nest, threads);
+                    return {};
+                  });
 }
 
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
@@ -247,12 +253,13 @@ status sgd(stream &s, const view &weight, const view &momentum_buffer, const vie
   if (!has_same_sizes(weight, momentum_buffer) || !has_same_sizes(weight, gradient))
     return internal_error("sgd got a weight, state and gradient of different sizes");
   const auto nest = nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
-  return s.submit([=, threads = s.threads()]() -> status {
-    const sgd_step f = {value_of(learning_rate), value_of(momentum), decays ? value_of(weight_decay) : 0.0f,
-                        value_of(gradient_scale)};
-    detail::map_now(f, nest, threads);
-    return {};
-  });
+  return s.submit({"sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient}), {weight.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    const sgd_step f = {value_of(learning_rate), value_of(momentum),
+                                        decays ? value_of(weight_decay) : 0.0f, value_of(gradient_scale)};
+                    detail::map_now(f, nest, threads);
+                    return {};
+                  });
 }
 
 } // namespace windlass::rt

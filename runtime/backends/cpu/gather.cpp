@@ -123,41 +123,48 @@ void scatter(const layout &l, std::int32_t threads) {
                      });
 }
 
-status gather_or_fail(stream &s, const layout &l, const char *what, bool allows_negative) {
-  return s.submit([l, what, allows_negative, threads = s.threads()]() -> status {
-    const sequence positions(l.indices, 0, l.indices.rank);
-    const std::int64_t limit = l.full.sizes[l.axis];
-    if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit); wrong >= 0)
-      return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
-    switch (size_of(l.full.type)) {
-    case 8:
-      gather_as<std::int64_t>(l, threads);
-      break;
-    case 4:
-      gather_as<std::int32_t>(l, threads);
-      break;
-    case 2:
-      gather_as<std::int16_t>(l, threads);
-      break;
-    default:
-      gather_as<std::int8_t>(l, threads);
-      break;
-    }
-    return {};
-  });
+status gather_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative) {
+  return s.submit(
+      {name, 0, 2 * bytes_of({l.part}), {l.part.elements()}},
+      [l, what, allows_negative, threads = s.threads()]() -> status {
+        const sequence positions(l.indices, 0, l.indices.rank);
+        const std::int64_t limit = l.full.sizes[l.axis];
+        if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
+            wrong >= 0)
+          return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
+        switch (size_of(l.full.type)) {
+        case 8:
+          gather_as<std::int64_t>(l, threads);
+          break;
+        case 4:
+          gather_as<std::int32_t>(l, threads);
+          break;
+        case 2:
+          gather_as<std::int16_t>(l, threads);
+          break;
+        default:
+          gather_as<std::int8_t>(l, threads);
+          break;
+        }
+        return {};
+      });
 }
 
-status scatter_or_fail(stream &s, const layout &l, const char *what, bool allows_negative, bool accumulate) {
+status scatter_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative,
+                       bool accumulate) {
   if (!accumulate)
     WINDLASS_TRY(fill(s, l.full, 0.0));
-  return s.submit([l, what, allows_negative, threads = s.threads()]() -> status {
-    const sequence positions(l.indices, 0, l.indices.rank);
-    const std::int64_t limit = l.full.sizes[l.axis];
-    if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit); wrong >= 0)
-      return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
-    scatter(l, threads);
-    return {};
-  });
+  return s.submit(
+      {name, 0, 3 * bytes_of({l.part}), {l.part.elements()}},
+      [l, what, allows_negative, threads = s.threads()]() -> status {
+        const sequence positions(l.indices, 0, l.indices.rank);
+        const std::int64_t limit = l.full.sizes[l.axis];
+        if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
+            wrong >= 0)
+          return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
+        scatter(l, threads);
+        return {};
+      });
 }
 
 } // namespace
@@ -166,21 +173,21 @@ status embedding(stream &s, const view &out, const view &table, const view &ids)
   if (!fits(table, out, ids, 0))
     return internal_error("embedding got views whose types, ranks or sizes do not fit");
   const layout l = {table, out, ids, 0};
-  return gather_or_fail(s, l, "id", false);
+  return gather_or_fail(s, "embedding", l, "id", false);
 }
 
 status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, bool accumulate) {
   if (!fits(dtable, dout, ids, 0) || dtable.type != element_type::f32)
     return internal_error("embedding_grad got views whose types, ranks or sizes do not fit");
   const layout l = {dtable, dout, ids, 0};
-  return scatter_or_fail(s, l, "id", false, accumulate);
+  return scatter_or_fail(s, "embedding_grad", l, "id", false, accumulate);
 }
 
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis) {
   if (!fits(in, out, indices, axis))
     return internal_error("gather got views whose types, ranks or sizes do not fit");
   const layout l = {in, out, indices, axis};
-  return gather_or_fail(s, l, "index", true);
+  return gather_or_fail(s, "gather", l, "index", true);
 }
 
 status scatter_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
@@ -188,7 +195,7 @@ status scatter_add(stream &s, const view &out, const view &indices, const view &
   if (!fits(out, in, indices, axis) || out.type != element_type::f32)
     return internal_error("scatter_add got views whose types, ranks or sizes do not fit");
   const layout l = {out, in, indices, axis};
-  return scatter_or_fail(s, l, "index", true, accumulate);
+  return scatter_or_fail(s, "scatter_add", l, "index", true, accumulate);
 }
 
 } // namespace windlass::rt

@@ -59,11 +59,13 @@ status gather_elements(stream &s, const view &out, const view &in, const view &i
   const layout l = {in, out, indices, axis};
   if (!fits(l))
     return internal_error("gather_elements got views whose types, ranks or sizes do not fit");
-  return s.submit([l, bytes = size_of(in.type), threads = s.threads()]() -> status {
-    return for_elements(l, threads, [&](std::int64_t from, std::int64_t to) {
-      std::memcpy(l.part.data + to * bytes, l.full.data + from * bytes, static_cast<std::size_t>(bytes));
-    });
-  });
+  return s.submit({"gather_elements", 0, 2 * bytes_of({out}) + bytes_of({indices}), {out.elements()}},
+                  [l, bytes = size_of(in.type), threads = s.threads()]() -> status {
+                    return for_elements(l, threads, [&](std::int64_t from, std::int64_t to) {
+                      std::memcpy(l.part.data + to * bytes, l.full.data + from * bytes,
+                                  static_cast<std::size_t>(bytes));
+                    });
+                  });
 }
 
 status scatter_elements_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
@@ -73,11 +75,12 @@ status scatter_elements_add(stream &s, const view &out, const view &indices, con
     return internal_error("scatter_elements_add got views whose types, ranks or sizes do not fit");
   if (!accumulate)
     WINDLASS_TRY(fill(s, out, 0.0));
-  return s.submit([l, threads = s.threads()]() -> status {
-    return for_elements(l, threads, [&](std::int64_t to, std::int64_t from) {
-      l.full.as<float>()[to] += l.part.as<const float>()[from];
-    });
-  });
+  return s.submit({"scatter_elements_add", 0, 3 * bytes_of({in}) + bytes_of({indices}), {in.elements()}},
+                  [l, threads = s.threads()]() -> status {
+                    return for_elements(l, threads, [&](std::int64_t to, std::int64_t from) {
+                      l.full.as<float>()[to] += l.part.as<const float>()[from];
+                    });
+                  });
 }
 
 } // namespace windlass::rt

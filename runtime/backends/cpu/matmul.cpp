@@ -137,7 +137,12 @@ status matmul(stream &s, const view &out, const view &a, const view &b, std::int
                             " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
     c.scratch = reinterpret_cast<float *>(s.scratch());
   }
-  return s.submit([c, threads = s.threads()]() -> status {
+  std::int64_t products = c.plan.calls();
+  for (int i = 0; i < c.plan.sum_count; ++i)
+    products *= c.plan.sums[i].size;
+  const std::int64_t m = c.plan.m.size, n = c.plan.n.size, k = std::max<std::int64_t>(c.plan.k.size, 1);
+  const work what = {"matmul", 2 * products * m * n * k, bytes_of({out, a, b}), {m, n, k, products}};
+  return s.submit(what, [c, threads = s.threads()]() -> status {
     c.run(threads);
     return {};
   });

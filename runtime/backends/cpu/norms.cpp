@@ -161,25 +161,27 @@ status check_scratch(const stream &s, const char *kernel, std::int64_t needed) {
 status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
                   const view &bias, double epsilon) {
   WINDLASS_TRY(check({x, y}, {mean, rstd}, {scale, bias}));
-  return s.submit([=, threads = s.threads()]() -> status {
-    normalize<true>(y, mean, rstd, x, scale, bias, epsilon, threads);
-    return {};
-  });
+  return s.submit({"layer_norm", 0, bytes_of({y, mean, rstd, x}), {x.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    normalize<true>(y, mean, rstd, x, scale, bias, epsilon, threads);
+                    return {};
+                  });
 }
 
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
                        const view &scale, const view &mean, const view &rstd) {
   WINDLASS_TRY(check({x, dx, dy}, {mean, rstd}, {scale, dscale, dbias}));
   WINDLASS_TRY(check_scratch(s, "layer_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
-  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
-    normalize_grad<true>(dx, dscale, dbias, dy, x, scale, mean, rstd, scratch, threads);
-    return {};
-  });
+  return s.submit({"layer_norm_grad", 0, bytes_of({dx, dy, x, mean, rstd}), {x.elements()}},
+                  [=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
+                    normalize_grad<true>(dx, dscale, dbias, dy, x, scale, mean, rstd, scratch, threads);
+                    return {};
+                  });
 }
 
 status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon) {
   WINDLASS_TRY(check({x, y}, {rstd}, {scale}));
-  return s.submit([=, threads = s.threads()]() -> status {
+  return s.submit({"rms_norm", 0, bytes_of({y, rstd, x}), {x.elements()}}, [=, threads = s.threads()]() -> status {
     normalize<false>(y, view(), rstd, x, scale, view(), epsilon, threads);
     return {};
   });
@@ -189,10 +191,11 @@ status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &
                      const view &rstd) {
   WINDLASS_TRY(check({x, dx, dy}, {rstd}, {scale, dscale}));
   WINDLASS_TRY(check_scratch(s, "rms_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
-  return s.submit([=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
-    normalize_grad<false>(dx, dscale, view(), dy, x, scale, view(), rstd, scratch, threads);
-    return {};
-  });
+  return s.submit({"rms_norm_grad", 0, bytes_of({dx, dy, x, rstd}), {x.elements()}},
+                  [=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
+                    normalize_grad<false>(dx, dscale, view(), dy, x, scale, view(), rstd, scratch, threads);
+                    return {};
+                  });
 }
 
 } // namespace windlass::rt

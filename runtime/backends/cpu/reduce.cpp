@@ -145,26 +145,27 @@ status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_r
     fits = out.sizes[d] == in.sizes[d];
   if (!fits)
     return internal_error("reduce got views that do not fit, or max or min with accumulate");
-  return s.submit([=, threads = s.threads()]() -> status {
-    switch (kind) {
-    case reduction::sum:
-      reduce_as<sum_of>(out, in, reduced_rank, accumulate, threads);
-      break;
-    case reduction::max:
-      reduce_as<max_of>(out, in, reduced_rank, false, threads);
-      break;
-    case reduction::min:
-      reduce_as<min_of>(out, in, reduced_rank, false, threads);
-      break;
-    }
-    return {};
-  });
+  return s.submit({"reduce", 0, bytes_of({out, in}), {in.elements(), out.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    switch (kind) {
+                    case reduction::sum:
+                      reduce_as<sum_of>(out, in, reduced_rank, accumulate, threads);
+                      break;
+                    case reduction::max:
+                      reduce_as<max_of>(out, in, reduced_rank, false, threads);
+                      break;
+                    case reduction::min:
+                      reduce_as<min_of>(out, in, reduced_rank, false, threads);
+                      break;
+                    }
+                    return {};
+                  });
 }
 
 status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
   WINDLASS_TRY(check_f32(out, "square_sum"));
   WINDLASS_TRY(check_f32(in, "square_sum"));
-  return s.submit([=, threads = s.threads()]() -> status {
+  return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}}, [=, threads = s.threads()]() -> status {
     reduce_all<squares_of>(*out.as<float>(), in.as<const float>(), sequence(in, 0, in.rank), accumulate, threads);
     return {};
   });

@@ -38,7 +38,7 @@ bool has_same_rows(const view &a, const view &b, int rank) {
 status softmax(stream &s, const view &out, const view &in) {
   WINDLASS_TRY(
       check(is_f32({out, in}) && in.rank >= 1 && out.rank == in.rank && has_same_rows(out, in, in.rank), "softmax"));
-  return s.submit([=, threads = s.threads()]() -> status {
+  return s.submit({"softmax", 0, bytes_of({out, in}), {in.elements()}}, [=, threads = s.threads()]() -> status {
     const int lead = in.rank - 1;
     const std::int64_t n = in.sizes[lead];
     const sequence to(out, 0, lead), from(in, 0, lead);
@@ -58,7 +58,7 @@ status softmax_grad(stream &s, const view &dx, const view &y, const view &dy) {
   WINDLASS_TRY(check(is_f32({dx, y, dy}) && y.rank >= 1 && dx.rank == y.rank && dy.rank == y.rank &&
                          has_same_rows(dx, y, y.rank) && has_same_rows(dy, y, y.rank),
                      "softmax_grad"));
-  return s.submit([=, threads = s.threads()]() -> status {
+  return s.submit({"softmax_grad", 0, bytes_of({dx, y, dy}), {y.elements()}}, [=, threads = s.threads()]() -> status {
     const int lead = y.rank - 1;
     const std::int64_t n = y.sizes[lead];
     const sequence to(dx, 0, lead), of_y(y, 0, lead), of_dy(dy, 0, lead);
@@ -89,53 +89,55 @@ status softmax_cross_entropy(stream &s, const view &sum, const view &count, cons
                          labels.rank == logits.rank - 1 && lse.rank == labels.rank &&
                          has_same_rows(labels, logits, labels.rank) && has_same_rows(lse, logits, labels.rank),
                      "softmax_cross_entropy"));
-  return s.submit([=, threads = s.threads()]() -> status {
-    const int lead = logits.rank - 1;
-    const std::int64_t classes = logits.sizes[lead], stride = cpu::last_stride(logits);
-    const sequence of_logits(logits, 0, lead), of_labels(labels, 0, lead), of_lse(lse, 0, lead);
-    const std::int64_t rows = of_logits.count();
-    // Sums over parts of a number that does not depend on the threads, so that their order does not either.
-    constexpr std::int64_t most = 64;
-    double sums[most];
-    std::int64_t counts[most], wrong[most];
-    const std::int64_t parts = std::clamp<std::int64_t>(rows, 1, most);
-    detail::parallel(threads, parts, std::max<std::int64_t>(1, cpu::grain * parts / (rows * classes * 4 + 1)),
-                     [&](std::int64_t first, std::int64_t last, std::int32_t) {
-                       for (std::int64_t p = first; p < last; ++p) {
-                         sums[p] = 0;
-                         counts[p] = 0;
-                         wrong[p] = -1;
-                         for (std::int64_t row = rows * p / parts; row < rows * (p + 1) / parts; ++row) {
-                           const float *x = logits.as<const float>() + of_logits.offset(row);
-                           const float total = stride == 1 ? cpu::log_sum_exp(x, cpu::unit_stride(), classes)
-                                                           : cpu::log_sum_exp(x, stride, classes);
-                           lse.as<float>()[of_lse.offset(row)] = total;
-                           const std::int64_t label = labels.as<const std::int64_t>()[of_labels.offset(row)];
-                           if (label == ignore_index)
-                             continue;
-                           if (label < 0 || label >= classes) {
-                             wrong[p] = wrong[p] < 0 ? row : wrong[p];
-                             continue;
+  return s.submit(
+      {"softmax_cross_entropy", 0, bytes_of({lse, logits, labels}), {labels.elements(), logits.sizes[logits.rank - 1]}},
+      [=, threads = s.threads()]() -> status {
+        const int lead = logits.rank - 1;
+        const std::int64_t classes = logits.sizes[lead], stride = cpu::last_stride(logits);
+        const sequence of_logits(logits, 0, lead), of_labels(labels, 0, lead), of_lse(lse, 0, lead);
+        const std::int64_t rows = of_logits.count();
+        // Sums over parts of a number that does not depend on the threads, so that their order does not either.
+        constexpr std::int64_t most = 64;
+        double sums[most];
+        std::int64_t counts[most], wrong[most];
+        const std::int64_t parts = std::clamp<std::int64_t>(rows, 1, most);
+        detail::parallel(threads, parts, std::max<std::int64_t>(1, cpu::grain * parts / (rows * classes * 4 + 1)),
+                         [&](std::int64_t first, std::int64_t last, std::int32_t) {
+                           for (std::int64_t p = first; p < last; ++p) {
+                             sums[p] = 0;
+                             counts[p] = 0;
+                             wrong[p] = -1;
+                             for (std::int64_t row = rows * p / parts; row < rows * (p + 1) / parts; ++row) {
+                               const float *x = logits.as<const float>() + of_logits.offset(row);
+                               const float total = stride == 1 ? cpu::log_sum_exp(x, cpu::unit_stride(), classes)
+                                                               : cpu::log_sum_exp(x, stride, classes);
+                               lse.as<float>()[of_lse.offset(row)] = total;
+                               const std::int64_t label = labels.as<const std::int64_t>()[of_labels.offset(row)];
+                               if (label == ignore_index)
+                                 continue;
+                               if (label < 0 || label >= classes) {
+                                 wrong[p] = wrong[p] < 0 ? row : wrong[p];
+                                 continue;
+                               }
+                               sums[p] += static_cast<double>(total - x[label * stride]);
+                               ++counts[p];
+                             }
                            }
-                           sums[p] += static_cast<double>(total - x[label * stride]);
-                           ++counts[p];
-                         }
-                       }
-                     });
-    double total = 0;
-    std::int64_t counted = 0;
-    for (std::int64_t p = 0; p < parts; ++p) {
-      total += sums[p];
-      counted += counts[p];
-      if (wrong[p] >= 0)
-        return bad_input("label " + std::to_string(labels.as<const std::int64_t>()[of_labels.offset(wrong[p])]) +
-                         " at position " + std::to_string(wrong[p]) + " is outside of the " + std::to_string(classes) +
-                         " classes; check the data");
-    }
-    *sum.as<float>() = static_cast<float>(total);
-    *count.as<float>() = static_cast<float>(counted);
-    return {};
-  });
+                         });
+        double total = 0;
+        std::int64_t counted = 0;
+        for (std::int64_t p = 0; p < parts; ++p) {
+          total += sums[p];
+          counted += counts[p];
+          if (wrong[p] >= 0)
+            return bad_input("label " + std::to_string(labels.as<const std::int64_t>()[of_labels.offset(wrong[p])]) +
+                             " at position " + std::to_string(wrong[p]) + " is outside of the " +
+                             std::to_string(classes) + " classes; check the data");
+        }
+        *sum.as<float>() = static_cast<float>(total);
+        *count.as<float>() = static_cast<float>(counted);
+        return {};
+      });
 }
 
 status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &dsum, const view &logits,
@@ -145,35 +147,40 @@ status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &ds
                          labels.rank == logits.rank - 1 && lse.rank == labels.rank &&
                          has_same_rows(labels, logits, labels.rank) && has_same_rows(lse, logits, labels.rank),
                      "softmax_cross_entropy_grad"));
-  return s.submit([=, threads = s.threads()]() -> status {
-    const int lead = logits.rank - 1;
-    const std::int64_t classes = logits.sizes[lead];
-    const sequence to(dlogits, 0, lead), from(logits, 0, lead), of_labels(labels, 0, lead), of_lse(lse, 0, lead);
-    const float factor = *dsum.as<const float>();
-    const auto run = [&](auto to_stride, auto from_stride) {
-      cpu::for_rows(threads, from.count(), classes * 4, [&](std::int64_t row) {
-        float *d = dlogits.as<float>() + to.offset(row);
-        const float *x = logits.as<const float>() + from.offset(row);
-        const std::int64_t label = labels.as<const std::int64_t>()[of_labels.offset(row)];
-        if (label == ignore_index) {
-          for (std::int64_t i = 0; i < classes; ++i)
-            d[i * to_stride] = 0;
-          return;
-        }
-        const float total = lse.as<const float>()[of_lse.offset(row)];
-        WINDLASS_SIMD
-        for (std::int64_t i = 0; i < classes; ++i)
-          d[i * to_stride] = factor * windlass::scalar::exp(x[i * from_stride] - total);
-        if (label >= 0 && label < classes)
-          d[label * to_stride] -= factor;
-      });
-    };
-    if (cpu::last_stride(dlogits) == 1 && cpu::last_stride(logits) == 1)
-      run(cpu::unit_stride(), cpu::unit_stride());
-    else
-      run(cpu::last_stride(dlogits), cpu::last_stride(logits));
-    return {};
-  });
+  return s.submit({"softmax_cross_entropy_grad",
+                   0,
+                   bytes_of({dlogits, logits, labels, lse}),
+                   {labels.elements(), logits.sizes[logits.rank - 1]}},
+                  [=, threads = s.threads()]() -> status {
+                    const int lead = logits.rank - 1;
+                    const std::int64_t classes = logits.sizes[lead];
+                    const sequence to(dlogits, 0, lead), from(logits, 0, lead), of_labels(labels, 0, lead),
+                        of_lse(lse, 0, lead);
+                    const float factor = *dsum.as<const float>();
+                    const auto run = [&](auto to_stride, auto from_stride) {
+                      cpu::for_rows(threads, from.count(), classes * 4, [&](std::int64_t row) {
+                        float *d = dlogits.as<float>() + to.offset(row);
+                        const float *x = logits.as<const float>() + from.offset(row);
+                        const std::int64_t label = labels.as<const std::int64_t>()[of_labels.offset(row)];
+                        if (label == ignore_index) {
+                          for (std::int64_t i = 0; i < classes; ++i)
+                            d[i * to_stride] = 0;
+                          return;
+                        }
+                        const float total = lse.as<const float>()[of_lse.offset(row)];
+                        WINDLASS_SIMD
+                        for (std::int64_t i = 0; i < classes; ++i)
+                          d[i * to_stride] = factor * windlass::scalar::exp(x[i * from_stride] - total);
+                        if (label >= 0 && label < classes)
+                          d[label * to_stride] -= factor;
+                      });
+                    };
+                    if (cpu::last_stride(dlogits) == 1 && cpu::last_stride(logits) == 1)
+                      run(cpu::unit_stride(), cpu::unit_stride());
+                    else
+                      run(cpu::last_stride(dlogits), cpu::last_stride(logits));
+                    return {};
+                  });
 }
 
 } // namespace windlass::rt

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include <sys/wait.h>
@@ -342,6 +343,27 @@ TEST_F(Training, ProfilesByKindOfAction) {
   ASSERT_TRUE(parse_json(read_all(folder / "r/profile.json"), profile).is_ok());
   ASSERT_EQ(profile.find("ranks")->items.size(), 2u);
   EXPECT_GT(profile.find("ranks")->items[1].find("backward_reduce")->number, 0);
+}
+
+TEST_F(Training, ProfilesByKernel) {
+  ASSERT_EQ(train(2, "r", {"--steps", "4", "--profile"}).code, 0);
+  json report;
+  ASSERT_TRUE(parse_json(read_all(folder / "r/kernels.json"), report).is_ok());
+  EXPECT_EQ(report.find("steps")->integer, 3); // the first warms up
+  EXPECT_GT(report.find("flops_per_second")->number, 1e8);
+  EXPECT_GT(report.find("bytes_per_second")->number, 1e7);
+  double sum = 0;
+  std::map<std::string, std::int64_t> calls;
+  for (const json &kernel : report.find("kernels")->items) {
+    sum += kernel.find("seconds")->number;
+    calls[kernel.find("name")->string] += kernel.find("calls")->integer;
+    EXPECT_GT(kernel.find("roof_seconds")->number, 0) << kernel.find("name")->string;
+  }
+  EXPECT_GT(sum, 0);
+  // Two streams may work at the same time.
+  EXPECT_LT(sum, 2 * report.find("step_seconds")->number);
+  EXPECT_EQ(calls["all_reduce"] % 3, 0);
+  EXPECT_GT(calls["all_reduce"], 0);
 }
 
 namespace {

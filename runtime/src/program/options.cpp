@@ -207,7 +207,7 @@ const option_row rows[] = {
        o.dump_gradients = f.text;
        return f.text.empty() ? usage("--dump-gradients needs a file") : ok_status();
      }},
-    {"profile", nullptr, "write RUN/profile.json: seconds by kind of action",
+    {"profile", nullptr, "write RUN/profile.json, seconds by kind of action, and RUN/kernels.json, seconds by kernel",
      [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
     {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
      [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},

@@ -3,6 +3,7 @@
 #include "schedule.h"
 #include "signals.h"
 
+#include "windlass/rt/detail/machine_rates.h"
 #include "windlass/rt/json.h"
 
 #include <algorithm>
@@ -252,7 +253,13 @@ status trainer::run() {
   bool stops = false;
   for (std::int64_t s = start_step_; s < o_.steps && !stops; ++s) {
     step_metrics row;
+    // The first step of several warms the caches up and is left out of the kernels' times.
+    const bool is_profiled = o_.profile && (s > start_step_ || s + 1 == o_.steps);
+    count_kernels(is_profiled);
     WINDLASS_TRY(step(s, row));
+    count_kernels(false);
+    kernels_.steps += is_profiled;
+    kernels_.step_seconds += is_profiled ? row.seconds : 0;
     status written;
     if (context_.rank() == 0) {
       written = metrics_.add(row);
@@ -302,8 +309,19 @@ status trainer::finish() {
   log_.line("done after step " + std::to_string(summary_.last_step));
   record_.last_step = summary_.last_step;
   WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));
-  if (!o_.profile)
-    return ok_status();
+  return o_.profile ? write_profile() : ok_status();
+}
+
+void trainer::count_kernels(bool on) {
+  kernel_times_.resize(static_cast<std::size_t>(p_.streams));
+  for (std::int32_t i = 0; i < p_.streams; ++i)
+    context_.get_stream(i).count_times(on ? &kernel_times_[static_cast<std::size_t>(i)] : nullptr);
+}
+
+status trainer::write_profile() {
+  // All ranks measure at once, as they compute.
+  kernels_.flops_rate = detail::multiply_add_rate(threads_, true, 10);
+  kernels_.bytes_rate = detail::memory_rate(threads_, 3);
   struct seconds {
     double of[8];
   } mine;
@@ -320,7 +338,14 @@ status trainer::finish() {
       text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
     text += "}";
   }
-  return together(replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n").as(diagnostic::output));
+  status written = replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n");
+  for (const kernel_times &times : kernel_times_)
+    kernels_.times.add(times);
+  if (written.is_ok())
+    written = replace_file(join_path(o_.run, "kernels.json"), kernels_.json());
+  if (written.is_ok() && o_.verbosity > 0)
+    say(kernels_.table());
+  return together(std::move(written).as(diagnostic::output));
 }
 
 } // namespace windlass::rt

@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "data.h"
+#include "kernel_report.h"
 #include "metrics.h"
 #include "options.h"
 #include "progress.h"
@@ -60,6 +61,9 @@ private:
   status evaluate(std::int64_t step);
   status save(std::int64_t step);
   status finish();
+  status write_profile();
+  /// Whether kernels of all streams add their times.
+  void count_kernels(bool on);
   void say(const std::string &text);
 
   const program &p_;
@@ -85,6 +89,8 @@ private:
   std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
   double action_seconds_[8] = {};
+  std::vector<kernel_times> kernel_times_; ///< one per stream
+  kernel_report kernels_;
 };
 
 } // namespace windlass::rt

@@ -16,11 +16,11 @@ status check_dense(const view &v, const char *collective) {
 }
 
 /// A back end that moves no data keeps the order between the ranks.
-template <class F> status issue(stream &s, communicator &c, F f) {
+template <class F> status issue(stream &s, communicator &c, const work &what, F f) {
   if constexpr (!detail::backend_moves_data)
     return s.submit([&c] { return c.barrier(); });
   else
-    return s.submit(f);
+    return s.submit(what, f);
 }
 
 status check_sizes(const view &larger, const view &smaller, std::int32_t members, const char *collective) {
@@ -37,23 +37,26 @@ status check_sizes(const view &larger, const view &smaller, std::int32_t members
 
 status all_reduce(stream &s, communicator &c, const view &data, reduction kind) {
   WINDLASS_TRY(check_dense(data, "all-reduce"));
-  return issue(s, c, [&c, data = data.data, n = data.elements(), type = data.type, kind] {
-    return c.all_reduce(data, n, type, kind);
-  });
+  return issue(s, c, {"all_reduce", 0, bytes_of({data}), {data.elements()}},
+               [&c, data = data.data, n = data.elements(), type = data.type, kind] {
+                 return c.all_reduce(data, n, type, kind);
+               });
 }
 
 status all_gather(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(out, in, c.size(), "all-gather"));
-  return issue(s, c, [&c, out = out.data, in = in.data, bytes = in.elements() * size_of(in.type)] {
-    return c.all_gather(out, in, bytes);
-  });
+  return issue(s, c, {"all_gather", 0, bytes_of({out}), {out.elements()}},
+               [&c, out = out.data, in = in.data, bytes = in.elements() * size_of(in.type)] {
+                 return c.all_gather(out, in, bytes);
+               });
 }
 
 status reduce_scatter(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(in, out, c.size(), "reduce-scatter"));
-  return issue(s, c, [&c, out = out.data, in = in.data, n = out.elements(), type = out.type] {
-    return c.reduce_scatter(out, in, n, type);
-  });
+  return issue(s, c, {"reduce_scatter", 0, bytes_of({in}), {in.elements()}},
+               [&c, out = out.data, in = in.data, n = out.elements(), type = out.type] {
+                 return c.reduce_scatter(out, in, n, type);
+               });
 }
 
 status all_to_all(stream &s, communicator &c, const view &out, const view &in) {
@@ -62,7 +65,7 @@ status all_to_all(stream &s, communicator &c, const view &out, const view &in) {
   if (in.elements() % c.size() != 0)
     return internal_error("all-to-all of " + std::to_string(in.elements()) + " elements among " +
                           std::to_string(c.size()) + " members leaves a rest");
-  return issue(s, c,
+  return issue(s, c, {"all_to_all", 0, bytes_of({in}), {in.elements()}},
                [&c, out = out.data, in = in.data, block = bytes / c.size()] { return c.all_to_all(out, in, block); });
 }
 

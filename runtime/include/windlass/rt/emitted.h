@@ -61,6 +61,7 @@ namespace detail {
 /// F that adds to what its outputs hold, which it therefore takes as further inputs.
 template <class F, class Outputs, class Inputs> struct adding;
 template <class F, class... Out, class... In> struct adding<F, type_list<Out...>, type_list<In...>> {
+  static constexpr const char *name = F::name;
   using outputs = type_list<Out...>;
   using inputs = type_list<In..., Out...>;
   WINDLASS_FN static void apply(Out &...results, In... arguments, Out... earlier) {

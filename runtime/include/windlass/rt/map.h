@@ -5,6 +5,7 @@
 //   struct fused_3 {
 //     using outputs = windlass::rt::type_list<float>;
 //     using inputs = windlass::rt::type_list<float, float, bool>;
+//     static constexpr const char *name = "mul, select"; // in tables of time
 //     WINDLASS_FN static void apply(float &r0, float a0, float a1, bool a2) {
 //       const float v0 = windlass::scalar::mul(a0, a1);
 //       r0 = windlass::scalar::select(a2, v0, 0.0f);
@@ -250,7 +251,10 @@ template <class F> status map(stream &s, F f, std::initializer_list<view> outs, 
       ++k;
     }
   nest.simplify();
-  return s.submit([f, nest, threads = s.threads()]() -> status {
+  work what = {F::name, 0, 0, {space.elements()}};
+  for (const std::initializer_list<view> &list : {outs, ins})
+    what.bytes += bytes_of(list);
+  return s.submit(what, [f, nest, threads = s.threads()]() -> status {
     if constexpr (detail::backend_moves_data)
       detail::map_now(f, nest, threads);
     return {};

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_STREAM_H
 #define WINDLASS_RT_STREAM_H
 
+#include "windlass/rt/kernel_times.h"
 #include "windlass/rt/status.h"
 
 #include <atomic>
@@ -36,7 +37,21 @@ public:
   std::byte *scratch() const { return scratch_; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`.
+  /// From now on the time of each command that says what it does is added to `times`; null for no longer.
+  void count_times(kernel_times *times) { times_ = times; }
+
+  /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`, which does `what`.
+  template <class F> status submit(const work &what, F f) {
+    if (times_ == nullptr)
+      return submit(f);
+    return submit([f, what, times = times_]() -> status {
+      const double start = clock_seconds();
+      status result = f();
+      times->add(what, clock_seconds() - start);
+      return result;
+    });
+  }
+  /// The same for a command that no table of times shows.
   template <class F> status submit(F f) {
     static_assert(sizeof(F) <= slot_bytes && alignof(F) <= 64, "a command must fit into a slot");
     static_assert(std::is_trivially_copyable_v<F>, "a command is copied as bytes");
@@ -51,6 +66,7 @@ protected:
   std::int32_t threads_ = 1;
   std::byte *scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
+  kernel_times *times_ = nullptr;
 };
 
 } // namespace windlass::rt

@@ -1,0 +1,93 @@
+#include "windlass/rt/detail/machine_rates.h"
+
+#include "windlass/rt/detail/team.h"
+#include "windlass/rt/kernel_times.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+namespace windlass::rt::detail {
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int lanes = 16;
+#elif defined(__AVX__)
+constexpr int lanes = 8;
+#else
+constexpr int lanes = 4;
+#endif
+typedef float vector __attribute__((vector_size(lanes * 4)));
+
+/// Keeps the compiler from computing a chain beforehand, while its value stays in a register.
+void keep(vector &value) {
+#if defined(__x86_64__)
+  asm volatile("" : "+v"(value));
+#else
+  asm volatile("" : "+w"(value));
+#endif
+}
+
+// Enough independent chains to fill the pipelines.
+constexpr int chains = 12;
+constexpr std::int64_t rounds = 1'000'000;
+
+template <bool loads> void multiply_adds() {
+  const vector zero = {}, half = zero + 0.5f, y = zero + 0.25f;
+  const vector memory[] = {half, half, half, half, half, half};
+  const vector *values = memory;
+  vector x0 = half, x1 = half, x2 = half, x3 = half, x4 = half, x5 = half;
+  // Variables and not an array, which the compiler would leave in memory.
+  vector a = zero, b = zero, c = zero, d = zero, e = zero, f = zero, g = zero, h = zero, i = zero, j = zero, k = zero,
+         l = zero;
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    if (loads) {
+      // The compiler may not know that the values are still the same.
+      asm volatile("" : "+r"(values) : : "memory");
+      x0 = values[0], x1 = values[1], x2 = values[2], x3 = values[3], x4 = values[4], x5 = values[5];
+    }
+    a = a * x0 + y, b = b * x0 + y, c = c * x1 + y, d = d * x1 + y, e = e * x2 + y, f = f * x2 + y;
+    g = g * x3 + y, h = h * x3 + y, i = i * x4 + y, j = j * x4 + y, k = k * x5 + y, l = l * x5 + y;
+    keep(a), keep(b), keep(c), keep(d), keep(e), keep(f), keep(g), keep(h), keep(i), keep(j), keep(k), keep(l);
+  }
+}
+
+} // namespace
+
+double multiply_add_rate(std::int32_t threads, bool loads, int turns) {
+  double best = 0;
+  for (int turn = 0; turn < turns; ++turn) {
+    const double start = clock_seconds();
+    for_parts(threads, threads, [loads](std::int64_t, std::int64_t, std::int32_t) {
+      loads ? multiply_adds<true>() : multiply_adds<false>();
+    });
+    const double flops = 2.0 * lanes * chains * rounds * threads;
+    best = std::max(best, flops / (clock_seconds() - start));
+  }
+  return best;
+}
+
+double memory_rate(std::int32_t threads, int turns) {
+  constexpr std::int64_t n = std::int64_t(1) << 24;
+  const std::unique_ptr<float[]> memory(new (std::nothrow) float[3 * n]);
+  if (memory == nullptr)
+    return 0;
+  float *const a = memory.get(), *const b = a + n, *const c = b + n;
+  double best = 0;
+  for (int turn = 0; turn <= turns; ++turn) { // the first touches the pages
+    const double start = clock_seconds();
+    for_parts(n, threads, [=](std::int64_t begin, std::int64_t end, std::int32_t) {
+      WINDLASS_SIMD
+      for (std::int64_t i = begin; i < end; ++i)
+        c[i] = turn == 0 ? 0 : a[i] + b[i];
+      if (turn == 0)
+        std::fill(a + begin, a + end, 1.0f), std::fill(b + begin, b + end, 2.0f);
+    });
+    if (turn > 0)
+      best = std::max(best, 12.0 * static_cast<double>(n) / (clock_seconds() - start));
+  }
+  return best;
+}
+
+} // namespace windlass::rt::detail

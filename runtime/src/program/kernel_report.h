@@ -1,0 +1,28 @@
+// RUN/kernels.json and its table: where the time of the steps went, kernel by kernel, beside what the machine could do.
+#ifndef WINDLASS_RT_SRC_PROGRAM_KERNEL_REPORT_H
+#define WINDLASS_RT_SRC_PROGRAM_KERNEL_REPORT_H
+
+#include "windlass/rt/kernel_times.h"
+
+#include <string>
+
+namespace windlass::rt {
+
+struct kernel_report {
+  kernel_times times;      ///< of rank 0
+  std::int64_t steps = 0;  ///< that the times are of
+  double step_seconds = 0; ///< of these steps together
+  double flops_rate = 0;   ///< multiply-adds with operands from L1, operations per second, all threads
+  double bytes_rate = 0;   ///< of memory, bytes per second, all threads
+
+  /// The least seconds for that work: max(flops / flops_rate, bytes / bytes_rate). Data that the caches hold may be
+  /// faster.
+  double roof(const work &what) const;
+  std::string json() const;
+  /// One line per kernel name, the longest first, and their sum.
+  std::string table() const;
+};
+
+} // namespace windlass::rt
+
+#endif
