@@ -16,7 +16,15 @@ import onnx
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
 sys.path.insert(0, str(ROOT / 'python'))
-from windlass_models import files, gpt, safetensors_file  # noqa: E402
+from windlass_models import bert, files, gpt, llama, safetensors_file  # noqa: E402
+
+# Small one-layer models: the function that builds one, and the configuration that can be changed.
+FAMILIES = {
+    'gpt': (gpt.build, gpt.GptConfig, dict()),
+    'opt': (gpt.build, gpt.GptConfig, dict(activation='relu', linear='matmul')),
+    'llama': (llama.build, llama.LlamaConfig, dict(heads=4, hidden=48)),
+    'bert': (bert.build, bert.BertConfig, dict()),
+}
 
 WINDLASS = pathlib.Path(os.environ.get('WINDLASS', ROOT / 'build' / 'bin' / 'windlass')).resolve()
 
@@ -78,9 +86,14 @@ class Case(unittest.TestCase):
 
     def small_gpt(self, name='small.onnx', external=False, **change):
         """A generated one-layer GPT in the scratch folder."""
-        config = gpt.GptConfig(**dict(dict(layers=1, width=32, heads=2, vocabulary=256, tokens=16, batch=4), **change))
+        return self.small('gpt', name, external, **change)
+
+    def small(self, family, name='small.onnx', external=False, **change):
+        """A generated one-layer model of the family."""
+        build, kind, own = FAMILIES[family]
+        config = kind(**dict(dict(layers=1, width=32, heads=2, vocabulary=256, tokens=16, batch=4), **own, **change))
         path = self.folder / name
-        files.save(gpt.build(config, jitter=0.05), path, external)
+        files.save(build(config, jitter=0.05), path, external)
         return path
 
     def batches(self, model, count):

@@ -3,10 +3,14 @@
 import json
 
 import common
+from windlass_models import attention
 
 SECONDS = 5
 BYTES = 1 << 30
 TRAINED = ('mlp', 'gpt2-tiny')
+# Layers of the exporter's graphs, and the norms and activations that are in none of them.
+LAYERS = {'gpt2-124m-256': (12, 1, 0), 'gpt2-tiny-default': (2, 1, 0), 'gpt2-tiny-dropout': (2, 1, 0), 'opt-tiny': (2, 1, 0),
+          'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1)}
 
 
 class CheckTest(common.Case):
@@ -32,8 +36,32 @@ class CheckTest(common.Case):
             with self.subTest(path.parent.name):
                 self.check(path, (0, 4))
 
+    def expect_layers(self, path, count, norms, activations):
+        """Every attention, norm and activation is recognised, and `check` says so."""
+        found = json.loads(self.succeed('check', path, '--json').out)['layers']
+        self.assertEqual(found, {'attentions': count, 'norms': 2 * count + norms, 'activations': count + activations})
+
+    def test_layers_of_graphs(self):
+        for name, (count, norms, activations) in LAYERS.items():
+            with self.subTest(name):
+                self.expect_layers(common.MODELS / name / 'graph.onnx.gz', count, norms, activations)
+        self.expect_layers(common.MODELS / 'gpt2-tiny' / 'model.onnx', 2, 1, 0)
+
+    def test_layers_of_generated_forms(self):
+        for family in common.FAMILIES:
+            for form in attention.FORMS:
+                for layers in (1, 3):
+                    with self.subTest(family=family, form=form, layers=layers):
+                        path = self.small(family, attention=form, layers=layers)
+                        self.expect_layers(path, layers, *((2, 1) if family == 'bert' else (1, 0)))
+
+    def test_layers_in_text(self):
+        out = self.succeed('check', self.small('llama')).out
+        self.assertRegex(out, r'layers\n  attentions: 1\n  norms: 3\n  activations: 1\n')
+        self.assertRegex(out, r'  rms_norm: 3\n  rotary: 2\n  silu: 1\n')
+
     def test_generated_forms(self):
-        forms = (dict(), dict(tied=False), dict(shifted=False), dict(fused_qkv=True), dict(gelu='tanh'), dict(gelu='erf'),
+        forms = (dict(), dict(tied=False), dict(shifted=False), dict(fused_qkv=True), dict(activation='tanh'), dict(activation='erf'),
                  dict(linear='matmul'), dict(mask='trilu'))
         for index, form in enumerate(forms):
             with self.subTest(form):

@@ -50,10 +50,25 @@ class OneLayerTest(InterpreterCase):
         self.check(self.setup_of(model, micro_batches=1, ranks=(2, 4), clip=False))
 
     def test_gpt_variants(self):
-        for change in (dict(tied=False, shifted=False), dict(fused_qkv=True, gelu='erf'), dict(linear='matmul', mask='trilu')):
+        for change in (dict(tied=False, shifted=False), dict(fused_qkv=True, activation='erf'), dict(linear='matmul', mask='trilu')):
             with self.subTest(**change):
                 model = self.small_gpt(tokens=8, width=16, vocabulary=32, **change)
                 self.check(self.setup_of(model, micro_batches=2, ranks=(4,)))
+
+    def test_families(self):
+        for family in ('opt', 'bert', 'llama'):
+            with self.subTest(family):
+                model = self.small(family, tokens=8, width=16, vocabulary=32)
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
+
+    def test_llama_as_operators(self):
+        model = self.small('llama', tokens=8, width=16, vocabulary=32, attention='operator', mask='trilu')
+        self.check(self.setup_of(model, micro_batches=2, ranks=(4,)))
+
+    def test_dropout(self):
+        """One mask for any plan: P and batch splits of 1, 2 and 4 at G = 4."""
+        model = self.small_gpt(tokens=8, width=16, vocabulary=32, dropout=0.1)
+        self.check(self.setup_of(model, micro_batches=4, ranks=(1, 2, 4, 16), steps=5, batches=20))
 
     def test_mlp(self):
         model = self.folder / 'mlp.onnx'

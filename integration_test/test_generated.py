@@ -13,14 +13,24 @@ from onnx.reference import ReferenceEvaluator
 import common
 
 FORMS = {
-    'separate': dict(),
-    'fused': dict(fused_qkv=True, tied=False, linear='matmul'),
+    'separate': dict(family='gpt'),
+    'fused': dict(family='gpt', fused_qkv=True, tied=False, linear='matmul'),
+    'llama': dict(family='llama'),
+    'bert': dict(family='bert', attention='eager'),
 }
 MORE_FORMS = {
-    'unshifted': dict(shifted=False),
-    'gelu': dict(gelu='tanh'),
-    'erf': dict(gelu='erf', layers=2),
-    'trilu': dict(mask='trilu', fused_qkv=True),
+    'unshifted': dict(family='gpt', shifted=False),
+    'gelu': dict(family='gpt', activation='tanh'),
+    'erf': dict(family='gpt', activation='erf', layers=2),
+    'trilu': dict(family='gpt', mask='trilu', fused_qkv=True),
+    'gpt-eager': dict(family='gpt', attention='eager'),
+    'gpt-operator': dict(family='gpt', attention='operator', mask='trilu'),
+    'opt': dict(family='opt'),
+    'bert-sdpa': dict(family='bert'),
+    'bert-operator': dict(family='bert', attention='operator'),
+    'llama-eager': dict(family='llama', attention='eager', mask='trilu'),
+    'llama-operator': dict(family='llama', attention='operator', mask='trilu'),
+    'llama-operator-mask': dict(family='llama', attention='operator'),
 }
 
 
@@ -37,7 +47,7 @@ def moved(model, gradients, step):
 
 class GeneratedTest(common.Case):
     def check_form(self, form, name):
-        path = self.small_gpt(**dict(form, width=16, tokens=8))
+        path = self.small(**dict(form, width=16, tokens=8))
         data, run, dump = self.batches(path, 1), self.folder / name, self.folder / f'{name}.safetensors'
         self.succeed('train', path, '-n', 2, '--data', data, '--steps', 1, '-o', run, '--dump-gradients', dump)
         got = json.loads((run / 'metrics.jsonl').read_text().splitlines()[0])
@@ -48,7 +58,9 @@ class GeneratedTest(common.Case):
         self.assertLess(abs(got['loss'] - loss) / loss, 1e-5)
 
         gradients = common.safetensors_file.read(dump)
-        self.assertEqual(set(gradients), {tensor.name for tensor in model.graph.initializer})
+        marks = {info.name: {p.key: p.value for p in info.metadata_props} for info in model.graph.value_info}
+        kind = 'pkg.torch.export.graph_signature.InputSpec.kind'
+        self.assertEqual(set(gradients), {name for name, mark in marks.items() if mark.get(kind) == 'PARAMETER'})
         square = sum(float((array.astype(numpy.float64) ** 2).sum()) for array in gradients.values())
         self.assertLess(abs(got['grad_norm'] ** 2 - square) / square, 1e-4)
         step = 2e-2 / square

@@ -67,6 +67,15 @@ class OneLayerTest(ProgramCase):
         model = self.small_gpt(tokens=8, width=16, vocabulary=32)
         self.check_program(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4)))
 
+    def test_dropout(self):
+        """The program drops what the interpreter drops, however the samples are divided."""
+        model = self.small_gpt(tokens=8, width=16, vocabulary=32, dropout=0.1)
+        self.check_program(self.setup_of(model, micro_batches=2, ranks=(1, 4)))
+
+    def test_llama(self):
+        model = self.small('llama', tokens=8, width=16, vocabulary=32)
+        self.check_program(self.setup_of(model, micro_batches=1, ranks=(2,)))
+
     def test_gpt_batch_splits(self):
         model = self.small_gpt(tokens=8, width=16, vocabulary=32)
         self.check_program(self.setup_of(model, micro_batches=1, ranks=(4,), clip=False))

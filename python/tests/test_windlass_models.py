@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from windlass_models import __main__ as command, files, gpt, mlp  # noqa: E402
+from windlass_models import __main__ as command, bert, files, gpt, llama, mlp  # noqa: E402
 
 TINY = dict(layers=1, width=16, heads=2, vocabulary=40, tokens=8, batch=2)
 
@@ -48,8 +48,8 @@ class GptTest(unittest.TestCase):
         self.expect_near_uniform(fused_qkv=True)
 
     def test_gelu_operators(self):
-        self.expect_near_uniform(gelu='tanh')
-        self.expect_near_uniform(gelu='erf')
+        self.expect_near_uniform(activation='tanh')
+        self.expect_near_uniform(activation='erf')
 
     def test_matmul_linear(self):
         self.expect_near_uniform(linear='matmul')
@@ -62,7 +62,7 @@ class GptTest(unittest.TestCase):
         def loss(**change):
             return loss_of(gpt.build(gpt.GptConfig(**dict(TINY, **change)), scale=0.5, jitter=0.3))
         self.assertAlmostEqual(loss(), loss(mask='trilu'), places=5)
-        self.assertAlmostEqual(loss(), loss(gelu='tanh'), places=4)
+        self.assertAlmostEqual(loss(), loss(activation='tanh'), places=4)
 
     def test_shift(self):
         """Shifted by the graph or shifted before it: the same loss."""
@@ -103,6 +103,37 @@ class GptTest(unittest.TestCase):
     def test_bad_config(self):
         with self.assertRaisesRegex(ValueError, 'width 15 is not a multiple of the 2 heads'):
             gpt.GptConfig(**dict(TINY, width=15))
+
+
+class FamilyTest(unittest.TestCase):
+    """LLaMA-like and BERT-like models: near the loss of a uniform guess, and one loss for all spellings."""
+    LLAMA = dict(TINY, key_heads=1, hidden=24)
+
+    def loss(self, module, config, **change):
+        return loss_of(checked(module.build(config, **change)))
+
+    def test_llama(self):
+        self.assertLess(abs(self.loss(llama, llama.LlamaConfig(**self.LLAMA)) - math.log(40)), 0.1)
+        losses = [self.loss(llama, llama.LlamaConfig(**self.LLAMA, attention=form, mask=mask), scale=0.5, jitter=0.3)
+                  for form in ('sdpa', 'eager', 'operator') for mask in ('range', 'trilu')]
+        self.assertLess(max(losses) - min(losses), 1e-4)
+
+    def test_bert(self):
+        self.assertLess(abs(self.loss(bert, bert.BertConfig(**TINY)) - math.log(40)), 0.2)
+        losses = [self.loss(bert, bert.BertConfig(**TINY, attention=form), scale=0.5, jitter=0.3) for form in ('sdpa', 'eager', 'operator')]
+        self.assertLess(max(losses) - min(losses), 1e-4)
+
+    def test_gpt(self):
+        losses = [self.loss(gpt, gpt.GptConfig(**TINY, attention=form), scale=0.5, jitter=0.3) for form in ('sdpa', 'eager', 'operator')]
+        self.assertLess(max(losses) - min(losses), 1e-4)
+
+    def test_dropout(self):
+        model = checked(gpt.build(gpt.GptConfig(**TINY, dropout=0.1)))
+        self.assertEqual([node.op_type for node in model.graph.node].count('Dropout'), 3)
+
+    def test_bad_config(self):
+        with self.assertRaisesRegex(ValueError, '4 heads are not a multiple of the 3 key heads'):
+            llama.LlamaConfig(heads=4, key_heads=3)
 
 
 class MlpTest(unittest.TestCase):

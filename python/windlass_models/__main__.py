@@ -1,11 +1,12 @@
-"""The command: `python -m windlass_models gpt|mlp|batches`."""
+"""The command: `python -m windlass_models gpt|llama|bert|mlp|batches`."""
 
 import argparse
+import dataclasses
 import sys
 
 import onnx
 
-from . import attention, files, gpt, layers, mlp, safetensors_file
+from . import attention, bert, files, gpt, layers, llama, mlp, safetensors_file
 
 
 def _parser():
@@ -20,16 +21,29 @@ def _parser():
     values.add_argument('--external', action='store_true', help='the values in FILE.data beside the graph')
     values.add_argument('--no-values', action='store_true', help='parameters refer to a file that is not written: any size, quickly')
 
-    command = commands.add_parser('gpt', parents=[common], help='a GPT-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    language = argparse.ArgumentParser(add_help=False, parents=[common])
     for name, default in (('layers', 2), ('width', 128), ('heads', 4), ('vocabulary', 256), ('tokens', 64), ('batch', 8)):
-        command.add_argument(f'--{name}', type=int, default=default)
-    command.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+        language.add_argument(f'--{name}', type=int, default=default)
+    language.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+    language.add_argument('--attention', choices=attention.FORMS, default='sdpa',
+                          help="sdpa: torch's function as primitives; eager: transformers' own chain; operator: ONNX's operators of opset 23")
+    masks = argparse.ArgumentParser(add_help=False)
+    masks.add_argument('--mask', choices=attention.MASKS, default='range', help='range: from positions, one for all layers; trilu: one in each')
+
+    command = commands.add_parser('gpt', parents=[language, masks], help='a GPT-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--untied', action='store_true', help='an own weight for the output layer')
     command.add_argument('--unshifted', action='store_true', help='labels are the next tokens; without, they are the ids and the graph shifts them')
     command.add_argument('--fused-qkv', action='store_true', help='one layer for queries, keys and values, then a split')
-    command.add_argument('--gelu', choices=layers.GELUS, default='chain', help='chain: Pow, Mul, Tanh …; tanh, erf: the Gelu operator')
+    command.add_argument('--activation', choices=layers.ACTIVATIONS, default='chain', help='chain: GELU as Pow, Mul, Tanh …; tanh, erf: the Gelu operator')
     command.add_argument('--linear', choices=layers.LINEARS, default='conv1d', help='conv1d: flatten and Gemm; matmul: Transpose and MatMul')
-    command.add_argument('--mask', choices=attention.MASKS, default='range', help='range: from positions, one for all layers; trilu: one in each')
+    command.add_argument('--dropout', type=float, default=0.0, help='ratio behind the embedding, attention and MLP')
+
+    command = commands.add_parser('llama', parents=[language, masks], help='a LLaMA-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--key-heads', type=int, default=2)
+    command.add_argument('--hidden', type=int, default=256, help='width between the layers of the MLP')
+
+    command = commands.add_parser('bert', parents=[language], help='a BERT-like masked language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
 
     command = commands.add_parser('mlp', parents=[common], help='a classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--sizes', default='64,256,256,10', help='widths of input, hidden layers and classes')
@@ -47,10 +61,11 @@ def _parser():
 
 def _build(args):
     common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
-    if args.command == 'gpt':
-        config = gpt.GptConfig(args.layers, args.width, args.heads, args.vocabulary, args.tokens, args.batch, not args.untied,
-                               not args.unshifted, args.fused_qkv, args.gelu, args.linear, args.mask)
-        return gpt.build(config, **common)
+    families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'bert': (bert.build, bert.BertConfig)}
+    if args.command in families:
+        build, kind = families[args.command]
+        given = dict(vars(args), tied=not getattr(args, 'untied', False), shifted=not getattr(args, 'unshifted', False))
+        return build(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)}), **common)
     names = tuple(name for name in args.activations.split(',') if name)
     if not set(names) <= set(mlp.ACTIVATIONS):
         raise ValueError(f'activations {args.activations}: only {" and ".join(mlp.ACTIVATIONS)} are known')

@@ -8,8 +8,18 @@ from onnx import TensorProto
 from . import layers
 
 MASKS = ('range', 'trilu')
+# sdpa: torch's scaled_dot_product_attention as primitives; eager: transformers' own chain; operator: ONNX's Attention.
+FORMS = ('sdpa', 'eager', 'operator')
 LOWEST = float(numpy.finfo(numpy.float32).min)
 INT64_MAX, INT64_MIN = 2**63 - 1, -2**63
+
+
+def padding_pattern(builder, mask, config):
+    """The same from `mask` [batch, tokens], which is not 0 where a key is a token."""
+    visible = builder.op('Cast', [mask], '_to_copy', to=TensorProto.BOOL)
+    visible = builder.op('Unsqueeze', [visible, builder.vector(1)], 'unsqueeze')
+    visible = builder.op('Unsqueeze', [visible, builder.vector(1)], 'unsqueeze')
+    return builder.op('Expand', [visible, builder.dims([config.batch, 1, config.tokens, config.tokens])], 'expand')
 
 
 def causal_pattern(builder, config):
@@ -45,8 +55,30 @@ def _transposed_keys(builder, keys):
     return builder.op('Reshape', [turned, back], allowzero=0)
 
 
+def attend(builder, query, key, value, config, pattern):
+    """softmax(q·kᵀ/√d + mask)·v over [batch, heads, tokens, d] in the form that `config.attention` says."""
+    form = {'sdpa': scaled_dot_product, 'eager': _eager, 'operator': _operator}[config.attention]
+    return form(builder, query, key, value, config, pattern)
+
+
+def _eager(builder, query, key, value, config, pattern):
+    turned = builder.op('Transpose', [key], 'transpose', perm=[0, 1, 3, 2])
+    scores = builder.op('MatMul', [query, turned], 'matmul')
+    scores = builder.op('Mul', [scores, builder.scalar(1.0 / math.sqrt(config.head_width))], 'mul')
+    scores = builder.op('Add', [scores, _bias(builder, config, pattern)], 'add')
+    weights = builder.op('Softmax', [scores], 'softmax', axis=-1)
+    return builder.op('MatMul', [weights, value], 'matmul')
+
+
+def _operator(builder, query, key, value, config, pattern):
+    hint, origin = 'scaled_dot_product_attention', 'aten.scaled_dot_product_attention.default'
+    if pattern is None:
+        return builder.op('Attention', [query, key, value], hint, origin=origin, is_causal=1)
+    return builder.op('Attention', [query, key, value, pattern], hint, origin=origin, is_causal=0)
+
+
 def scaled_dot_product(builder, query, key, value, config, pattern):
-    """softmax(q·kᵀ/√d + mask)·v over [batch, heads, tokens, d]; q and k each take the root of the scale."""
+    """torch's form: q and k each take the root of the scale."""
     scale = builder.op('CastLike', [builder.scalar(1.0 / math.sqrt(config.head_width)), query])
     turned = _transposed_keys(builder, key)
     scaled_query = builder.op('Mul', [query, builder.op('Sqrt', [scale])])
@@ -61,22 +93,26 @@ def scaled_dot_product(builder, query, key, value, config, pattern):
     return builder.op('MatMul', [weights, value], 'scaled_dot_product_attention', origin='aten.scaled_dot_product_attention.default')
 
 
+def split_heads(builder, value, config):
+    """[batch, tokens, heads · d] to [batch, heads, tokens, d]."""
+    split = builder.reshape(value, [config.batch, config.tokens, -1, config.head_width])
+    return builder.op('Transpose', [split], 'transpose', perm=[0, 2, 1, 3])
+
+
+def join_heads(builder, value, config):
+    joined = builder.op('Transpose', [value], 'transpose', perm=[0, 2, 1, 3])
+    return builder.reshape(joined, [config.batch, config.tokens, -1])
+
+
 def self_attention(builder, value, name, config, pattern):
     """[batch, tokens, width] to the same; `name` is the module's path."""
     batch, tokens, width = config.batch, config.tokens, config.width
-
-    def heads(part):
-        split = builder.reshape(part, [batch, tokens, -1, config.head_width])
-        return builder.op('Transpose', [split], 'transpose', perm=[0, 2, 1, 3])
-
     if config.fused_qkv:
         fused = layers.linear(builder, value, f'{name}.c_attn', (batch, tokens, width, 3 * width), config.linear)
         sequence = builder.op('SplitToSequence', [fused, builder.scalar(width, TensorProto.INT64)], 'split', axis=2, keepdims=1)
         parts = [builder.op('SequenceAt', [sequence, builder.scalar(index, TensorProto.INT64)], 'getitem') for index in range(3)]
     else:
         parts = [layers.linear(builder, value, f'{name}.{each}_proj', (batch, tokens, width, width), config.linear) for each in 'qkv']
-    query, key, values = [heads(part) for part in parts]
-    mixed = scaled_dot_product(builder, query, key, values, config, pattern)
-    joined = builder.op('Transpose', [mixed], 'transpose', perm=[0, 2, 1, 3])
-    joined = builder.reshape(joined, [batch, tokens, -1])
+    query, key, values = [split_heads(builder, part, config) for part in parts]
+    joined = join_heads(builder, attend(builder, query, key, values, config, pattern), config)
     return layers.linear(builder, joined, f'{name}.c_proj', (batch, tokens, width, width), config.linear, kind='residual')

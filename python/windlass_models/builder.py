@@ -7,7 +7,9 @@ import onnx
 from onnx import TensorProto, helper
 
 OPSET = 20
-IR_VERSION = 10
+# The first with attention, rotary embedding and RMS norm as operators.
+OPERATORS_OPSET = 23
+IR_VERSIONS = {OPSET: 10, OPERATORS_OPSET: 11}
 
 
 class GraphBuilder:
@@ -17,8 +19,8 @@ class GraphBuilder:
     exporter adds around it `val_<n>`. A node's scope is the path of the modules that are open when it is added.
     """
 
-    def __init__(self, parameters):
-        self.parameters = parameters
+    def __init__(self, parameters, opset=OPSET):
+        self.parameters, self.opset = parameters, opset
         self.nodes, self.initializers, self.inputs, self.value_infos = [], [], [], []
         self.scopes = []
         self.counts = {}
@@ -54,6 +56,14 @@ class GraphBuilder:
             info = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
             self._mark(info, 'PARAMETER', 'p_' + name.replace('.', '_'))
             self.value_infos.append(info)
+        return name
+
+    def buffer(self, name, values):
+        """An initializer that does not train."""
+        self.initializers.append(onnx.numpy_helper.from_array(values, name))
+        info = helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape)
+        self._mark(info, 'BUFFER', 'b_' + name.replace('.', '_'))
+        self.value_infos.append(info)
         return name
 
     def op(self, op_type, inputs, hint=None, outputs=1, origin=None, **attributes):
@@ -115,8 +125,8 @@ class GraphBuilder:
     def model(self, output):
         graph = helper.make_graph(self.nodes, 'main_graph', self.inputs, [helper.make_tensor_value_info(output, TensorProto.FLOAT, [])],
                                   self.initializers, value_info=self.value_infos)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', OPSET)], ir_version=IR_VERSION,
-                                  producer_name='windlass_models')
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', self.opset)],
+                                  ir_version=IR_VERSIONS[self.opset], producer_name='windlass_models')
         return model
 
     def _locate(self, node, origin):

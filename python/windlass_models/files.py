@@ -5,6 +5,8 @@ import pathlib
 import numpy
 from onnx import TensorProto
 
+from . import loss
+
 
 def save(model, path, external=False):
     """Writes `model`. `external` moves the values to `<path>.data`; parameters without values refer to `<stem>.weights`, which is
@@ -34,7 +36,8 @@ def _move_values_out(model, location):
 
 def random_batches(model, count, seed):
     """`count` micro-batches as {`<input>.<k>`: array}. Integers are below the class count of the loss or the rows of the embedding,
-    floats N(0, 1). Where a graph has labels of the shape of its token ids, they are the same ids."""
+    floats N(0, 1). Where a graph has labels of the shape of its token ids, they are the same ids; with an `attention_mask`, which keeps
+    the first tokens of each row, most labels are ignored, in some rows more than in others."""
     random = numpy.random.RandomState(seed)
     classes = _classes(model)
     batches = {}
@@ -48,13 +51,19 @@ def random_batches(model, count, seed):
                 if shape not in ids:
                     ids[shape] = random.randint(0, classes, shape).astype(numpy.int64)
                 batches[f'{each.name}.{k}'] = ids[shape]
+        if f'attention_mask.{k}' in batches:
+            rows, tokens = batches[f'attention_mask.{k}'].shape
+            kept = numpy.arange(tokens) < random.randint(tokens // 2, tokens + 1, (rows, 1))
+            batches[f'attention_mask.{k}'] = kept.astype(numpy.int64)
+            chosen = kept & (random.random_sample((rows, tokens)) < numpy.linspace(0.1, 0.9, rows)[:, None])
+            batches[f'labels.{k}'] = numpy.where(chosen, batches[f'labels.{k}'], loss.IGNORED)
     return batches
 
 
 def _classes(model):
     """The class count: the last dimension of the logits, which the parameter of the last linear layer or the tied embedding gives."""
     shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
-    for name in ('lm_head.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
+    for name in ('lm_head.weight', 'predictions.decoder.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
         if name in shapes:
             return shapes[name][0]
     raise ValueError('the graph has no weight that tells the number of classes')

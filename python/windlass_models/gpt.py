@@ -6,7 +6,7 @@ import math
 from onnx import TensorProto
 
 from . import attention, layers, loss
-from .builder import GraphBuilder
+from .builder import OPERATORS_OPSET, OPSET, GraphBuilder
 from .parameters import Parameters
 
 
@@ -21,9 +21,11 @@ class GptConfig:
     tied: bool = True
     shifted: bool = True
     fused_qkv: bool = False
-    gelu: str = 'chain'
+    activation: str = 'chain'
     linear: str = 'conv1d'
     mask: str = 'range'
+    attention: str = 'sdpa'
+    dropout: float = 0.0
 
     def __post_init__(self):
         for name in ('layers', 'width', 'heads', 'vocabulary', 'tokens', 'batch'):
@@ -31,6 +33,8 @@ class GptConfig:
                 raise ValueError(f'{name} is {getattr(self, name)}: it must be at least 1')
         if self.width % self.heads:
             raise ValueError(f'the width {self.width} is not a multiple of the {self.heads} heads')
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f'the dropout {self.dropout} must be at least 0 and below 1')
         if self.shifted and self.tokens < 2:
             raise ValueError('one token leaves nothing to predict once the labels are shifted: give --tokens 2 or --unshifted')
 
@@ -43,7 +47,7 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
     """The training graph: `input_ids` and `labels` [batch, tokens] to the scalar `loss`. With `shifted`, the labels are the ids
     themselves and the graph shifts them; without, they are the next tokens."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
-    builder = GraphBuilder(parameters)
+    builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)
     shape = [config.batch, config.tokens]
     ids = builder.input('input_ids', TensorProto.INT64, shape)
     labels = builder.input('labels', TensorProto.INT64, shape)
@@ -66,7 +70,7 @@ def _logits(builder, ids, config):
         with builder.scope('transformer.wpe', 'torch.nn.modules.sparse.Embedding'):
             weight = builder.parameter('transformer.wpe.weight', [config.tokens, config.width], 'matrix')
             positions = builder.op('Gather', [weight, places], 'embedding', origin='aten.embedding.default', axis=0)
-        value = builder.op('Add', [tokens, positions], 'add')
+        value = layers.dropout(builder, builder.op('Add', [tokens, positions], 'add'), config.dropout)
         pattern = attention.causal_pattern(builder, config) if config.mask == 'range' else None
         for layer in range(config.layers):
             value = _block(builder, value, f'transformer.h.{layer}', config, pattern)
@@ -84,13 +88,15 @@ def _block(builder, value, name, config, pattern):
             normed = layers.layer_norm(builder, value, f'{name}.ln_1', config.width)
         with builder.scope(f'{name}.attn', 'windlass_models.Attention'):
             mixed = attention.self_attention(builder, normed, f'{name}.attn', config, pattern)
+            mixed = layers.dropout(builder, mixed, config.dropout)
         value = builder.op('Add', [mixed, value], 'add')
         with builder.scope(f'{name}.ln_2', 'torch.nn.modules.normalization.LayerNorm'):
             normed = layers.layer_norm(builder, value, f'{name}.ln_2', config.width)
         with builder.scope(f'{name}.mlp', 'windlass_models.MLP'):
             sizes = (config.batch, config.tokens, config.width, 4 * config.width)
             hidden = layers.linear(builder, normed, f'{name}.mlp.c_fc', sizes, config.linear)
-            hidden = layers.gelu(builder, hidden, config.gelu)
+            hidden = layers.activation(builder, hidden, config.activation)
             sizes = (config.batch, config.tokens, 4 * config.width, config.width)
             hidden = layers.linear(builder, hidden, f'{name}.mlp.c_proj', sizes, config.linear, kind='residual')
+            hidden = layers.dropout(builder, hidden, config.dropout)
         return builder.op('Add', [value, hidden], 'add')

@@ -40,5 +40,5 @@ def build(config, seed=0, scale=0.05, jitter=0.0, with_values=True):
                                    alpha=1.0, beta=1.0, transA=0, transB=1)
             if layer < len(config.activations):
                 with builder.scope(f'model.{2 * layer + 1}', 'torch.nn.modules.activation'):
-                    value = layers.relu(builder, value) if config.activations[layer] == 'relu' else layers.gelu(builder, value, 'erf')
+                    value = layers.activation(builder, value, {'relu': 'relu', 'gelu': 'erf'}[config.activations[layer]])
         return builder.model(loss.cross_entropy(builder, value, labels, config.sizes[-1]))
