@@ -16,6 +16,10 @@ namespace {
 constexpr double kWidth = 720, kHeight = 260, kLeft = 64, kRight = 12, kTop = 12, kBottom = 34;
 /// More points than a screen has columns say nothing more.
 constexpr size_t kMostPoints = 700;
+/// Of an axis; there are far fewer unless the numbers are absurd.
+constexpr int kMostTicks = 20;
+/// Larger values have no span that a double can hold.
+constexpr double kLargest = 1e150;
 
 struct Range {
   double low = INFINITY, high = -INFINITY;
@@ -67,7 +71,7 @@ using Points = std::vector<std::pair<double, double>>;
 Points thin(const Points &points) {
   Points kept;
   for (auto point : points)
-    if (std::isfinite(point.first) && std::isfinite(point.second))
+    if (std::isfinite(point.first) && std::abs(point.second) < kLargest)
       kept.push_back(point);
   if (kept.size() <= kMostPoints)
     return kept;
@@ -110,7 +114,8 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
   };
   std::string svg = llvm::formatv("<figure><svg viewBox=\"0 0 {0} {1}\" role=\"img\"><title>{2}</title>\n", int(kWidth),
                                   int(kHeight), escape(title));
-  for (double tick = y.low; tick <= y.high + yStep / 2; tick += yStep) {
+  for (int i = 0; i < kMostTicks && y.low + i * yStep <= y.high + yStep / 2; ++i) {
+    double tick = y.low + i * yStep;
     std::string at = coordinate(atY(tick));
     // A sum of steps that should be zero is not quite.
     std::string label = shortNumber(std::abs(tick) < yStep / 1e6 ? 0 : tick);
@@ -119,9 +124,10 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
                          int(kLeft), int(kWidth - kRight), at, int(kLeft - 6), coordinate(atY(tick) + 4), label);
   }
   double xStep = std::max(1.0, roundStep(x.high - x.low, 6));
-  for (double tick = std::ceil(x.low / xStep) * xStep; tick <= x.high; tick += xStep)
-    svg += llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2:f0}</text>\n", coordinate(atX(tick)),
-                         int(kHeight - kBottom + 16), tick);
+  double first = std::ceil(x.low / xStep) * xStep;
+  for (int i = 0; i < kMostTicks && first + i * xStep <= x.high; ++i)
+    svg += llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2:f0}</text>\n",
+                         coordinate(atX(first + i * xStep)), int(kHeight - kBottom + 16), first + i * xStep);
   svg += llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">step</text>\n", int(kWidth - kRight),
                        int(kHeight - 3));
   for (auto [index, points] : llvm::enumerate(drawn)) {

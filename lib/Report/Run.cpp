@@ -16,6 +16,9 @@
 using namespace windlass;
 using namespace windlass::report;
 
+/// Beyond it neighbouring steps are one number on a chart's axis; no run is so long.
+static constexpr int64_t kMostSteps = int64_t(1) << 40;
+
 static double numberOf(const rt::json &row, llvm::StringRef key) {
   const rt::json *value = row.find(std::string_view(key.data(), key.size()));
   return value && value->kind == rt::json::type::number ? value->number : NAN;
@@ -103,7 +106,7 @@ static llvm::Error readMetrics(const std::string &path, Run &run) {
     const rt::json *step = nullptr;
     if (rt::parse_json(std::string_view(line.data(), line.size()), row).is_ok())
       step = row.find("step");
-    if (!step || !step->is_integer) {
+    if (!step || !step->is_integer || step->integer < 0 || step->integer > kMostSteps) {
       ++run.badLines;
       continue;
     }

@@ -107,6 +107,23 @@ TEST(Chart, OneValueIsDrawnInsideTheFrame) {
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
 }
 
+TEST(Chart, AbsurdNumbersEnd) {
+  Series series = {"a", {{0, 1e308}, {1, -1e308}, {2, 1e149}, {3, -1e149}, {1e18, 1e-300}, {1e18 + 1024, 0}}, false};
+  std::string svg = drawChart("t", {series});
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  EXPECT_LE(count(svg, "<text"), 45u);
+  EXPECT_LE(count(drawChart("t", {Series{"a", {{9e15, 1}, {9e15, 2}}, false}}), "<text"), 45u);
+}
+
+TEST_F(RunFolder, StepsThatNoRunHasAreUnreadable) {
+  write("metrics.jsonl", "{\"step\": 9000000000000000000, \"loss\": 1}\n{\"step\": -1, \"loss\": 1}\n");
+  report::Run run = read();
+  EXPECT_TRUE(run.steps.empty());
+  EXPECT_EQ(run.badLines, 2);
+  EXPECT_THAT(writePage(run), HasSubstr("nothing was recorded"));
+}
+
 TEST(Chart, LongSeriesAreDrawnByMeans) {
   Series series = {"a", {}, true};
   for (int i = 0; i < 100000; ++i)
