@@ -146,6 +146,33 @@ static std::string describeMemory(const Memory &memory) {
   return html.empty() ? "<p class=\"none\">No memory was recorded.</p>\n" : html;
 }
 
+/// The kernels that take the most time; the rest is one row.
+static std::string describeKernels(const Run &run) {
+  constexpr size_t kMostRows = 20;
+  if (run.kernels.empty())
+    return "<p class=\"none\">Not recorded: train with --profile.</p>\n";
+  std::string html = "<table>\n<tr><th>kernel</th><th>sizes</th><th>calls per step</th><th>ms per step</th>"
+                     "<th>share</th></tr>\n";
+  double steps = std::max(1.0, run.kernelSteps), whole = std::max(run.kernelSeconds, 1e-12);
+  Kernel rest = {"all others", "", 0, 0};
+  auto addRow = [&](const Kernel &kernel) {
+    html += llvm::formatv("<tr><td>{0}</td><td>{1}</td><td>{2:f1}</td><td>{3:f3}</td><td>{4:f1} %</td></tr>\n",
+                          escape(kernel.name), escape(kernel.sizes), kernel.calls / steps, 1e3 * kernel.seconds / steps,
+                          100 * kernel.seconds / whole);
+  };
+  for (size_t i = 0; i < run.kernels.size(); ++i) {
+    if (i < kMostRows) {
+      addRow(run.kernels[i]);
+      continue;
+    }
+    rest.calls += run.kernels[i].calls;
+    rest.seconds += run.kernels[i].seconds;
+  }
+  if (run.kernels.size() > kMostRows)
+    addRow(rest);
+  return html + "</table>\n";
+}
+
 std::string report::writePage(const Run &run) {
   std::string name = run.model.empty() ? run.folder : run.model;
   Series evaluations = {"evaluation", {}, true};
@@ -163,6 +190,7 @@ std::string report::writePage(const Run &run) {
   html +=
       "<h2>Learning rate</h2>\n" + drawChart("Learning rate", {seriesOf(run, "learning rate", &Step::learningRate)});
   html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
+  html += "<h2>Time by kernel</h2>\n" + describeKernels(run);
   html += "<h2>Settings</h2>\n" + table(run.settings);
   html += "<h2>Environment</h2>\n" + table(run.machine);
   return html + "</body></html>\n";

@@ -8,10 +8,12 @@
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace windlass;
 using namespace windlass::report;
@@ -95,6 +97,35 @@ static llvm::Error readRecord(const std::string &path, Run &run) {
   return llvm::Error::success();
 }
 
+static llvm::Error readKernels(const std::string &path, Run &run) {
+  std::string text;
+  rt::json root;
+  if (rt::status read = rt::read_text(path, 64 << 20, text); !read.is_ok())
+    return makeError(read.message());
+  if (rt::status parsed = rt::parse_json(text, root); !parsed.is_ok())
+    return makeError(printable(path) + " is " + parsed.message());
+  run.kernelSteps = numberOf(root, "steps");
+  run.kernelSeconds = numberOf(root, "step_seconds");
+  const rt::json *rows = root.find("kernels");
+  if (!rows || !rows->is_array())
+    return llvm::Error::success();
+  for (const rt::json &row : rows->items) {
+    const rt::json *name = row.find("name"), *sizes = row.find("sizes");
+    double calls = numberOf(row, "calls"), seconds = numberOf(row, "seconds");
+    if (!name || !name->is_string() || !std::isfinite(calls) || !std::isfinite(seconds))
+      continue;
+    std::string shape;
+    if (sizes && sizes->is_array())
+      for (const rt::json &size : sizes->items)
+        shape += (shape.empty() ? "" : " × ") + textOf(size);
+    run.kernels.push_back({name->string, shape, calls, seconds});
+  }
+  llvm::sort(run.kernels, [](const Kernel &a, const Kernel &b) {
+    return std::tie(b.seconds, a.name, a.sizes) < std::tie(a.seconds, b.name, b.sizes);
+  });
+  return llvm::Error::success();
+}
+
 static llvm::Error readMetrics(const std::string &path, Run &run) {
   std::string text;
   if (rt::status read = rt::read_text(path, int64_t(1) << 30, text); !read.is_ok())
@@ -131,6 +162,9 @@ llvm::Expected<Run> report::readRun(const std::string &folder) {
       return std::move(error);
   if (hasMetrics)
     if (llvm::Error error = readMetrics(metrics, run))
+      return std::move(error);
+  if (std::string kernels = rt::join_path(folder, "kernels.json"); rt::is_file(kernels))
+    if (llvm::Error error = readKernels(kernels, run))
       return std::move(error);
   std::vector<rt::checkpoint_listing> held;
   if (rt::list_checkpoints(folder, held).is_ok())

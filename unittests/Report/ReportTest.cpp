@@ -68,6 +68,25 @@ TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
   EXPECT_TRUE(run.isFinished);
 }
 
+TEST_F(RunFolder, KernelsComeByTime) {
+  write("metrics.jsonl", "");
+  std::string rows;
+  for (int i = 0; i < 30; ++i)
+    rows += ", {\"name\": \"k" + std::to_string(i) + "\", \"sizes\": [2, 3], \"calls\": 4, \"seconds\": 0.01}";
+  write("kernels.json",
+        "{\"steps\": 2, \"step_seconds\": 1, \"kernels\": [{\"name\": 4}, {\"name\": \"<i>\", \"calls\": "
+        "8, \"seconds\": 0.5}" +
+            rows + "]}");
+  report::Run run = read();
+  ASSERT_EQ(run.kernels.size(), 31u);
+  EXPECT_EQ(run.kernels[0].name, "<i>");
+  EXPECT_EQ(run.kernels[1].sizes, "2 × 3");
+  std::string page = writePage(run);
+  EXPECT_THAT(page, HasSubstr("<td>&lt;i&gt;</td><td></td><td>4.0</td><td>250.000</td><td>50.0 %</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>all others</td><td></td><td>22.0</td><td>55.000</td><td>11.0 %</td>"));
+  EXPECT_THAT(page, Not(HasSubstr(">k9<")));
+}
+
 TEST_F(RunFolder, WhatIsNoRunIsNamed) {
   EXPECT_THAT(failure(), HasSubstr("holds neither metrics.jsonl nor run.json"));
   write("run.json", "{");

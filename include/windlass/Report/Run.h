@@ -34,6 +34,12 @@ struct Memory {
   std::vector<std::pair<std::string, int64_t>> processes;
 };
 
+/// A row of kernels.json: all calls of one kernel with the same sizes.
+struct Kernel {
+  std::string name, sizes;
+  double calls, seconds;
+};
+
 struct Run {
   std::string folder, model;
   std::vector<Step> steps;
@@ -44,6 +50,9 @@ struct Run {
   bool isFinished = false;
   Facts settings, machine;
   Memory memory;
+  /// Of a run with --profile: rank 0's kernels, and the steps and seconds that they were measured over.
+  std::vector<Kernel> kernels;
+  double kernelSteps = 0, kernelSeconds = 0;
   /// Names of its checkpoints, newest first.
   std::vector<std::string> checkpoints;
 };
