@@ -1,6 +1,8 @@
 """What the whole-program tests share: running the program, models to run it on, and the closing line."""
 
 import dataclasses
+import gzip
+import json
 import os
 import pathlib
 import re
@@ -113,6 +115,26 @@ def prepared(name, folder):
     held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(target / 'model.onnx').graph.initializer}
     safetensors_file.write({each: held[each] for each in reference}, target / 'initial.safetensors')
     return target
+
+
+def completed(name, folder):
+    """A reference model of which the tree holds the graph and its values apart: `model.onnx` in `folder`."""
+    source = MODELS / name
+    if (source / 'values.json').exists():
+        shared = json.loads((source / 'values.json').read_text())
+        held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(MODELS / shared['model'] / 'model.onnx').graph.initializer}
+        values = {key: held[other] for key, other in shared['names'].items()}
+    else:
+        values = safetensors_file.read(source / 'values.safetensors')
+    model = onnx.load_model_from_string(gzip.decompress((source / 'graph.onnx.gz').read_bytes()))
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            tensor.ClearField('external_data')
+            tensor.ClearField('data_location')
+            tensor.raw_data = values[tensor.name].tobytes()
+    path = pathlib.Path(folder) / 'model.onnx'
+    onnx.save(model, path)
+    return path
 
 
 def main():

@@ -4,7 +4,9 @@
 
 A whole model is model.onnx, its micro-batches, PyTorch's losses, gradients and final parameters. `initial.safetensors` holds what
 model.onnx holds and is not copied (`common.prepared` writes it again); the keys of reference.json that no test reads are dropped.
-A graph is gzipped, with the values of large parameters turned into references to a file that does not exist.
+A graph is gzipped, with the values of large parameters turned into references to a file that does not exist. Of the trained ones the
+values are in values.safetensors, or, where they are those of a whole model, values.json says under which names; micro-batches and
+PyTorch's losses and norms come with them (`common.completed` puts such a model together).
 """
 
 import gzip
@@ -22,6 +24,11 @@ WHOLE = {
     'mlp': ('grads', 'final'),
     'gpt2-tiny': ('grads', 'final', 'final_accum'),
 }
+# Graphs with values, micro-batches, and PyTorch's losses and norms.
+TRAINED = ('opt-tiny', 'bert-tiny', 'llama-tiny')
+# Graphs with the values of another model: folder, file and target.
+SHARED = (('gpt2-tiny-default', 'model.onnx', 'gpt2-tiny-default'), ('gpt2-tiny', 'dynamic.onnx', 'gpt2-tiny-dynamic'))
+VALUES_OF = 'gpt2-tiny'
 UNUSED_KEYS = ('losses_fp64', 'grad_norms_fp64', 'onnx_check', 'missing')
 KEPT_BYTES = 256
 # From the folder `graphs` beside FROM: a model of real size as it is exported, without values.
@@ -35,10 +42,13 @@ def copy_whole(source, target, parts):
     for part in ('batches', *parts):
         shutil.copyfile(source / f'{part}.safetensors', target / f'{part}.safetensors')
     for name in ('reference.json', 'reference_accum.json'):
-        if (source / name).exists():
-            reference = json.loads((source / name).read_text())
-            kept = {key: value for key, value in reference.items() if key not in UNUSED_KEYS}
-            (target / name).write_text(json.dumps(kept, indent=1) + '\n')
+        copy_reference(source / name, target / name)
+
+
+def copy_reference(source, target):
+    if source.exists():
+        kept = {key: value for key, value in json.loads(source.read_text()).items() if key not in UNUSED_KEYS}
+        target.write_text(json.dumps(kept, indent=1) + '\n')
 
 
 def check_initial(source):
@@ -51,11 +61,14 @@ def check_initial(source):
 
 
 def copy_graph(source, target):
+    """Returns the values that are left out."""
+    values = {}
     model = onnx.load(source, load_external_data=False)
     offset = 0
     for tensor in model.graph.initializer:
         size = len(tensor.raw_data)
-        if size > KEPT_BYTES:
+        if size > KEPT_BYTES and tensor.data_type == onnx.TensorProto.FLOAT:
+            values[tensor.name] = onnx.numpy_helper.to_array(tensor)
             tensor.ClearField('raw_data')
             tensor.data_location = onnx.TensorProto.EXTERNAL
             for key, value in (('location', f'{target.parent.name}.weights'), ('offset', offset), ('length', size)):
@@ -63,6 +76,20 @@ def copy_graph(source, target):
             offset += size
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(model.SerializeToString(deterministic=True), 9, mtime=0))
+    return values
+
+
+def copy_shared(source, name, target):
+    """A graph whose values are, perhaps under other names and shapes, those of the whole model."""
+    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(source / VALUES_OF / 'model.onnx').graph.initializer}
+    names = {}
+    for key, array in copy_graph(source / name, target / 'graph.onnx.gz').items():
+        same = [other for other in (key, *held) if other in held and held[other].tobytes() == array.tobytes()]
+        if not same:
+            raise ValueError(f'{source / name}: the values of {key} are none of {VALUES_OF}')
+        names[key] = same[0]
+    (target / 'values.json').write_text(json.dumps({'model': VALUES_OF, 'names': names}, indent=1) + '\n')
+    copy_reference(source / pathlib.Path(name).parent / 'reference.json', target / 'reference.json')
 
 
 def main(source, target):
@@ -70,8 +97,16 @@ def main(source, target):
     for folder in sorted(each.parent for each in source.glob('*/model.onnx')):
         if folder.name in WHOLE:
             copy_whole(folder, target / folder.name, WHOLE[folder.name])
-        else:
-            copy_graph(folder / 'model.onnx', target / folder.name / 'graph.onnx.gz')
+            continue
+        values = copy_graph(folder / 'model.onnx', target / folder.name / 'graph.onnx.gz')
+        if folder.name in TRAINED:
+            safetensors_file.write(values, target / folder.name / 'values.safetensors')
+            shutil.copyfile(folder / 'batches.safetensors', target / folder.name / 'batches.safetensors')
+            copy_reference(folder / 'reference.json', target / folder.name / 'reference.json')
+    for folder, file, name in SHARED:
+        if (source / folder / file).exists():
+            (target / name).mkdir(exist_ok=True)
+            copy_shared(source, f'{folder}/{file}', target / name)
     for name in GRAPHS:
         graph = source.parent / 'graphs' / f'{name}.onnx.gz'
         if graph.exists():
