@@ -123,48 +123,47 @@ void scatter(const layout &l, std::int32_t threads) {
                      });
 }
 
+/// Bad data, not a bad program, when an index lies outside; `what` the indices are called.
+status check_indices(const layout &l, const char *what, bool allows_negative) {
+  const sequence positions(l.indices, 0, l.indices.rank);
+  const std::int64_t limit = l.full.sizes[l.axis];
+  const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
+  return wrong < 0 ? ok_status()
+                   : wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
+}
+
 status gather_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative) {
-  return s.submit(
-      {name, 0, 2 * bytes_of({l.part}), {l.part.elements()}},
-      [l, what, allows_negative, threads = s.threads()]() -> status {
-        const sequence positions(l.indices, 0, l.indices.rank);
-        const std::int64_t limit = l.full.sizes[l.axis];
-        if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
-            wrong >= 0)
-          return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
-        switch (size_of(l.full.type)) {
-        case 8:
-          gather_as<std::int64_t>(l, threads);
-          break;
-        case 4:
-          gather_as<std::int32_t>(l, threads);
-          break;
-        case 2:
-          gather_as<std::int16_t>(l, threads);
-          break;
-        default:
-          gather_as<std::int8_t>(l, threads);
-          break;
-        }
-        return {};
-      });
+  const work done = {name, 0, 2 * bytes_of({l.part}), {l.part.elements()}};
+  return s.submit(done, [l, what, allows_negative, threads = s.threads()]() -> status {
+    WINDLASS_TRY(check_indices(l, what, allows_negative));
+    switch (size_of(l.full.type)) {
+    case 8:
+      gather_as<std::int64_t>(l, threads);
+      break;
+    case 4:
+      gather_as<std::int32_t>(l, threads);
+      break;
+    case 2:
+      gather_as<std::int16_t>(l, threads);
+      break;
+    default:
+      gather_as<std::int8_t>(l, threads);
+      break;
+    }
+    return {};
+  });
 }
 
 status scatter_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative,
                        bool accumulate) {
   if (!accumulate)
     WINDLASS_TRY(fill(s, l.full, 0.0));
-  return s.submit(
-      {name, 0, 3 * bytes_of({l.part}), {l.part.elements()}},
-      [l, what, allows_negative, threads = s.threads()]() -> status {
-        const sequence positions(l.indices, 0, l.indices.rank);
-        const std::int64_t limit = l.full.sizes[l.axis];
-        if (const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
-            wrong >= 0)
-          return wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
-        scatter(l, threads);
-        return {};
-      });
+  const work done = {name, 0, 3 * bytes_of({l.part}), {l.part.elements()}};
+  return s.submit(done, [l, what, allows_negative, threads = s.threads()]() -> status {
+    WINDLASS_TRY(check_indices(l, what, allows_negative));
+    scatter(l, threads);
+    return {};
+  });
 }
 
 } // namespace
