@@ -10,7 +10,7 @@ namespace windlass::rt {
 namespace {
 
 std::vector<kernel_times::row> longest_first(std::vector<kernel_times::row> rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.seconds > b.seconds; });
+  std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) { return a.seconds > b.seconds; });
   return rows;
 }
 
@@ -64,7 +64,7 @@ std::string kernel_report::table() const {
       to->bytes += static_cast<double>(row.what.bytes) * calls;
     }
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const line &a, const line &b) { return a.seconds > b.seconds; });
+  std::sort(lines.begin(), lines.end(), [](const line &a, const line &b) { return a.seconds > b.seconds; });
   lines.push_back(sum);
   char buffer[256];
   std::snprintf(buffer, sizeof buffer,
