@@ -13,7 +13,9 @@ import tempfile
 import time
 import unittest
 
+import numpy
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
@@ -115,6 +117,32 @@ def prepared(name, folder):
     held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(target / 'model.onnx').graph.initializer}
     safetensors_file.write({each: held[each] for each in reference}, target / 'initial.safetensors')
     return target
+
+
+def folded(path):
+    """The model with what depends on neither an input nor a parameter computed, as the exporter's own optimisation leaves it."""
+    model = onnx.load(str(path))
+    key = 'pkg.torch.export.graph_signature.InputSpec.kind'
+    trained = {info.name for info in model.graph.value_info for mark in info.metadata_props if (mark.key, mark.value) == (key, 'PARAMETER')}
+    known = {tensor.name for tensor in model.graph.initializer} - trained
+    constant = []
+    for node in model.graph.node:
+        if known.issuperset(node.input):
+            constant.append(node)
+            known.update(node.output)
+    names = [name for node in constant for name in node.output]
+    graph = onnx.helper.make_graph(constant, 'constants', [], [onnx.helper.make_empty_tensor_value_info(name) for name in names], model.graph.initializer)
+    values = dict(zip(names, ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=model.opset_import)).run(None, {})))
+    rest = [node for node in model.graph.node if node not in constant]
+    used = {name for node in rest for name in node.input}
+    held = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    held += [onnx.numpy_helper.from_array(numpy.asarray(values[name]), name) for name in names if name in used]
+    for field, items in ((model.graph.node, rest), (model.graph.initializer, held)):
+        del field[:]
+        field.extend(items)
+    path = path.with_name('folded.onnx')
+    onnx.save(model, path)
+    return path
 
 
 def completed(name, folder):

@@ -58,6 +58,17 @@ class CheckTest(common.Case):
                         path = self.small(family, attention=form, layers=layers)
                         self.expect_layers(path, layers, *((2, 1) if family == 'bert' else (1, 0)))
 
+    def test_layers_of_folded_forms(self):
+        """Masks and rotary tables that the exporter has computed are neither trained nor in the way."""
+        for family in common.FAMILIES:
+            for form in attention.FORMS:
+                with self.subTest(family=family, form=form):
+                    path = common.folded(self.small(family, attention=form))
+                    self.expect_layers(path, 1, *((2, 1) if family == 'bert' else (1, 0)))
+                    parameters = json.loads(self.succeed('check', path, '--json').out)['parameters']
+                    plain = json.loads(self.succeed('check', self.folder / 'small.onnx', '--json').out)['parameters']
+                    self.assertEqual([each['name'] for each in parameters if each['trains']], [each['name'] for each in plain if each['trains']])
+
     def test_layers_in_text(self):
         out = self.succeed('check', self.small('llama')).out
         self.assertRegex(out, r'layers\n  attentions: 1\n  norms: 3\n  activations: 1\n')

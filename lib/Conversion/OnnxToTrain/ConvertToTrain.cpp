@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Legalizer.h"
+#include "Match.h"
 
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Support/Diagnostics.h"
@@ -48,6 +49,7 @@ public:
 private:
   void markDifferentiable();
   bool isOnlyMask(Value value);
+  bool isOnlyRotaryTable(Value value);
 
   func::FuncOp function;
   llvm::ArrayRef<UsedParameter> parameters;
@@ -81,6 +83,20 @@ bool ParameterPlanner::isOnlyMask(Value value) {
   });
 }
 
+/// True when the value is only spread and multiplied as the cosines or sines of a rotary embedding, which an exporter
+/// has folded into a constant.
+bool ParameterPlanner::isOnlyRotaryTable(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (isa<train::BroadcastOp, train::ReshapeOp>(user))
+      return isOnlyRotaryTable(user->getResult(0));
+    return isa<train::MulOp>(user) && llvm::all_of(user->getResult(0).getUsers(), [&](Operation *sum) {
+             auto add = dyn_cast<train::AddOp>(sum);
+             Rotary found = add ? matchRotary(add) : Rotary();
+             return found.input && found.input != value;
+           });
+  });
+}
+
 LogicalResult ParameterPlanner::run(OpBuilder &builder) {
   markDifferentiable();
   // In the order of the file, whatever the order of use.
@@ -110,6 +126,9 @@ LogicalResult ParameterPlanner::run(OpBuilder &builder) {
       else if (isOnlyMask(parameter.read)) {
         trains = false;
         reason = "unmarked; only added to the scores of a softmax";
+      } else if (parameter.isRotaryTable || isOnlyRotaryTable(parameter.read)) {
+        trains = false;
+        reason = "unmarked; only a table of a rotary embedding";
       } else
         reason = "unmarked; a float on a differentiable path";
     }

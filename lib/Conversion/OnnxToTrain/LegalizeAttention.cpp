@@ -172,6 +172,8 @@ LogicalResult Legalizer::legalizeRotaryEmbedding(NodeContext &node) {
                 cache.getShape().back() == turned / 2;
     if (!fits)
       return invalid(node, "has a table that does not fit its operand");
+    for (UsedParameter &parameter : parameters)
+      parameter.isRotaryTable |= parameter.read == cache.value;
     if (positions.known)
       for (int64_t at : positions.known->storage->integers)
         if (at < 0 || at >= cache.getShape()[0])

@@ -201,6 +201,20 @@ LogicalResult Legalizer::addInputs(func::FuncOp function) {
   return success();
 }
 
+/// True for planes that are all zero up to the diagonal and at most -1e9 beyond: an exporter has folded a causal mask.
+static bool isCausalMask(const KnownTensor &tensor) {
+  llvm::ArrayRef<int64_t> shape = tensor.getShape();
+  if (shape.size() < 2 || shape.back() < shape[shape.size() - 2] || shape.back() < 2)
+    return false;
+  int64_t columns = shape.back(), rows = shape[shape.size() - 2], offset = columns - rows;
+  for (auto [i, value] : llvm::enumerate(tensor.storage->reals)) {
+    int64_t row = int64_t(i) / columns % rows, column = int64_t(i) % columns;
+    if (column <= row + offset ? value != 0 : !(value <= -1e9))
+      return false;
+  }
+  return true;
+}
+
 Entry Legalizer::readInitializer(onnx::InitializerOp op) {
   if (std::optional<ElementsAttr> value = op.getValue()) {
     Known &known = constants[*value];
@@ -229,8 +243,10 @@ Entry Legalizer::readInitializer(onnx::InitializerOp op) {
     bool hasInfinity = llvm::any_of(known->storage->reals, [](double x) { return std::isinf(x); });
     if (type.getRank() == 0)
       return Entry::of(known);
-    if (hasInfinity || known->isSplat()) {
-      report.guesses.push_back({name.str(), false, hasInfinity ? "holds an infinity" : "all elements are equal"});
+    bool isMask = isCausalMask(*known);
+    if (hasInfinity || isMask || known->isSplat()) {
+      const char *reason = hasInfinity ? "holds an infinity" : isMask ? "is a causal mask" : "all elements are equal";
+      report.guesses.push_back({name.str(), false, reason});
       return Entry::of(known);
     }
   }

@@ -38,6 +38,8 @@ struct UsedParameter {
   onnx::InitializerOp op;
   std::string symbol;
   mlir::Value read;
+  /// A table that a RotaryEmbedding reads.
+  bool isRotaryTable = false;
 };
 
 class Legalizer {

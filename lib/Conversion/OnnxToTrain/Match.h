@@ -36,6 +36,13 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
 /// Whether a gradient of the value would reach a parameter that trains.
 bool dependsOnTrainable(mlir::Value value);
 
+/// x · cosine + turned(x) · sine, with all operands in any order; the tables [tokens, depth] may have dims of size 1 in
+/// front. `input` is null where `op` is something else.
+struct Rotary {
+  mlir::Value input, cosine, sine;
+};
+Rotary matchRotary(train::AddOp op);
+
 /// Rewrites of reshapes and transposes that several passes need: a reshape of a reshape becomes one, a transpose of a
 /// transpose too.
 void populateLayoutPatterns(mlir::RewritePatternSet &patterns);

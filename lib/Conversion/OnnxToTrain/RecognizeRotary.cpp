@@ -77,34 +77,42 @@ Value dropLeadingDims(Value table, Location location, PatternRewriter &rewriter)
   return train::ReshapeOp::create(rewriter, location, plane, table).getResult();
 }
 
-/// x · cosine + turned(x) · sine, with all operands in any order.
+} // namespace
+
+Rotary windlass::matchRotary(train::AddOp op) {
+  auto orders = [](Value a, Value b) { return llvm::SmallVector<std::pair<Value, Value>, 2>{{a, b}, {b, a}}; };
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  if (!type || type.getRank() < 2)
+    return {};
+  for (auto [plain, turned] : orders(op.getLhs(), op.getRhs())) {
+    auto sineMul = turned.getDefiningOp<train::MulOp>(), cosineMul = plain.getDefiningOp<train::MulOp>();
+    if (!sineMul || !cosineMul)
+      continue;
+    for (auto [rows, sineSpread] : orders(sineMul.getLhs(), sineMul.getRhs())) {
+      Value x = matchTurned(rows), sine = x ? matchTable(sineSpread) : Value();
+      if (!sine)
+        continue;
+      for (auto [same, cosineSpread] : orders(cosineMul.getLhs(), cosineMul.getRhs()))
+        if (Value cosine = same == x ? matchTable(cosineSpread) : Value())
+          return {x, cosine, sine};
+    }
+  }
+  return {};
+}
+
+namespace {
+
 struct RecognizeRotary : OpRewritePattern<train::AddOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::AddOp op, PatternRewriter &rewriter) const override {
-    auto orders = [](Value a, Value b) { return llvm::SmallVector<std::pair<Value, Value>, 2>{{a, b}, {b, a}}; };
-    if (shapeOf(op.getResult()).size() < 2)
+    Rotary found = matchRotary(op);
+    // The op gives its tables no gradient.
+    if (!found.input || dependsOnTrainable(found.cosine) || dependsOnTrainable(found.sine))
       return failure();
-    for (auto [plain, turned] : orders(op.getLhs(), op.getRhs())) {
-      auto sineMul = turned.getDefiningOp<train::MulOp>(), cosineMul = plain.getDefiningOp<train::MulOp>();
-      if (!sineMul || !cosineMul)
-        continue;
-      for (auto [rows, sineSpread] : orders(sineMul.getLhs(), sineMul.getRhs())) {
-        Value x = matchTurned(rows), sine = x ? matchTable(sineSpread) : Value();
-        if (!sine)
-          continue;
-        for (auto [same, cosineSpread] : orders(cosineMul.getLhs(), cosineMul.getRhs())) {
-          Value cosine = same == x ? matchTable(cosineSpread) : Value();
-          // The op gives its tables no gradient.
-          if (!cosine || dependsOnTrainable(cosine) || dependsOnTrainable(sine))
-            continue;
-          cosine = dropLeadingDims(cosine, op.getLoc(), rewriter);
-          sine = dropLeadingDims(sine, op.getLoc(), rewriter);
-          rewriter.replaceOpWithNewOp<train::RotaryOp>(op, op.getType(), x, cosine, sine, false);
-          return success();
-        }
-      }
-    }
-    return failure();
+    Value cosine = dropLeadingDims(found.cosine, op.getLoc(), rewriter);
+    Value sine = dropLeadingDims(found.sine, op.getLoc(), rewriter);
+    rewriter.replaceOpWithNewOp<train::RotaryOp>(op, op.getType(), found.input, cosine, sine, false);
+    return success();
   }
 };
 
