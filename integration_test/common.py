@@ -39,15 +39,18 @@ class Outcome:
     out: str
     err: str
     seconds: float
+    # Of a processor: other work on the machine does not change it.
+    processor_seconds: float
     peak_bytes: int
 
 
-def run(command, env=None, cwd=None, timeout=600):
-    """Runs `command`; `env` is added to the environment. Peak memory is that of the largest process."""
+def run(command, env=None, cwd=None, timeout=600, limit=None):
+    """Runs `command`; `env` is added to the environment, `limit` is called in the process before it. Peak memory is that of the
+    largest process."""
     begin = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                   env=dict(os.environ, **(env or {})), cwd=cwd)
+                                   env=dict(os.environ, **(env or {})), cwd=cwd, preexec_fn=limit)
         deadline = begin + timeout
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -62,7 +65,7 @@ def run(command, env=None, cwd=None, timeout=600):
         out.seek(0)
         err.seek(0)
         return Outcome(process.returncode, out.read().decode(errors='replace'), err.read().decode(errors='replace'),
-                       time.monotonic() - begin, usage.ru_maxrss * 1024)
+                       time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def windlass(*arguments, **options):

@@ -211,20 +211,26 @@ static void describeInputs(func::FuncOp function, onnx::GraphOp graph, OpBuilder
         feeds[index] = isShifted ? "tokens" : "next";
   });
   // Behind the model's own inputs come the keys of its dropouts.
-  if (unsigned inputs = graph.getInputNames().size(); inputs < count) {
-    count = inputs;
-    std::string name = "dropout keys";
-    while (llvm::is_contained(graph.getInputNames().getAsValueRange<StringAttr>(), name))
-      name += "_";
-    function.setArgAttr(inputs, train::kInputAttr, builder.getStringAttr(name));
-    function.setArgAttr(inputs, train::kFeedAttr, builder.getStringAttr(train::kRandomFeed));
-  }
+  unsigned inputs = graph.getInputNames().size();
+  // All at once: each change of one argument would copy the list of all.
+  llvm::SmallVector<DictionaryAttr> attributes;
   for (unsigned i = 0; i < count; ++i) {
-    function.setArgAttr(i, train::kInputAttr, graph.getInputNames()[i]);
-    function.setArgAttr(i, train::kFeedAttr, builder.getStringAttr(feeds[i]));
-    if (bounds[i] > 0)
-      function.setArgAttr(i, train::kVocabularyAttr, builder.getI64IntegerAttr(bounds[i]));
+    NamedAttrList list;
+    if (i < inputs) {
+      list.set(train::kInputAttr, graph.getInputNames()[i]);
+      list.set(train::kFeedAttr, builder.getStringAttr(feeds[i]));
+      if (bounds[i] > 0)
+        list.set(train::kVocabularyAttr, builder.getI64IntegerAttr(bounds[i]));
+    } else {
+      std::string name = "dropout keys";
+      while (llvm::is_contained(graph.getInputNames().getAsValueRange<StringAttr>(), name))
+        name += "_";
+      list.set(train::kInputAttr, builder.getStringAttr(name));
+      list.set(train::kFeedAttr, builder.getStringAttr(train::kRandomFeed));
+    }
+    attributes.push_back(list.getDictionary(builder.getContext()));
   }
+  function.setAllArgAttrs(attributes);
 }
 
 LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *weights,

@@ -160,10 +160,12 @@ LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
       return unsupported(eval.takeReason());
     values.push_back(value);
   }
+  double epsilon = node.getFloat("epsilon", 1e-5);
+  if (!(epsilon >= 0))
+    return invalid(node, "has an epsilon of " + std::to_string(epsilon) + "; it must be 0 or more");
   auto rowType = RankedTensorType::get(lead, x.getElementType());
   auto op = train::LayerNormOp::create(builder, eval.getLocation(), values[0].getType(), rowType, rowType, values[0],
-                                       values[1], values.size() > 2 ? values[2] : Value(),
-                                       llvm::APFloat(node.getFloat("epsilon", 1e-5)));
+                                       values[1], values.size() > 2 ? values[2] : Value(), llvm::APFloat(epsilon));
   if (failed(give(node, 0, eval.reshape(Entry::of(op.getResult()), x.getShape()))))
     return failure();
   Shape kept(lead);

@@ -69,7 +69,8 @@ Value matchMeanSquare(Value value, double &epsilon) {
     std::optional<double> constant = getSplatValue(b);
     Value square = constant ? matchMean(a) : Value();
     auto mul = square ? square.getDefiningOp<train::MulOp>() : train::MulOp();
-    if (!mul || mul.getLhs() != mul.getRhs())
+    // A negative one or NaN: no normalization.
+    if (!mul || mul.getLhs() != mul.getRhs() || !(*constant >= 0))
       continue;
     epsilon = *constant;
     return mul.getLhs();

@@ -125,6 +125,19 @@ FailureOr<Value> OnnxImporter::lookUp(Scope &scope, llvm::StringRef name, Locati
   return failure();
 }
 
+LogicalResult OnnxImporter::charge(int64_t cost, llvm::StringRef name) {
+  nodes += cost;
+  inlinedNameBytes += static_cast<int64_t>(name.size());
+  if (nodes > options.budgets.nodes)
+    return emitError(location, Code::model_budget) << "the model has more than the budget of " << options.budgets.nodes
+                                                   << " nodes once its functions are inlined";
+  if (inlinedNameBytes > options.budgets.inlinedNameBytes)
+    return emitError(location, Code::model_budget)
+           << "the names of the nodes take more than the budget of " << options.budgets.inlinedNameBytes
+           << " bytes once functions are inlined";
+  return success();
+}
+
 LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node, int64_t index) {
   if (failed(checkName(node.name())) || failed(checkName(node.op_type())) || failed(checkName(node.domain())))
     return failure();
@@ -139,9 +152,8 @@ LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node,
   std::string key = node.domain() + "\n" + node.op_type() + "\n" + node.overload();
   if (auto found = functions.find(key); found != functions.end())
     return addCall(scope, node, *found->second, name);
-  if (++nodes > options.budgets.nodes)
-    return emitError(location, Code::model_budget) << "the model has more than the budget of " << options.budgets.nodes
-                                                   << " nodes once its functions are inlined";
+  if (failed(charge(1, name)))
+    return failure();
 
   llvm::StringRef domain = node.domain() == "ai.onnx" ? "" : llvm::StringRef(node.domain());
   auto opset = scope.opsets.find(domain);
@@ -182,6 +194,8 @@ LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node,
       types.push_back(onnx::ValueType::get(builder.getContext()));
   }
   std::string path = readScopePath(node);
+  if (failed(checkName(path)))
+    return failure();
   if (path.empty())
     path = scope.path;
   auto op = onnx::NodeOp::create(builder, nodeLocation, types, builder.getStringAttr(node.op_type()),
@@ -203,15 +217,19 @@ LogicalResult OnnxImporter::addCall(Scope &scope, const ::onnx::NodeProto &node,
   inner.depth = scope.depth + 1;
   inner.prefix = name.str() + "/";
   inner.path = readScopePath(node);
+  if (failed(checkName(inner.path)))
+    return failure();
   if (inner.path.empty())
     inner.path = scope.path.empty() ? name.str() : scope.path;
   // A function that calls itself ends here too.
   if (inner.depth > options.budgets.depth)
     return emitError(location, Code::model_budget) << "calls of functions are nested deeper than the budget of "
                                                    << options.budgets.depth << " (at function " << callee << ")";
-  if (++nodes > options.budgets.nodes || static_cast<int64_t>(inner.prefix.size()) > 16 * options.budgets.nameBytes)
-    return emitError(location, Code::model_budget) << "the model has more than the budget of " << options.budgets.nodes
-                                                   << " nodes once its functions are inlined";
+  // Each call walks the function's lists.
+  int64_t lists = int64_t(function.input_size()) + function.attribute_proto_size() + function.value_info_size() +
+                  function.opset_import_size();
+  if (failed(charge(1 + lists, inner.prefix)))
+    return failure();
   if (failed(readOpsets(function.opset_import(), "function " + callee, inner.opsets)))
     return failure();
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())

@@ -56,7 +56,11 @@ LogicalResult OnnxImporter::readOpsets(const ::google::protobuf::RepeatedPtrFiel
       return emitError(location) << where << " needs opset " << import.version() << " but this importer knows opsets "
                                  << kOldestOpset << " to " << kNewestOpset
                                  << "; export the model again with one of these";
-    opsets[domain] = std::max<int64_t>(1, import.version());
+    int64_t version = std::max<int64_t>(1, import.version());
+    auto [known, isNew] = opsets.try_emplace(domain, version);
+    if (!isNew && known->second != version)
+      return emitError(location) << where << " imports opset " << known->second << " and opset " << version
+                                 << " of domain " << printable(domain) << "; it must be one of them";
   }
   return success();
 }

@@ -43,6 +43,9 @@ private:
   mlir::LogicalResult readOpsets(const ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &imports,
                                  llvm::StringRef where, Opsets &opsets);
   mlir::LogicalResult checkName(llvm::StringRef name);
+  /// Charges what inlining makes of the file against the budgets: nodes, or what costs as much, and the bytes of a
+  /// name.
+  mlir::LogicalResult charge(int64_t nodes, llvm::StringRef name);
   mlir::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value);
 
   mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
@@ -69,8 +72,8 @@ private:
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
   /// What the exporter says of an initializer: "parameter" or "buffer".
   llvm::StringMap<llvm::StringRef> kinds;
-  /// Nodes of functions are counted as often as they are inlined.
-  int64_t nodes = 0;
+  /// Nodes of functions are counted as often as they are inlined, and so are their names.
+  int64_t nodes = 0, inlinedNameBytes = 0;
   mlir::Value absent;
 };
 

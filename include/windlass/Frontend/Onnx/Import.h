@@ -23,7 +23,7 @@ struct ImportBudgets {
   int64_t unpackedBytes = int64_t(1) << 30;
   /// Bytes of the message without the values of large tensors.
   int64_t structureBytes = int64_t(256) << 20;
-  /// Nodes, counted after functions are inlined.
+  /// Nodes, counted after functions are inlined; a call counts what it declares, too.
   int64_t nodes = 1'000'000;
   /// Functions that the model defines.
   int64_t functions = 10'000;
@@ -31,6 +31,8 @@ struct ImportBudgets {
   int64_t depth = 64;
   /// Bytes of one name.
   int64_t nameBytes = 4096;
+  /// Bytes of the names of all nodes, those of inlined functions with the names of their calls.
+  int64_t inlinedNameBytes = int64_t(256) << 20;
   /// Elements of an integer or boolean tensor that is kept as a value instead of a reference.
   int64_t inlineElements = 4096;
 };

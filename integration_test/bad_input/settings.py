@@ -1,0 +1,103 @@
+"""Plans, clusters, and settings of a run: JSON that people edit, and what contradicts it."""
+
+import json
+import os
+
+from .case import ANY, BAD_INPUT, USAGE, Case, broken_texts, cuts, flips, json_damage, write
+from .models import classifier, small_gpt
+
+
+def plans(folder, made):
+    """`made` holds `classifier.onnx` with its plan, `plan.json`, and `gpt.onnx`."""
+    path = folder / 'plan.json'
+    text = (made / 'plan.json').read_text()
+
+    def emit(label, codes=(BAD_INPUT,), says=('.json',), model='classifier.onnx', plan=path):
+        return Case(label, ['emit', made / model, '--plan', plan, '-o', folder / 'project'], codes, says, output='project')
+
+    yield emit('a good plan', (0,), (), plan=made / 'plan.json')
+    for label, broken in broken_texts():
+        write(path, broken)
+        yield emit(label, says=('plan.json',))
+    for length, cut in cuts(text.encode()):
+        write(path, cut)
+        yield emit(f'cut at {length}', (0, BAD_INPUT) if not text.encode()[length:].strip() else (BAD_INPUT,), ())
+    for i, changed in flips(text.encode(), 100, 3):
+        write(path, changed)
+        yield emit(f'bits turned, {i}', (0, BAD_INPUT), ())
+    for label, changed in json_damage(json.loads(text), lambda document: json.dumps(document, indent=1)):
+        write(path, changed)
+        yield emit(label, (0, BAD_INPUT, 3), ())
+    yield emit('of another model', says=('plan',), model='gpt.onnx', plan=made / 'plan.json')
+    yield emit('missing', plan=folder / 'none.json')
+    yield emit('folder', says=('plan',), plan=folder)
+    yield emit('device', says=('/dev/zero',), plan='/dev/zero')
+    os.mkfifo(folder / 'pipe.json')
+    yield emit('named pipe', plan=folder / 'pipe.json')
+    with open(folder / 'large.json', 'wb') as large:
+        large.truncate(2**32)
+    yield emit('4 GiB', plan=folder / 'large.json')
+    with open(folder / 'zeros.json', 'wb') as large:
+        large.truncate(2**28)
+    yield emit('256 MiB of zeros', plan=folder / 'zeros.json')
+    write(folder / 'spaces.json', b' ' * 2**26)
+    yield emit('64 MiB of spaces', plan=folder / 'spaces.json')
+    write(folder / 'many.json', b'{"operators": [' + b'{},' * 5_000_000 + b'{}]}')
+    yield emit('five million objects', plan=folder / 'many.json')
+
+
+def clusters(folder, made):
+    for text in ('', 'cpu', 'cpu:', 'cpu:0', 'cpu:-1', 'cpu:two', 'cpu:99999999999999999999', 'cpu:1000000000', 'gpu:2', 'cpu:2x2', ':2', 'cpu:2:2',
+                 'none.json', '/dev/zero', str(folder), '{"devices": 2}', 'a\nb', 'n' * 100000):
+        yield Case(f'cluster {text[:30]!r}', ['plan', made / 'classifier.onnx', '--cluster', text, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
+    for label, broken in broken_texts():
+        path = write(folder / 'cluster.json', broken)
+        yield Case(f'cluster file: {label}', ['plan', made / 'classifier.onnx', '--cluster', path, '-o', folder / 'plan.json'], (BAD_INPUT,), output='plan.json')
+    for ranks in (0, -1, 65537, 2**63, 3, 7):
+        yield Case(f'{ranks} ranks', ['plan', made / 'classifier.onnx', '-n', ranks, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
+    for flag, values in {'--micro-batches': (0, -1, 2**63, 'two'), '--memory-limit': (0, -1, '1KiB', '1XB', 2**64), '--optimizer': ('adam', ''),
+                         '--precision': ('f8',), '--strategy': ('none', '', 'zero1*', 'a' * 10000), '--freeze': ('[', '*', 'none', '\\', '{' * 10000),
+                         '--no-decay': ('[', '{a,', '\\')}.items():
+        for value in values:
+            yield Case(f'{flag} {str(value)[:20]}', ['plan', made / 'classifier.onnx', flag, value, '-o', folder / 'plan.json'],
+                       (0, BAD_INPUT, USAGE, 3) if flag in ('--freeze', '--no-decay') else (BAD_INPUT, USAGE, 3), output='plan.json')
+
+
+def configs(folder, made):
+    path = folder / 'train.json'
+    good = {'steps': 1, 'lr': 0.001, 'betas': [0.9, 0.99], 'lr-schedule': 'cosine', 'seed': 1, 'bytes': False, 'on-nan': 'skip', 'threads': 1,
+            'inputs': 'x=tokens', 'keep': 2, 'clip-norm': 1.0, 'weight-decay': 0.1, 'warmup': 1}
+
+    def run(label, codes=(BAD_INPUT,), says=('train.json',)):
+        return Case(label, ['--config', path, '--data', made / 'classifier.safetensors', '-o', folder / 'run'], codes, says, 'classifier', 'run')
+
+    for label, broken in broken_texts():
+        write(path, broken)
+        yield run(label)
+    for label, changed in json_damage(good, json.dumps):
+        write(path, changed)
+        yield run(label, (0, BAD_INPUT, USAGE), ())
+    for key in ('config', 'stpes', '', '--steps', 'o\n', 'k' * 10000):
+        write(path, json.dumps({key: 1}))
+        yield run(f'setting {key[:20]!r}', (BAD_INPUT, USAGE), ())
+    path.unlink()
+    yield run('missing')
+    path.mkdir()
+    yield run('folder')
+
+
+def flags(folder, made):
+    """Values of the training program's own flags."""
+    strange = ('', 'text', '-1', '0', '1e999', 'nan', 'inf', str(2**63), str(2**64), '0x10', '1,2,3', '1.5', 'n' * 100000)
+    for flag in ('steps', 'lr', 'betas', 'eps', 'momentum', 'weight-decay', 'clip-norm', 'lr-schedule', 'schedule-steps', 'warmup', 'seed', 'init',
+                 'checkpoint-every', 'keep', 'eval-every', 'eval-batches', 'threads', 'communicator', 'on-nan', 'inputs', 'resume', 'weights', 'eval-data'):
+        for value in strange:
+            if flag == 'threads' and value == '1.5':
+                continue
+            yield Case(f'--{flag} {value[:20]!r}', [f'--{flag}={value}', '--data', made / 'classifier.safetensors', '-o', folder / 'run', *([] if flag == 'steps' else ['--steps', 1])],
+                       (0, BAD_INPUT, USAGE, 6), (), 'classifier', 'run')
+
+
+def prepare(folder):
+    write(folder / 'classifier.onnx', classifier().SerializeToString())
+    write(folder / 'gpt.onnx', small_gpt().SerializeToString())
