@@ -140,5 +140,11 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     if (given)
       command.push_back(name);
   ProcessResult result = runTraining(command);
-  return result.error.empty() ? result.code : fail(Code::launch, result.error);
+  if (!result.error.empty())
+    return fail(Code::launch, result.error);
+  // 128 and a signal's number: mpirun says so of a rank that it has not ended itself.
+  if (result.code > 128)
+    return fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(result.code - 128) +
+                                     "; continue from the last checkpoint with --resume");
+  return result.code;
 }

@@ -64,9 +64,8 @@ void wake_all(std::atomic<std::uint32_t> &word, std::atomic<std::uint32_t> &slee
 #endif
 }
 
-bool barrier::wait(std::uint32_t members, const std::atomic<std::uint32_t> *aborted) {
-  const auto is_aborted = [aborted] { return aborted != nullptr && aborted->load() != 0; };
-  if (is_aborted())
+bool barrier::wait(std::uint32_t members, wait_guard *guard) {
+  if (guard != nullptr && guard->is_over())
     return false;
   std::uint64_t now = state.load();
   const auto generation = [](std::uint64_t s) { return s >> 32; };
@@ -86,7 +85,7 @@ bool barrier::wait(std::uint32_t members, const std::atomic<std::uint32_t> *abor
     now = state.load();
     if (generation(now) != mine)
       return true;
-    if (is_aborted()) {
+    if (guard != nullptr && guard->is_over()) {
       // Take the arrival back, unless the last member came meanwhile.
       while (generation(now) == mine)
         if (state.compare_exchange_weak(now, now - 1))

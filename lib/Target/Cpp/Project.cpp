@@ -95,7 +95,7 @@ static std::string runScript(int64_t ranks) {
                        "exec mpirun -n " +
                            std::to_string(ranks) +
                            " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1"
-                           " --mca odls_base_sigkill_timeout 60 --mca btl_vader_single_copy_mechanism none"
+                           " --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none"
                            " \"$here/build/train\" \"$@\"\n");
 }
 

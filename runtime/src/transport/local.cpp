@@ -23,8 +23,9 @@ struct local_group {
 };
 
 /// What all ranks of the job share.
-struct local_job {
+struct local_job : detail::wait_guard {
   std::atomic<std::uint32_t> aborted{0};
+  bool is_over() override { return aborted.load() != 0; }
   std::mutex mutex; ///< guards what follows
   std::string reason;
   /// By the number of the call and the members.
@@ -99,7 +100,7 @@ public:
   }
 
   status barrier() override {
-    if (group_->gate.wait(static_cast<std::uint32_t>(size_), &job_->aborted))
+    if (group_->gate.wait(static_cast<std::uint32_t>(size_), job_.get()))
       return {};
     const std::lock_guard<std::mutex> lock(job_->mutex);
     return {status_code::stopped, "another rank ended the job: " + job_->reason};

@@ -8,9 +8,12 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
+
+#include <unistd.h>
 
 #ifdef WINDLASS_SANITIZE
 static bool has_started_mpi = false;
@@ -207,7 +210,7 @@ public:
       is_one_host = is_one_host && hosts_[static_cast<std::size_t>(member)] == hosts_[static_cast<std::size_t>(rank_)];
     // Memory that cannot be reserved leaves the slower way.
     if (shares_memory_ && is_one_host) {
-      WINDLASS_TRY(share(comm, size, index, out));
+      WINDLASS_TRY(share(comm, members, index, out));
       if (out) {
         MPI_Comm_free(&comm);
         return {};
@@ -224,14 +227,20 @@ public:
     std::fprintf(stderr, "windlass: rank %d ends the job: %s [%s]\n", rank_, why.message().c_str(),
                  diagnostic_code(why.kind()).c_str());
     std::fflush(nullptr);
+    // MPI ends the ranks, this one too, by a signal that otherwise asks them to save; and where it ends the job
+    // already, because a rank has died, it may never answer.
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGALRM, SIG_DFL);
+    alarm(2);
     MPI_Abort(MPI_COMM_WORLD, why.is_ok() ? static_cast<int>(status_code::internal) : static_cast<int>(why.code()));
   }
 
 private:
   /// Leaves `out` empty on all members when one of them cannot map the memory.
-  status share(MPI_Comm comm, std::int32_t size, std::int32_t index, std::unique_ptr<communicator> &out) {
+  status share(MPI_Comm comm, const std::vector<std::int32_t> &members, std::int32_t index,
+               std::unique_ptr<communicator> &out) {
     auto segment = std::make_unique<shared_segment>();
-    const std::int64_t bytes = shared_group_bytes(size);
+    const std::int64_t bytes = shared_group_bytes(static_cast<std::int32_t>(members.size()));
     char name[64] = {};
     bool done = true;
     if (index == 0) {
@@ -249,7 +258,7 @@ private:
       shared_segment::remove(name);
     WINDLASS_TRY(agreed);
     if (all_done == 1)
-      out = make_shared_communicator(std::move(segment), size, index);
+      out = make_shared_communicator(std::move(segment), members, index);
     return {};
   }
 

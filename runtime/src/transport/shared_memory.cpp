@@ -1,5 +1,7 @@
 #include "shared_memory.h"
 
+#include "partners.h"
+
 #include "windlass/rt/detail/combine.h"
 #include "windlass/rt/detail/wait.h"
 
@@ -61,6 +63,11 @@ namespace {
 
 constexpr std::int64_t header_bytes = 4096;
 
+/// Bytes of the table of members' processes, which follows the header.
+std::int64_t table_bytes(std::int32_t members) {
+  return (members * static_cast<std::int64_t>(sizeof(partner_entry)) + 4095) / 4096 * 4096;
+}
+
 /// Bytes of one staging area; each member has two.
 std::int64_t stage_bytes(std::int32_t members) {
   constexpr std::int64_t most = 512 << 10, of_all = 8 << 20;
@@ -69,9 +76,13 @@ std::int64_t stage_bytes(std::int32_t members) {
 
 class shared_communicator final : public communicator {
 public:
-  shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t size, std::int32_t index)
-      : segment_(std::move(segment)), gate_(reinterpret_cast<detail::barrier *>(segment_->data())), size_(size),
-        index_(index), stage_(stage_bytes(size)), parts_(static_cast<std::size_t>(size)) {}
+  shared_communicator(std::unique_ptr<shared_segment> segment, const std::vector<std::int32_t> &members,
+                      std::int32_t index)
+      : segment_(std::move(segment)), gate_(reinterpret_cast<detail::barrier *>(segment_->data())),
+        size_(static_cast<std::int32_t>(members.size())), index_(index), stage_(stage_bytes(size_)),
+        stages_(segment_->data() + header_bytes + table_bytes(size_)),
+        partners_(reinterpret_cast<partner_entry *>(segment_->data() + header_bytes), members, index),
+        parts_(members.size()) {}
 
   std::int32_t size() const override { return size_; }
   std::int32_t index() const override { return index_; }
@@ -83,14 +94,14 @@ public:
       std::byte *here = data + done * width;
       turn_ ^= 1;
       std::memcpy(stage(index_), here, static_cast<std::size_t>(n * width));
-      wait();
+      WINDLASS_TRY(wait());
       // The member's own part of all areas, into its own area, where nobody else reads that part before the wait.
       const std::int64_t begin = detail::part_begin(n, size_, index_), end = detail::part_begin(n, size_, index_ + 1);
       for (std::int32_t m = 0; m < size_; ++m)
         parts_[static_cast<std::size_t>(m)] = stage(m) + begin * width;
       std::byte *sum = stage(index_) + begin * width;
       WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, end - begin, type, kind));
-      wait();
+      WINDLASS_TRY(wait());
       for (std::int32_t m = 0; m < size_; ++m) {
         const std::int64_t first = detail::part_begin(n, size_, m) * width;
         const std::int64_t last = detail::part_begin(n, size_, m + 1) * width;
@@ -105,7 +116,7 @@ public:
       const std::int64_t n = std::min(stage_, bytes - done);
       turn_ ^= 1;
       std::memcpy(stage(index_), in + done, static_cast<std::size_t>(n));
-      wait();
+      WINDLASS_TRY(wait());
       for (std::int32_t m = 0; m < size_; ++m)
         std::memcpy(out + m * bytes + done, stage(m), static_cast<std::size_t>(n));
     }
@@ -116,7 +127,7 @@ public:
     const std::int64_t width = size_of(type), piece = stage_ / size_ / 64 * 64 / width;
     for (std::int64_t done = 0; done < elements; done += piece) {
       const std::int64_t n = std::min(piece, elements - done);
-      scatter_to_stage(in + done * width, elements * width, n * width, piece * width);
+      WINDLASS_TRY(scatter_to_stage(in + done * width, elements * width, n * width, piece * width));
       for (std::int32_t m = 0; m < size_; ++m)
         parts_[static_cast<std::size_t>(m)] = stage(m) + index_ * piece * width;
       std::byte *sum = out + done * width;
@@ -129,7 +140,7 @@ public:
     const std::int64_t piece = stage_ / size_ / 64 * 64;
     for (std::int64_t done = 0; done < bytes; done += piece) {
       const std::int64_t n = std::min(piece, bytes - done);
-      scatter_to_stage(in + done, bytes, n, piece);
+      WINDLASS_TRY(scatter_to_stage(in + done, bytes, n, piece));
       for (std::int32_t m = 0; m < size_; ++m)
         std::memcpy(out + m * bytes + done, stage(m) + index_ * piece, static_cast<std::size_t>(n));
     }
@@ -142,39 +153,40 @@ public:
       turn_ ^= 1;
       if (index_ == root)
         std::memcpy(stage(root), data + done, static_cast<std::size_t>(n));
-      wait();
+      WINDLASS_TRY(wait());
       if (index_ != root)
         std::memcpy(data + done, stage(root), static_cast<std::size_t>(n));
     }
     return {};
   }
 
-  status barrier() override {
-    wait();
-    return {};
-  }
+  status barrier() override { return wait(); }
 
 private:
   // Pieces take turns on the two areas of each member. All members wait in every piece, so that whoever writes an area
   // again has waited, one piece ago, for those that read it.
-  std::byte *stage(std::int32_t member) const {
-    return segment_->data() + header_bytes + (2 * member + turn_) * stage_;
-  }
+  std::byte *stage(std::int32_t member) const { return stages_ + (2 * member + turn_) * stage_; }
   /// Puts `n` bytes for each member, `stride` apart in `in`, into this member's area, `slot` apart, and waits.
-  void scatter_to_stage(const std::byte *in, std::int64_t stride, std::int64_t n, std::int64_t slot) {
+  status scatter_to_stage(const std::byte *in, std::int64_t stride, std::int64_t n, std::int64_t slot) {
     turn_ ^= 1;
     for (std::int32_t m = 0; m < size_; ++m)
       std::memcpy(stage(index_) + m * slot, in + m * stride, static_cast<std::size_t>(n));
-    wait();
+    return wait();
   }
-  /// A job that is aborted ends its processes, so that nothing else needs to end this.
-  void wait() { gate_->wait(static_cast<std::uint32_t>(size_), nullptr); }
+  /// A job that is aborted ends its processes; only one that ends without that has to be looked for.
+  status wait() {
+    if (gate_->wait(static_cast<std::uint32_t>(size_), &partners_))
+      return {};
+    return {status_code::stopped, partners_.loss()};
+  }
 
   std::unique_ptr<shared_segment> segment_;
   detail::barrier *gate_;
   std::int32_t size_, index_;
   int turn_ = 0;
   std::int64_t stage_;
+  std::byte *stages_;
+  partners partners_;
   std::vector<const std::byte *> parts_;
 };
 
@@ -183,10 +195,12 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share 
 
 } // namespace
 
-std::int64_t shared_group_bytes(std::int32_t members) { return header_bytes + 2 * members * stage_bytes(members); }
+std::int64_t shared_group_bytes(std::int32_t members) {
+  return header_bytes + table_bytes(members) + 2 * members * stage_bytes(members);
+}
 
-std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t members,
-                                                       std::int32_t index) {
+std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
+                                                       const std::vector<std::int32_t> &members, std::int32_t index) {
   return std::make_unique<shared_communicator>(std::move(segment), members, index);
 }
 

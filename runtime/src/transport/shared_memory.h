@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace windlass::rt {
 
@@ -34,9 +35,9 @@ private:
 /// Bytes of the segment that a group of `members` needs.
 std::int64_t shared_group_bytes(std::int32_t members);
 
-/// The communicator of member `index` over a segment that all members mapped.
-std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment, std::int32_t members,
-                                                       std::int32_t index);
+/// The communicator of member `index` over a segment that all members mapped; `members` are their ranks in the job.
+std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
+                                                       const std::vector<std::int32_t> &members, std::int32_t index);
 
 } // namespace windlass::rt
 

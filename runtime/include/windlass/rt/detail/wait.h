@@ -14,15 +14,23 @@ void wait_while_equal(const std::atomic<std::uint32_t> &word, std::uint32_t old,
 /// Wakes all threads that sleep on `word`; cheap while `sleepers` is 0.
 void wake_all(std::atomic<std::uint32_t> &word, std::atomic<std::uint32_t> &sleepers);
 
+/// What may end a wait before it is over.
+class wait_guard {
+public:
+  virtual ~wait_guard() = default;
+  /// Asked before a wait and about every 20 ms of it.
+  virtual bool is_over() = 0;
+};
+
 /// A barrier of a fixed number of threads or processes that can be used again and again. Zero bytes are a valid
 /// initial state, so that it can live in fresh shared memory.
 struct barrier {
   std::atomic<std::uint64_t> state;          ///< generation in the high half, members that arrived in the low half
   std::atomic<std::uint32_t> word, sleepers; ///< `word` follows the generation, for sleeping on
 
-  /// Either all members return true, or some left with false because `aborted` was non-zero before all had arrived, and
-  /// then none returns true. A null `aborted` is never raised.
-  bool wait(std::uint32_t members, const std::atomic<std::uint32_t> *aborted);
+  /// Either all members return true, or some left with false because `guard` ended their wait before all had arrived,
+  /// and then none returns true. Without a guard the wait ends with the last arrival only.
+  bool wait(std::uint32_t members, wait_guard *guard);
 };
 
 } // namespace windlass::rt::detail
