@@ -45,8 +45,10 @@ bool parse_shape(std::string_view text, std::vector<std::int64_t> &out) {
       ++at;
     if (at >= text.size())
       return false;
-    if (text[at] == ')')
-      return true;
+    if (text[at] == ')') {
+      at = text.find_first_not_of(' ', at + 1);
+      return at != std::string_view::npos && (text[at] == ',' || text[at] == '}');
+    }
     std::int64_t size = 0;
     auto result = std::from_chars(text.data() + at, text.data() + text.size(), size);
     if (result.ec != std::errc() || size < 0 || out.size() >= static_cast<std::size_t>(max_rank))
