@@ -4,62 +4,64 @@
 
 using namespace windlass::sched;
 
-std::string windlass::sched::replayCollectives(const std::vector<CollectiveTable> &tables) {
-  const int64_t ranks = static_cast<int64_t>(tables.size());
-  std::vector<size_t> position(tables.size(), 0);
-  auto current = [&](int64_t rank) -> const CollectiveCall * {
-    return position[rank] < tables[rank].size() ? &tables[rank][position[rank]] : nullptr;
-  };
-  auto place = [&](int64_t rank) {
-    return "rank " + std::to_string(rank) + " at collective " + std::to_string(position[rank]);
-  };
+static std::string nameOf(int64_t rank) { return "rank " + std::to_string(rank); }
 
+/// What is wrong with the sets of ranks themselves.
+static std::string checkGroups(const CollectiveTables &tables) {
+  const int64_t ranks = static_cast<int64_t>(tables.calls.size());
   for (int64_t rank = 0; rank < ranks; ++rank)
-    for (const CollectiveCall &call : tables[rank]) {
-      if (!std::binary_search(call.members.begin(), call.members.end(), rank))
-        return "rank " + std::to_string(rank) + " issues a collective of which it is no member";
-      for (int64_t member : call.members)
-        if (member < 0 || member >= ranks)
-          return "rank " + std::to_string(rank) + " issues a collective with rank " + std::to_string(member) + " of " +
-                 std::to_string(ranks);
+    for (const CollectiveCall &call : tables.calls[rank]) {
+      const std::vector<int64_t> &members = tables.groups[call.group];
+      if (!std::binary_search(members.begin(), members.end(), rank))
+        return nameOf(rank) + " issues a collective of which it is no member";
+      if (members.front() < 0 || members.back() >= ranks)
+        return nameOf(rank) + " issues a collective with rank " +
+               std::to_string(members.front() < 0 ? members.front() : members.back()) + " of " + std::to_string(ranks);
     }
+  return {};
+}
 
-  // Ranks whose call may have become complete. A call completes only when its last member arrives, so each arrival is
-  // looked at once.
-  std::vector<int64_t> arrived(tables.size());
+std::string windlass::sched::replayCollectives(const CollectiveTables &tables) {
+  if (std::string problem = checkGroups(tables); !problem.empty())
+    return problem;
+  const int64_t ranks = static_cast<int64_t>(tables.calls.size());
+  std::vector<size_t> position(tables.calls.size(), 0);
+  auto current = [&](int64_t rank) -> const CollectiveCall * {
+    return position[rank] < tables.calls[rank].size() ? &tables.calls[rank][position[rank]] : nullptr;
+  };
+  auto place = [&](int64_t rank) { return nameOf(rank) + " at collective " + std::to_string(position[rank]); };
+
+  // How many members of a group are in a call of it; the last one completes the call.
+  std::vector<size_t> waiting(tables.groups.size(), 0);
+  std::vector<int64_t> arriving(tables.calls.size());
   for (int64_t rank = 0; rank < ranks; ++rank)
-    arrived[rank] = rank;
-  while (!arrived.empty()) {
-    int64_t rank = arrived.back();
-    arrived.pop_back();
+    arriving[rank] = rank;
+  while (!arriving.empty()) {
+    int64_t rank = arriving.back();
+    arriving.pop_back();
     const CollectiveCall *call = current(rank);
-    if (!call)
+    if (!call || ++waiting[call->group] < tables.groups[call->group].size())
       continue;
-    bool isComplete = std::all_of(call->members.begin(), call->members.end(), [&](int64_t member) {
-      const CollectiveCall *other = current(member);
-      return other && other->members == call->members;
-    });
-    if (!isComplete)
-      continue;
-    const std::vector<int64_t> members = call->members;
-    for (int64_t member : members)
+    waiting[call->group] = 0;
+    for (int64_t member : tables.groups[call->group])
       if (current(member)->signature != call->signature)
-        return place(rank) + " issues " + call->signature + " but " + place(member) + " issues " +
-               current(member)->signature;
-    for (int64_t member : members) {
+        return place(rank) + " issues " + tables.signatures[call->signature] + " but " + place(member) + " issues " +
+               tables.signatures[current(member)->signature];
+    for (int64_t member : tables.groups[call->group]) {
       ++position[member];
-      arrived.push_back(member);
+      arriving.push_back(member);
     }
   }
 
   for (int64_t rank = 0; rank < ranks; ++rank)
     if (const CollectiveCall *call = current(rank))
-      for (int64_t member : call->members) {
+      for (int64_t member : tables.groups[call->group]) {
         const CollectiveCall *other = current(member);
-        if (other && other->members == call->members)
+        if (other && other->group == call->group)
           continue;
-        return place(rank) + " (" + call->signature + ") waits for rank " + std::to_string(member) + ", which " +
-               (other ? "is in " + other->signature + " with other members" : std::string("has ended"));
+        return place(rank) + " (" + tables.signatures[call->signature] + ") waits for " + nameOf(member) + ", which " +
+               (other ? "is in " + tables.signatures[other->signature] + " with other members"
+                      : std::string("has ended"));
       }
   return {};
 }

@@ -271,6 +271,25 @@ private:
       llvm::append_range(calls, function.getOps<LaunchCollectiveOp>());
   }
 
+  /// Adds the sets of ranks that differ only on the varied axes; the index of each rank's set.
+  static std::vector<size_t> addGroups(plan::MeshAttr mesh, const std::vector<bool> &isVaried,
+                                       CollectiveTables &tables) {
+    std::vector<size_t> groupOfRank;
+    std::map<SmallVector<int64_t>, size_t> groups;
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+      SmallVector<int64_t> key = mesh.coordinatesOf(rank);
+      for (size_t i = 0; i < key.size(); ++i)
+        if (isVaried[i])
+          key[i] = 0;
+      auto [group, isNew] = groups.try_emplace(key, tables.groups.size());
+      if (isNew)
+        tables.groups.emplace_back();
+      tables.groups[group->second].push_back(rank);
+      groupOfRank.push_back(group->second);
+    }
+    return groupOfRank;
+  }
+
   /// All ranks run one text; what differs is who their partners are.
   LogicalResult checkCollectives() {
     SmallVector<LaunchCollectiveOp> calls;
@@ -282,32 +301,31 @@ private:
     auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       return module.emitError("has collectives but no ") << plan::kMeshAttr;
-    std::vector<CollectiveTable> tables(mesh.getRanks());
+    CollectiveTables tables;
+    tables.calls.resize(mesh.getRanks());
+    std::map<std::vector<bool>, std::vector<size_t>> groupOfRank;
+    std::map<std::string, size_t> signatureOf;
     for (LaunchCollectiveOp call : calls) {
       auto communicator = module.lookupSymbol<CommunicatorOp>(call.getCommunicator());
-      SmallVector<bool> isVaried(mesh.getAxes().size(), false);
+      std::vector<bool> isVaried(mesh.getAxes().size(), false);
       for (StringRef axis : communicator.getAxes().getAsValueRange<StringAttr>()) {
         int64_t index = mesh.indexOf(axis);
         if (index < 0)
           return communicator.emitOpError("names axis '") << axis << "', which the mesh does not have";
         isVaried[index] = true;
       }
-      std::string signature;
-      llvm::raw_string_ostream(signature)
-          << stringifyCollectiveKind(call.getKind()) << " " << train::stringifyReductionKind(call.getReduction())
-          << " of " << cast<MemRefType>(call.getIn().getType());
-      // Ranks with equal coordinates on the axes that are not varied are one group.
-      std::map<SmallVector<int64_t>, std::vector<int64_t>> groups;
-      for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
-        SmallVector<int64_t> key = mesh.coordinatesOf(rank);
-        for (size_t i = 0; i < key.size(); ++i)
-          if (isVaried[i])
-            key[i] = 0;
-        groups[key].push_back(rank);
-      }
-      for (auto &[key, members] : groups)
-        for (int64_t member : members)
-          tables[member].push_back({members, signature});
+      std::string text;
+      llvm::raw_string_ostream(text) << stringifyCollectiveKind(call.getKind()) << " "
+                                     << train::stringifyReductionKind(call.getReduction()) << " of "
+                                     << cast<MemRefType>(call.getIn().getType());
+      size_t signature = signatureOf.try_emplace(text, signatureOf.size()).first->second;
+      if (signature == tables.signatures.size())
+        tables.signatures.push_back(text);
+      auto [groups, isNew] = groupOfRank.try_emplace(isVaried);
+      if (isNew)
+        groups->second = addGroups(mesh, isVaried, tables);
+      for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+        tables.calls[rank].push_back({groups->second[rank], signature});
     }
     std::string problem = replayCollectives(tables);
     if (!problem.empty())

@@ -10,18 +10,24 @@ namespace windlass::sched {
 
 /// A collective as one rank issues it.
 struct CollectiveCall {
-  /// Ranks that take part, increasing; the issuing rank is one of them.
-  std::vector<int64_t> members;
-  /// What must be equal on all members: kind, reduction, size.
-  std::string signature;
+  /// Index of the set of ranks that take part; the issuing rank is one of them.
+  size_t group;
+  /// Index of what must be equal on all members: kind, reduction, size.
+  size_t signature;
 };
 
-/// Calls of one rank in the order of its issue thread, over all its communicators.
-using CollectiveTable = std::vector<CollectiveCall>;
+/// What all ranks issue. Sets of ranks and signatures are held once, however many ranks refer to them.
+struct CollectiveTables {
+  /// The ranks of one communicator, increasing.
+  std::vector<std::vector<int64_t>> groups;
+  std::vector<std::string> signatures;
+  /// For each rank its calls in the order of its issue thread, over all its communicators.
+  std::vector<std::vector<CollectiveCall>> calls;
+};
 
 /// Replays the tables with one issue thread per rank that blocks in each call until all members are in it. Returns an
-/// empty text when every thread ends, else what holds them.
-std::string replayCollectives(const std::vector<CollectiveTable> &tables);
+/// empty text when every thread ends, else what holds them. Takes time in proportion to the number of calls.
+std::string replayCollectives(const CollectiveTables &tables);
 
 } // namespace windlass::sched
 
