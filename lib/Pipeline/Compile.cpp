@@ -102,17 +102,17 @@ int Compilation::materialize(Code code) {
 }
 
 int Compilation::applyStrategy(const PlanChoice &choice) {
-  ranks = choice.cluster.getDevices();
+  cluster = choice.cluster;
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
   int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) {
     plan::ApplyStrategyOptions options;
     options.strategy = choice.strategy;
-    options.ranks = ranks;
+    options.ranks = getRanks();
     manager.addPass(plan::createApplyStrategy(options));
   });
   if (code != kDone)
     return code;
-  auto plan = plan::buildPlanFile(*module, choice.cluster, settings, modelHash);
+  auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
   if (failed(plan))
     return kInternal;
   planText = plan::writePlanFile(*plan);
@@ -120,7 +120,7 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
 }
 
 int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
-  ranks = plan.cluster.getDevices();
+  cluster = plan.cluster;
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
   if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
@@ -153,12 +153,15 @@ int Compilation::schedule(int64_t memoryLimit) {
 }
 
 int Compilation::emit(cpp::ProjectFiles &files) {
+  if (cluster.getBackend() != "cpu")
+    return fail(Code::devices, "programs are made for back end 'cpu' only, but the cluster's " + cluster.describe() +
+                                   " is of '" + cluster.getBackend() + "': plan for it, or emit for --cluster cpu:N");
   if (failed(convertSchedToEmitC(*module)))
     return kInternal;
   cpp::ProjectOptions options;
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
-  options.ranks = ranks;
+  options.ranks = getRanks();
   options.scratchBytes = sched::getScratchBytesPerThread(*module);
   auto made = cpp::makeProject(*module, options);
   if (failed(made))

@@ -73,7 +73,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
   if (compileFlags.cluster.empty())
-    return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2");
+    return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
@@ -95,6 +95,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     llvm::json::OStream json(llvm::outs(), 2);
     json.object([&] {
       json.attribute("model", positional.front());
+      json.attribute("cluster", toJson(compilation.getCluster()));
       json.attribute("ranks", compilation.getRanks());
       json.attribute("micro_batches", microBatches);
       json.attribute("groups", groups);
@@ -108,6 +109,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("optimizer_state", memory.state);
         json.attribute("inputs", memory.inputs);
         json.attribute("arena", memory.arena);
+        json.attribute("limit", compileFlags.getMemoryLimit());
       });
       // Nothing is claimed before there is a search that can.
       for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap"})
@@ -117,6 +119,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     return kDone;
   }
   llvm::outs() << "model      " << positional.front() << "\n"
+               << "cluster    " << compilation.getCluster().describe() << ", "
+               << mebibytes(compileFlags.getMemoryLimit()) << " per device\n"
                << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
                << "step       " << microBatches << " micro-batches, " << groups << " at once, " << microBatches / groups
                << " one after another\n"

@@ -1,9 +1,8 @@
 #include "VerbSupport.h"
 
 #include "windlass/InitAllDialects.h"
+#include "windlass/Support/InputFile.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -101,9 +100,9 @@ void CompileFlags::declareSettings(Flags &flags) {
 
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
-  flags.addText("cluster", "C", "the devices; preset cpu:N for N ranks on this host", cluster);
+  flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
   flags.addChoice("strategy", {"auto", "ddp"}, "auto is ddp until the search exists (default auto)", choice.strategy);
-  flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: host memory / ranks)",
+  flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: what the device has)",
             [this](llvm::StringRef text) -> std::string {
               return parseBytes(text, choice.memoryLimit)
                          ? ""
@@ -116,7 +115,7 @@ static int resolveCluster(CompileFlags &flags) {
   std::string text = flags.cluster;
   if (text.empty())
     text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
-  llvm::Expected<Cluster> cluster = parseCluster(text);
+  llvm::Expected<Cluster> cluster = findCluster(text);
   if (!cluster)
     return fail(Code::cluster, llvm::toString(cluster.takeError()));
   if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
@@ -162,12 +161,13 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
                                          std::to_string(ranks) + " ranks; leave -n out or make another plan");
   if (!flags.cluster.empty()) {
-    llvm::Expected<Cluster> cluster = parseCluster(flags.cluster);
+    llvm::Expected<Cluster> cluster = findCluster(flags.cluster);
     if (!cluster)
       return fail(Code::cluster, llvm::toString(cluster.takeError()));
-    if (cluster->getDevices() != ranks || cluster->device != plan.cluster.device)
-      return fail(Code::contradiction, "--cluster is " + flags.cluster + " but the plan is for " + plan.cluster.device +
-                                           ":" + std::to_string(ranks) + "; leave --cluster out or make another plan");
+    if (std::string difference = findDifference(plan.cluster, *cluster); !difference.empty())
+      return fail(Code::contradiction, "the plan is not for --cluster " + printable(flags.cluster) +
+                                           ": its cluster's " + difference +
+                                           "; leave --cluster out or make another plan");
   }
   return kDone;
 }
@@ -175,16 +175,9 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
 int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
   std::optional<plan::PlanFile> plan;
   if (!flags.planFile.empty()) {
-    constexpr int64_t kMostBytes = int64_t(256) << 20;
-    uint64_t size = 0;
-    if (std::error_code error = llvm::sys::fs::file_size(flags.planFile, size))
-      return fail(Code::plan_file, "cannot read the plan " + printable(flags.planFile) + ": " + error.message());
-    if (!llvm::sys::fs::is_regular_file(flags.planFile) || size > uint64_t(kMostBytes))
-      return fail(Code::plan_file, "the plan " + printable(flags.planFile) + " is no regular file of at most 256 MiB");
-    auto text = llvm::MemoryBuffer::getFile(flags.planFile);
+    auto text = readInputFile(flags.planFile, int64_t(256) << 20, "plan");
     if (!text)
-      return fail(Code::plan_file,
-                  "cannot read the plan " + printable(flags.planFile) + ": " + text.getError().message());
+      return fail(Code::plan_file, llvm::toString(text.takeError()));
     llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
     if (!read)
       return fail(Code::plan_file, printable(flags.planFile) + ": " + llvm::toString(read.takeError()));
@@ -201,6 +194,5 @@ int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags
     return code;
   if (int code = plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice))
     return code;
-  int64_t limit = flags.choice.memoryLimit ? flags.choice.memoryLimit : flags.choice.cluster.memoryBytes;
-  return compilation.schedule(limit);
+  return compilation.schedule(flags.getMemoryLimit());
 }

@@ -79,6 +79,19 @@ std::string windlass::nearestOf(llvm::StringRef word, llvm::ArrayRef<std::string
       bestDistance = distance;
     }
   }
+  if (!best.empty())
+    return best;
+  // Or it begins in the same way: "bandwidth" for "bandwidth_bytes_per_s".
+  size_t longest = std::max<size_t>(2, word.size() / 2);
+  for (const std::string &candidate : candidates) {
+    size_t common = 0;
+    while (common < std::min(word.size(), candidate.size()) && word[common] == candidate[common])
+      ++common;
+    if (common > longest) {
+      best = candidate;
+      longest = common;
+    }
+  }
   return best;
 }
 

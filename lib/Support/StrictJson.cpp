@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
+#include <charconv>
 
 using namespace windlass;
 using llvm::StringRef;
@@ -73,6 +74,46 @@ llvm::Expected<llvm::json::Value> windlass::parseStrictJson(StringRef text, size
   return value;
 }
 
+void windlass::printJson(llvm::raw_ostream &os, const llvm::json::Value &value, int lineDepth, int depth) {
+  const llvm::json::Object *object = value.getAsObject();
+  const llvm::json::Array *array = value.getAsArray();
+  bool isSplit = depth < lineDepth && !(object && object->empty()) && !(array && array->empty());
+  auto separate = [&](bool isFirst, int indentDepth) {
+    os << (isFirst ? "" : ",");
+    if (isSplit)
+      (os << '\n').indent(2 * indentDepth);
+  };
+  if (object) {
+    std::vector<StringRef> keys;
+    for (const auto &entry : *object)
+      keys.push_back(entry.first);
+    llvm::sort(keys);
+    os << '{';
+    for (StringRef key : keys) {
+      separate(key == keys.front(), depth + 1);
+      os << llvm::json::Value(key) << (isSplit ? ": " : ":");
+      printJson(os, *object->get(key), lineDepth, depth + 1);
+    }
+    if (isSplit)
+      separate(true, depth);
+    os << '}';
+  } else if (array) {
+    os << '[';
+    for (const llvm::json::Value &element : *array) {
+      separate(&element == &array->front(), depth + 1);
+      printJson(os, element, lineDepth, depth + 1);
+    }
+    if (isSplit)
+      separate(true, depth);
+    os << ']';
+  } else if (std::optional<double> number = value.getAsNumber(); number && !value.getAsInteger()) {
+    char text[64];
+    os << StringRef(text, std::to_chars(text, text + sizeof text, *number).ptr - text);
+  } else {
+    os << value;
+  }
+}
+
 ObjectReader::ObjectReader(const llvm::json::Value &value, std::string path)
     : object(value.getAsObject()), path(std::move(path)) {
   if (!object)
@@ -93,7 +134,7 @@ void ObjectReader::fail(StringRef key, const Twine &text) {
 }
 
 const llvm::json::Value *ObjectReader::find(StringRef key) {
-  known.push_back(key.str());
+  known.insert(key.str());
   return object ? object->get(key) : nullptr;
 }
 
@@ -110,6 +151,15 @@ int64_t ObjectReader::getInteger(StringRef key, int64_t minimum, int64_t maximum
   if (value && (!integer || *integer < minimum || *integer > maximum))
     fail(key, "must be an integer from " + Twine(minimum) + " to " + Twine(maximum));
   return integer && *integer >= minimum && *integer <= maximum ? *integer : minimum;
+}
+
+double ObjectReader::getNumber(StringRef key, double maximum) {
+  const llvm::json::Value *value = get(key);
+  std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
+  bool isGood = number && *number > 0 && *number <= maximum;
+  if (value && !isGood)
+    fail(key, "must be a number above 0 and at most " + Twine(static_cast<int64_t>(maximum)));
+  return isGood ? *number : maximum;
 }
 
 std::string ObjectReader::getString(StringRef key) {
@@ -176,8 +226,8 @@ std::vector<std::string> ObjectReader::getKeys() const {
 llvm::Error ObjectReader::takeError() {
   if (message.empty())
     for (const std::string &key : getKeys())
-      if (!llvm::is_contained(known, key)) {
-        std::string nearest = nearestOf(key, known);
+      if (!known.count(key)) {
+        std::string nearest = nearestOf(key, std::vector<std::string>(known.begin(), known.end()));
         fail(key, nearest.empty() ? "is no known key" : "is no known key; the nearest is '" + nearest + "'");
         break;
       }

@@ -5,53 +5,297 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <ctime>
+
 using namespace windlass;
 using testing::HasSubstr;
 
 static std::string getError(llvm::Error error) { return llvm::toString(std::move(error)); }
 
-TEST(Cluster, PresetSharesTheHostsMemory) {
-  llvm::Expected<Cluster> cluster = parseCluster("cpu:4", 1000);
+TEST(Cluster, CpuRanksShareTheHostsMemory) {
+  llvm::Expected<Cluster> cluster = findCluster("cpu:4", 1000);
   ASSERT_TRUE(bool(cluster)) << getError(cluster.takeError());
   EXPECT_EQ(cluster->getDevices(), 4);
-  EXPECT_EQ(cluster->memoryBytes, 250);
+  EXPECT_EQ(cluster->getBackend(), "cpu");
+  EXPECT_EQ(cluster->getDeviceMemoryBytes(), 250);
+  EXPECT_EQ(cluster->describe(), "1 host of 4 x cpu");
   EXPECT_GT(getHostMemoryBytes(), 0);
 }
 
-TEST(Cluster, RefusesWhatItDoesNotKnow) {
-  for (const char *text : {"", "cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:1e3", "cpu:0x4", "cpu:65537", "cpu:2:2", "h200:8",
-                           "cpu:99999999999999999999", "CPU:2"}) {
-    llvm::Expected<Cluster> cluster = parseCluster(text, int64_t(1) << 40);
-    ASSERT_FALSE(bool(cluster)) << text;
-    EXPECT_THAT(getError(cluster.takeError()), HasSubstr("use cpu:N")) << text;
+TEST(Cluster, GpuPresets) {
+  Cluster cluster = llvm::cantFail(findCluster("a100-40g:4x8", 1000));
+  EXPECT_EQ(cluster.getDevices(), 32);
+  EXPECT_EQ(cluster.getBackend(), "cuda");
+  EXPECT_EQ(cluster.getDeviceMemoryBytes(), 40000000000);
+  EXPECT_EQ(cluster.describe(), "4 hosts of 8 x a100-40g");
+  ASSERT_EQ(cluster.linkTiers.size(), 2u);
+  EXPECT_EQ(cluster.linkTiers[0].devices, 8);
+  EXPECT_EQ(cluster.linkTiers[1].devices, 32);
+  EXPECT_GT(*cluster.linkTiers[0].link.bytesPerSecond, *cluster.linkTiers[1].link.bytesPerSecond);
+  EXPECT_TRUE(llvm::cantFail(findCluster("h200:1", 1000)).linkTiers.empty());
+  EXPECT_EQ(llvm::cantFail(findCluster("h200:2x1", 1000)).linkTiers.size(), 1u);
+}
+
+/// A figure is known and has a source, or is not known and something says why.
+TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
+  for (const std::string &name : getPresetNames()) {
+    Cluster cluster = llvm::cantFail(findCluster(name == "cpu" ? "cpu:2" : name + ":2x2", 1 << 20));
+    std::map<std::string, std::string> sources = cluster.sources;
+    std::string type = "device_types." + name;
+    auto take = [&](const std::string &path, bool isKnown) {
+      auto found = sources.find(path);
+      ASSERT_NE(found, sources.end()) << name << ": " << path;
+      EXPECT_EQ(found->second.rfind("not known: ", 0) != 0, isKnown) << name << ": " << path << ": " << found->second;
+      sources.erase(found);
+    };
+    auto takeLink = [&](const std::string &path, const Link &link) {
+      take(path + ".bandwidth_bytes_per_s", link.bytesPerSecond.has_value());
+      take(path + ".latency_s", link.latencySeconds.has_value());
+    };
+    const DeviceType &device = cluster.deviceTypes.at(name);
+    take(type + ".memory_bandwidth_bytes_per_s", device.memoryBytesPerSecond.has_value());
+    take("hosts[0].memory_bytes", cluster.hosts[0].memoryBytes.has_value());
+    for (size_t i = 0; i < cluster.linkTiers.size(); ++i)
+      takeLink("link_tiers[" + std::to_string(i) + "]", cluster.linkTiers[i].link);
+    if (name == "cpu") {
+      take(type + ".peak_flops_per_s", false);
+    } else {
+      take(type + ".memory_bytes", true);
+      EXPECT_GE(device.peakFlopsPerSecond.size(), 2u);
+      for (const auto &[dataType, peak] : device.peakFlopsPerSecond)
+        take(type + ".peak_flops_per_s." + dataType, true);
+      take("hosts[0].disk_bytes", cluster.hosts[0].diskBytes.has_value());
+      take("hosts[0].disk_bandwidth_bytes_per_s", cluster.hosts[0].diskBytesPerSecond.has_value());
+      takeLink("hosts[0].device_link", cluster.hosts[0].deviceLink);
+    }
+    EXPECT_TRUE(sources.empty()) << name << ": " << sources.begin()->first << " is the source of nothing";
   }
-  llvm::Expected<Cluster> cluster = parseCluster("cpu:8", 4);
+}
+
+TEST(Cluster, RefusesWhatIsNoPreset) {
+  auto refusal = [](llvm::StringRef text) {
+    llvm::Expected<Cluster> cluster = findCluster(text, int64_t(1) << 40);
+    return cluster ? std::string("accepted") : getError(cluster.takeError());
+  };
+  for (const char *text : {"cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:1e3", "cpu:0x4", "cpu:65537", "cpu:2:2", "cpu:2x2",
+                           "cpu:99999999999999999999"})
+    EXPECT_THAT(refusal(text), HasSubstr("use cpu:N")) << text;
+  for (const char *text : {"h200", "h200:", "h200:0", "h200:x8", "h200:4x", "h200:4x8x2", "h200:4X8", "h200:-4x8",
+                           "h200: 8", "h200:99999999999999999999x1"})
+    EXPECT_THAT(refusal(text), HasSubstr("names no number of devices: use h200:N")) << text;
+  for (const char *text : {"", ":", ":2", "CPU:2", "a", "8", "{}", "{\"version\": 1}"})
+    EXPECT_THAT(refusal(text), HasSubstr("is neither a preset nor a file")) << text;
+  EXPECT_THAT(refusal("a100-40:8"), HasSubstr("did you mean a100-40g? Presets are cpu, v100-16g,"));
+  EXPECT_THAT(refusal("h200:16"), HasSubstr("has 16 devices on a host, but hosts of h200 have at most 8"));
+  EXPECT_THAT(refusal("h200:8193x8"), HasSubstr("more than 65536 devices"));
+  EXPECT_THAT(refusal("h200:9223372036854775807x8"), HasSubstr("more than 65536 devices"));
+  EXPECT_THAT(refusal("./none"), HasSubstr("cannot read the cluster './none'"));
+  EXPECT_THAT(refusal("none.json"), HasSubstr("cannot read the cluster 'none.json'"));
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("is no regular file of at most 16 MiB"));
+  llvm::Expected<Cluster> cluster = findCluster("cpu:8", 4);
   ASSERT_FALSE(bool(cluster));
   EXPECT_THAT(getError(cluster.takeError()), HasSubstr("leaves no memory per rank"));
 }
 
 TEST(Cluster, JsonRoundTrip) {
-  Cluster cluster = llvm::cantFail(parseCluster("cpu:3", 999));
-  EXPECT_TRUE(llvm::cantFail(clusterFromJson(toJson(cluster))) == cluster);
+  for (const std::string &name : getPresetNames()) {
+    Cluster cluster = llvm::cantFail(findCluster(name == "cpu" ? "cpu:3" : name + ":2x4", 999));
+    llvm::json::Value value(toJson(cluster));
+    Cluster again = llvm::cantFail(clusterFromJson(value, ""));
+    EXPECT_EQ(findDifference(cluster, again), "");
+    EXPECT_EQ(value, llvm::json::Value(toJson(again)));
+  }
 }
 
-TEST(Cluster, JsonNamesWhatIsWrong) {
-  auto read = [](llvm::StringRef text) {
+TEST(Cluster, DifferencesAreNamed) {
+  Cluster cluster = llvm::cantFail(findCluster("h200:2x8"));
+  auto change = [&](llvm::function_ref<void(Cluster &)> edit) {
+    Cluster other = cluster;
+    edit(other);
+    return findDifference(cluster, other);
+  };
+  EXPECT_EQ(change([](Cluster &other) { other.hosts[0].count = 4; }), "hosts[0].count is 2, not 4");
+  EXPECT_EQ(change([](Cluster &other) { other.hosts.emplace_back(); }), "hosts has 1 entries, not 2");
+  EXPECT_EQ(change([](Cluster &other) { other.deviceTypes["h200"].memoryBytes = 1; }),
+            "device_types.h200.memory_bytes is 141000000000, not 1");
+  EXPECT_EQ(change([](Cluster &other) { other.deviceTypes["h200"].peakFlopsPerSecond.erase("f32"); }),
+            "device_types.h200.peak_flops_per_s.f32 is there, which it is not");
+  EXPECT_EQ(change([](Cluster &other) { other.linkTiers[1].link.latencySeconds.reset(); }),
+            "link_tiers[1].latency_s is 9.6e-06, not null");
+  EXPECT_EQ(change([](Cluster &other) { other.sources.clear(); }), "");
+}
+
+namespace {
+
+/// A good file with one text replaced by another.
+class ClusterFile : public testing::Test {
+protected:
+  static constexpr const char *kGood = R"({
+    "version": 1,
+    "device_types": {
+      "big": {"backend": "cuda", "memory_bytes": 200, "peak_flops_per_s": {"f32": 1e12}},
+      "small": {"backend": "cuda", "memory_bytes": 100, "memory_bandwidth_bytes_per_s": null}
+    },
+    "hosts": [
+      {"count": 2, "devices": 4, "device_type": "big", "memory_bytes": 1000, "device_link": {"latency_s": 0.5}},
+      {"count": 1, "devices": 4, "device_type": "small", "disk_bytes": 7}
+    ],
+    "link_tiers": [
+      {"name": "pair", "devices": 2, "latency_s": 1e-6, "bandwidth_bytes_per_s": 1e9},
+      {"name": "host", "devices": 4},
+      {"name": "net", "devices": 12}
+    ],
+    "device_order": [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+  })";
+
+  static llvm::Expected<Cluster> parse(llvm::StringRef text) {
     llvm::Expected<llvm::json::Value> value = parseStrictJson(text);
     if (!value)
-      return getError(value.takeError());
-    llvm::Expected<Cluster> cluster = clusterFromJson(*value);
-    return cluster ? std::string() : getError(cluster.takeError());
+      return value.takeError();
+    return clusterFromJson(*value, "");
+  }
+
+  static std::string refusal(std::string from, std::string to) {
+    std::string text = kGood;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    llvm::Expected<Cluster> cluster = parse(text);
+    return cluster ? std::string("accepted") : getError(cluster.takeError());
+  }
+};
+
+} // namespace
+
+TEST_F(ClusterFile, IsRead) {
+  llvm::Expected<Cluster> cluster = parse(kGood);
+  ASSERT_TRUE(bool(cluster)) << getError(cluster.takeError());
+  EXPECT_EQ(cluster->getDevices(), 12);
+  EXPECT_EQ(cluster->getDeviceMemoryBytes(), 100);
+  EXPECT_EQ(cluster->describe(), "2 hosts of 4 x big, 1 host of 4 x small");
+  EXPECT_EQ(cluster->deviceTypes["big"].peakFlopsPerSecond["f32"], 1000000000000);
+  EXPECT_FALSE(cluster->deviceTypes["small"].memoryBytesPerSecond);
+  EXPECT_EQ(cluster->hosts[0].deviceLink.latencySeconds, 0.5);
+  EXPECT_EQ(cluster->hosts[1].diskBytes, 7);
+  EXPECT_EQ(cluster->linkTiers[0].link.bytesPerSecond, 1000000000);
+  EXPECT_EQ(cluster->deviceOrder.front(), 11);
+  // The order of the numbers themselves needs no list.
+  EXPECT_EQ(refusal("[11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]", "null"), "accepted");
+  Cluster plain = llvm::cantFail(parse(R"({"version": 1, "device_types": {"a": {"backend": "cpu"}}, "device_order": [0],
+                                           "hosts": [{"count": 1, "devices": 1, "device_type": "a", "memory_bytes": 5}]})"));
+  EXPECT_TRUE(plain.deviceOrder.empty());
+  EXPECT_EQ(plain.getDeviceMemoryBytes(), 5);
+}
+
+TEST_F(ClusterFile, RefusalsNameTheKey) {
+  EXPECT_EQ(refusal("\"version\": 1,", ""), "version is missing");
+  EXPECT_THAT(refusal("\"version\": 1", "\"version\": 2"),
+              HasSubstr("version is 2, but this windlass reads version 1"));
+  EXPECT_EQ(refusal("\"hosts\"", "\"host\""), "hosts is missing");
+  EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"link_tier\": [],"),
+            "link_tier is no known key; the nearest is 'link_tiers'");
+  EXPECT_THAT(refusal("\"version\": 1,", "\"version\": 1, \"v\\u0065rsion\": 1,"),
+              HasSubstr("has the key 'version' twice"));
+  EXPECT_EQ(refusal("\"memory_bytes\": 200", "\"memory_gb\": 200"), "device_types.big.memory_bytes is missing");
+  EXPECT_EQ(refusal("\"peak_flops_per_s\"", "\"peak_flops\""),
+            "device_types.big.peak_flops is no known key; the nearest is 'peak_flops_per_s'");
+  EXPECT_EQ(refusal("\"f32\"", "\"fp32\""),
+            "device_types.big.peak_flops_per_s.fp32 is no known key; the nearest is 'f32'");
+  EXPECT_THAT(refusal("\"backend\": \"cuda\"", "\"backend\": \"rocm\""),
+              HasSubstr("device_types.big.backend is 'rocm', but back ends are"));
+  EXPECT_THAT(refusal("\"big\": {", "\"big one\": {"), HasSubstr("device_types.big one is no name"));
+  EXPECT_THAT(refusal("\"device_type\": \"big\"", "\"device_type\": \"bgi\""),
+              HasSubstr("hosts[0].device_type is 'bgi', which device_types do not have; the nearest is 'big'"));
+  EXPECT_THAT(refusal("\"device_type\": \"small\"", "\"device_type\": \"big\""),
+              HasSubstr("device_types.small is used by no host"));
+  EXPECT_THAT(refusal("\"latency_s\": 0.5", "\"latency\": 0.5"),
+              HasSubstr("hosts[0].device_link.latency is no known key; the nearest is 'latency_s'"));
+  EXPECT_THAT(refusal("\"link_tiers\": [", "\"link_tiers\": {}, \"x\": ["), HasSubstr("link_tiers must be a list"));
+}
+
+TEST_F(ClusterFile, NumbersAreAboveZeroAndFinite) {
+  for (const char *number :
+       {"0", "-1", "1e999", "-1e999", "0.5", "1e300", "\"1\"", "true", "[]", "2305843009213693952"}) {
+    std::string text = number;
+    EXPECT_THAT(refusal("\"memory_bytes\": 200", "\"memory_bytes\": " + text),
+                HasSubstr("device_types.big.memory_bytes must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"f32\": 1e12", "\"f32\": " + text),
+                HasSubstr("device_types.big.peak_flops_per_s.f32 must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"count\": 2", "\"count\": " + text),
+                HasSubstr("hosts[0].count must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"disk_bytes\": 7", "\"disk_bytes\": " + text),
+                HasSubstr("hosts[1].disk_bytes must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"bandwidth_bytes_per_s\": 1e9", "\"bandwidth_bytes_per_s\": " + text),
+                HasSubstr("link_tiers[0].bandwidth_bytes_per_s must be an integer from 1 to"));
+  }
+  for (const char *number : {"0", "-0.0", "-1", "1e999", "-1e999", "1e300", "\"1\"", "true", "[]"})
+    EXPECT_THAT(refusal("\"latency_s\": 1e-6", std::string("\"latency_s\": ") + number),
+                HasSubstr("link_tiers[0].latency_s must be a number above 0 and at most 3600"));
+}
+
+TEST_F(ClusterFile, BackEndsAreNotMixed) {
+  EXPECT_THAT(refusal("\"small\": {\"backend\": \"cuda\", \"memory_bytes\": 100,", "\"small\": {\"backend\": \"cpu\","),
+              HasSubstr("hosts[1].device_type is of back end 'cpu', but the first host's is of 'cuda'"));
+  EXPECT_THAT(refusal("\"small\": {\"backend\": \"cuda\"", "\"small\": {\"backend\": \"cpu\""),
+              HasSubstr("device_types.small.memory_bytes is given, but devices of back end 'cpu' share"));
+  auto read = [](std::string memory) {
+    return getError(parse(R"({"version": 1, "device_types": {"a": {"backend": "cpu"}},
+                              "hosts": [{"count": 1, "devices": 4, "device_type": "a")" +
+                          memory + "}]}")
+                        .takeError());
   };
-  EXPECT_EQ(read("[]"), "cluster is no object");
-  EXPECT_EQ(read(R"({"device": "cpu", "hosts": 1, "memory_bytes": 1})"), "cluster.devices_per_host is missing");
-  EXPECT_EQ(read(R"({"device": "cpu", "hosts": 1, "devices_per_host": 1, "memory_bytes": 1, "devicess": 1})"),
-            "cluster.devicess is no known key; the nearest is 'device'");
-  EXPECT_THAT(read(R"({"device": "cpu", "hosts": 1e999, "devices_per_host": 1, "memory_bytes": 1})"),
-              HasSubstr("hosts must be an integer"));
-  EXPECT_THAT(read(R"({"device": "tpu", "hosts": 1, "devices_per_host": 1, "memory_bytes": 1})"), HasSubstr("'tpu'"));
-  EXPECT_THAT(read(R"({"device": "cpu", "dev\u0069ce": "cpu"})"), HasSubstr("has the key 'device' twice"));
-  EXPECT_THAT(read(std::string(100000, '[')), HasSubstr("nests deeper"));
-  EXPECT_THAT(read(R"({"a": "b)"), HasSubstr("without an end"));
-  EXPECT_THAT(read("{"), HasSubstr("is no JSON"));
+  EXPECT_EQ(read(""), "hosts[0].memory_bytes is missing: devices of back end 'cpu' share it");
+  EXPECT_EQ(read(", \"memory_bytes\": 3"), "hosts[0].memory_bytes is 3, which leaves nothing to each of 4 devices");
+}
+
+TEST_F(ClusterFile, TiersJoinAllDevices) {
+  EXPECT_EQ(refusal("{\"name\": \"net\", \"devices\": 12}", "{\"name\": \"net\", \"devices\": 12, \"up\": 1}"),
+            "link_tiers[2].up is no known key");
+  EXPECT_EQ(refusal(",\n      {\"name\": \"net\", \"devices\": 12}", ""),
+            "link_tiers join 4 of 12 devices: the last must join all");
+  EXPECT_THAT(refusal("\"net\", \"devices\": 12", "\"net\", \"devices\": 6"),
+              HasSubstr("link_tiers[2].devices is 6, but must be a multiple of the 4 that the tier before joins"));
+  EXPECT_THAT(refusal("\"net\", \"devices\": 12", "\"net\", \"devices\": 8"),
+              HasSubstr("link_tiers[2].devices is 8, which does not divide the 12 devices"));
+  EXPECT_THAT(refusal("\"pair\", \"devices\": 2", "\"pair\", \"devices\": 1"),
+              HasSubstr("link_tiers[0].devices is 1, but must be a multiple of the 1 device that a tier begins with"));
+  EXPECT_THAT(refusal("\"pair\", \"devices\": 2", "\"pair\", \"devices\": 3"),
+              HasSubstr("link_tiers[0].devices is 3, which cuts a host of 4 devices in two"));
+  EXPECT_THAT(refusal("\"name\": \"host\"", "\"name\": \"pair\""),
+              HasSubstr("link_tiers[1].name is 'pair', as that of an earlier tier"));
+  EXPECT_THAT(refusal("\"name\": \"host\"", "\"name\": \"\""), HasSubstr("link_tiers[1].name is ''"));
+}
+
+TEST_F(ClusterFile, OrderHoldsEachDeviceOnce) {
+  EXPECT_EQ(refusal("11, 10, 9", "11, 11, 9"),
+            "device_order[1] must be a number from 0 to 11 that does not come before");
+  EXPECT_THAT(refusal("11, 10, 9", "12, 10, 9"), HasSubstr("device_order[0] must be"));
+  EXPECT_THAT(refusal("11, 10, 9", "1e999, 10, 9"), HasSubstr("device_order[0] must be"));
+  EXPECT_EQ(refusal("11, 10, 9", "11, 10"), "device_order has 11 entries, but there are 12 devices");
+}
+
+TEST_F(ClusterFile, HugeFilesEndSoon) {
+  // Of a processor: other work on the machine does not change it.
+  std::clock_t begin = std::clock();
+  EXPECT_EQ(refusal("\"count\": 2", "\"count\": 25000"), "hosts make more than 65536 devices, the most of a cluster");
+  EXPECT_EQ(refusal("\"count\": 2", "\"count\": 65536"), "hosts make more than 65536 devices, the most of a cluster");
+  std::string host = R"({"count": 1, "devices": 1, "device_type": "a", "memory_bytes": 1})", hosts = host, types, order;
+  for (int i = 1; i < 65536; ++i)
+    hosts += "," + host;
+  for (int i = 0; i < 65536; ++i)
+    order += (i > 0 ? "," : "") + std::to_string(65535 - i);
+  std::string tail = R"(, "link_tiers": [{"name": "all", "devices": 65536}], "device_order": [)" + order + "]}";
+  std::string head = R"({"version": 1, "device_types": {"a": {"backend": "cpu"})";
+  llvm::Expected<Cluster> large = parse(head + "}, \"hosts\": [" + hosts + "]" + tail);
+  ASSERT_TRUE(bool(large)) << getError(large.takeError());
+  EXPECT_EQ(large->getDevices(), 65536);
+  for (int i = 0; i < 200000; ++i)
+    types += ",\"t" + std::to_string(i) + "\": {\"backend\": \"cpu\"}";
+  EXPECT_THAT(getError(parse(head + types + "}, \"hosts\": [" + hosts + "]" + tail).takeError()),
+              HasSubstr("is used by no host"));
+  EXPECT_THAT(getError(parse(std::string(100000, '[')).takeError()), HasSubstr("nests deeper"));
+  EXPECT_THAT(getError(parse(R"({"a": "b)").takeError()), HasSubstr("without an end"));
+  EXPECT_THAT(getError(parse("{").takeError()), HasSubstr("is no JSON"));
+  EXPECT_EQ(getError(parse("[]").takeError()), "is no JSON object");
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 10);
 }

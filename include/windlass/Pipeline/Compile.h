@@ -50,13 +50,14 @@ public:
   int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
   /// L3 to L5; fails where the arena exceeds `memoryLimit` bytes.
   int schedule(int64_t memoryLimit);
-  /// L5 to the emitted project.
+  /// L5 to the emitted project. Fails for devices that no back end can run yet.
   int emit(cpp::ProjectFiles &files);
 
   mlir::ModuleOp getModule() { return *module; }
   const WeightStore &getWeights() const { return *weights; }
   const std::string &getPlanText() const { return planText; }
-  int64_t getRanks() const { return ranks; }
+  const Cluster &getCluster() const { return cluster; }
+  int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
   int materialize(Code code);
@@ -67,7 +68,7 @@ private:
   std::shared_ptr<WeightStore> weights;
   std::string planText, modelHash;
   CompileSettings compiled;
-  int64_t ranks = 1;
+  Cluster cluster;
 };
 
 } // namespace windlass

@@ -7,6 +7,7 @@
 #include "llvm/Support/JSON.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ llvm::Error makeError(const llvm::Twine &message);
 /// all of these before the parser proper sees the text.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, size_t maxBytes = 256u << 20);
 
+/// Writes a value with its keys sorted and the shortest numbers that read back the same: on one line, or with an entry
+/// per line down to `lineDepth` levels of objects and lists; `depth` is how deep the value itself stands.
+void printJson(llvm::raw_ostream &os, const llvm::json::Value &value, int lineDepth = 0, int depth = 0);
+
 /// Reads the fields of one object. The first failure stays in `takeError`; after it, fields read as defaults.
 class ObjectReader {
 public:
@@ -27,6 +32,8 @@ public:
 
   /// Fields by kind; each must be there.
   int64_t getInteger(llvm::StringRef key, int64_t minimum, int64_t maximum);
+  /// Above 0.
+  double getNumber(llvm::StringRef key, double maximum);
   std::string getString(llvm::StringRef key);
   bool getBoolean(llvm::StringRef key);
   std::vector<std::string> getStrings(llvm::StringRef key);
@@ -47,7 +54,7 @@ public:
 private:
   const llvm::json::Object *object = nullptr;
   std::string path, message;
-  std::vector<std::string> known;
+  std::set<std::string> known;
 };
 
 } // namespace windlass

@@ -35,7 +35,7 @@ protected:
   }
 
   PlanFile build(ModuleOp module, int64_t ranks) {
-    Cluster cluster = llvm::cantFail(parseCluster("cpu:" + std::to_string(ranks), int64_t(1) << 34));
+    Cluster cluster = llvm::cantFail(findCluster("cpu:" + std::to_string(ranks), int64_t(1) << 34));
     FailureOr<PlanFile> plan =
         buildPlanFile(module, cluster, getPlanSettings(module, {{"batch", 8}}, "loss"), std::string(64, 'a'));
     EXPECT_TRUE(succeeded(plan));

@@ -77,8 +77,10 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     return module.emitError("has no ") << (mesh ? kBucketBytesAttr : kMeshAttr) << ": apply a strategy first";
   for (AxisAttr axis : mesh.getAxes())
     plan.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
-  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
-    plan.deviceOrder.push_back(rank);
+  plan.deviceOrder = cluster.deviceOrder;
+  if (plan.deviceOrder.empty())
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+      plan.deviceOrder.push_back(rank);
   if (auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr)) {
     plan.dataAxis = axis.getValue().str();
     plan.groups = mesh.sizeOf(plan.dataAxis);

@@ -39,10 +39,12 @@ public:
     keep(reader);
     if (failed())
       return;
-    if (llvm::Expected<Cluster> read = clusterFromJson(*cluster))
+    if (llvm::Expected<Cluster> read = clusterFromJson(*cluster, "cluster"))
       plan.cluster = *read;
     else
       keep(read.takeError());
+    if (failed())
+      return;
     readDefaults(*defaults);
     readSettings(*settings);
     readMesh(*mesh);

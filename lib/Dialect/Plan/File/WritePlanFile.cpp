@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Support/StrictJson.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -38,10 +39,11 @@ public:
     first = false;
   }
 
-  void add(llvm::StringRef key, const Value &value) {
+  /// On one line, or with an entry per line where the value is less than `lineDepth` deep in the document.
+  void add(llvm::StringRef key, const Value &value, int lineDepth = 0) {
     start(key);
     llvm::raw_string_ostream os(text);
-    os << value;
+    printJson(os, value, lineDepth, depth);
   }
 
   /// A list with one element per line.
@@ -90,7 +92,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.open("");
   writer.add("bucket_bytes", plan.bucketBytes);
   writer.add("claims", nullptr);
-  writer.add("cluster", toJson(plan.cluster));
+  writer.add("cluster", toJson(plan.cluster), /*lineDepth=*/2);
   // What every operator has until it can have something else.
   writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"segment", -1}, {"stage", 0}, {"stash", "kept"}});
   writer.open("functions");

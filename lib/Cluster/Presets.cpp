@@ -1,0 +1,297 @@
+// Clusters by name. Every figure has its source beside it; one that no public source gives stays unknown.
+#include "windlass/Cluster/Cluster.h"
+
+#include "windlass/Support/Flags.h"
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace windlass;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+
+/// A value in the unit of its place, and who says so. Without a value: why it is not known. Without a source: the
+/// device has no such thing.
+struct Figure {
+  double value = 0;
+  const char *source = nullptr;
+
+  std::optional<int64_t> asInteger() const {
+    return value > 0 ? std::optional<int64_t>(static_cast<int64_t>(value)) : std::nullopt;
+  }
+};
+
+/// GPUs of one type in hosts of up to eight. A data sheet's GB is read as 10^9 bytes, which no device has less than;
+/// peaks are of dense products; a link's bandwidth is one direction's half of what data sheets add up.
+struct Preset {
+  const char *name;
+  Figure memory, memoryRate;
+  Figure f32, tf32, f16, bf16;
+  const char *tier;
+  Figure tierRate, tierLatency;
+  Figure deviceLinkRate;
+  Figure hostMemory, disk;
+  Figure networkRate, networkLatency;
+};
+
+constexpr int64_t kMostPerHost = 8;
+
+#define V100 "NVIDIA V100 data sheet (Jan 2020), SXM2"
+#define A100 "NVIDIA A100 data sheet (2021), SXM"
+#define H100 "NVIDIA H100 data sheet, SXM"
+#define H200 "NVIDIA H200 data sheet, SXM"
+#define L4 "NVIDIA L4 data sheet"
+#define ADA "NVIDIA Ada GPU Architecture whitepaper V2, GeForce RTX 4090"
+#define DGX1 "NVIDIA DGX-1 with Tesla V100 System Architecture, WP-08437-002"
+#define DGX_A100 "NVIDIA DGX A100 data sheet"
+#define DGX_H100 "NVIDIA DGX BasePOD reference architecture, DGX H200 and H100 systems"
+#define G2 "Google Compute Engine documentation, g2-standard-96"
+#define NCCL "NVIDIA/nccl 01afd20, src/graph/tuning.cc, hwLat of Ring with protocol Simple"
+
+constexpr Figure kNvlinkLatency = {3.4e-6, NCCL ", NVLINK"}, kPcieLatency = {5.7e-6, NCCL ", PCI"},
+                 kNetworkLatency = {9.6e-6, NCCL ", NET"},
+                 kNoHost = {0, "not known: the card is sold without a host; say what yours has"},
+                 kNoLatency = {0, "not known: no public figure; measure it"},
+                 kNoDiskRate = {0, "not known: no public figure; measure it"}, kLacks = {};
+
+constexpr Preset kPresets[] = {
+    {"v100-16g",
+     {16e9, V100 ", 16 GB"},
+     {900e9, V100 ", 900 GB/s"},
+     {15.7e12, V100 ", single precision 15.7 TFLOPS"},
+     kLacks,
+     {125e12, V100 ", tensor 125 TFLOPS"},
+     kLacks,
+     "nvlink",
+     {150e9, V100 ", NVLink 300 GB/s both ways"},
+     kNvlinkLatency,
+     {16e9, V100 ", PCIe 32 GB/s both ways"},
+     {512e9, DGX1 ", 512 GB"},
+     {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
+     {6.25e9, DGX1 ", 4 x 100 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"v100-32g",
+     {32e9, V100 ", 32 GB"},
+     {900e9, V100 ", 900 GB/s"},
+     {15.7e12, V100 ", single precision 15.7 TFLOPS"},
+     kLacks,
+     {125e12, V100 ", tensor 125 TFLOPS"},
+     kLacks,
+     "nvlink",
+     {150e9, V100 ", NVLink 300 GB/s both ways"},
+     kNvlinkLatency,
+     {16e9, V100 ", PCIe 32 GB/s both ways"},
+     {512e9, DGX1 ", 512 GB"},
+     {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
+     {6.25e9, DGX1 ", 4 x 100 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"a100-40g",
+     {40e9, A100 ", 40 GB"},
+     {1555e9, A100 ", 1,555 GB/s"},
+     {19.5e12, A100 ", FP32 19.5 TFLOPS"},
+     {156e12, A100 ", TF32 156 TFLOPS"},
+     {312e12, A100 ", FP16 tensor 312 TFLOPS"},
+     {312e12, A100 ", BFLOAT16 tensor 312 TFLOPS"},
+     "nvlink",
+     {300e9, A100 ", NVLink 600 GB/s both ways"},
+     kNvlinkLatency,
+     {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
+     {1e12, DGX_A100 " 320GB, 1 TB"},
+     {15.36e12, DGX_A100 " 320GB, 4 x 3.84 TB NVMe"},
+     {25e9, DGX_A100 ", 8 x 200 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"a100-80g",
+     {80e9, A100 ", 80 GB"},
+     {2039e9, A100 ", 2,039 GB/s"},
+     {19.5e12, A100 ", FP32 19.5 TFLOPS"},
+     {156e12, A100 ", TF32 156 TFLOPS"},
+     {312e12, A100 ", FP16 tensor 312 TFLOPS"},
+     {312e12, A100 ", BFLOAT16 tensor 312 TFLOPS"},
+     "nvlink",
+     {300e9, A100 ", NVLink 600 GB/s both ways"},
+     kNvlinkLatency,
+     {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
+     {2e12, DGX_A100 " 640GB, 2 TB"},
+     {30.72e12, DGX_A100 " 640GB, 8 x 3.84 TB NVMe"},
+     {25e9, DGX_A100 ", 8 x 200 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"h100",
+     {80e9, H100 ", 80 GB"},
+     {3350e9, H100 ", 3.35 TB/s"},
+     {67e12, H100 ", FP32 67 TFLOPS"},
+     {494.5e12, H100 ", TF32 989 TFLOPS with sparsity, half without"},
+     {989.5e12, H100 ", FP16 tensor 1,979 TFLOPS with sparsity, half without"},
+     {989.5e12, H100 ", BFLOAT16 tensor 1,979 TFLOPS with sparsity, half without"},
+     "nvlink",
+     {450e9, H100 ", NVLink 900 GB/s both ways"},
+     kNvlinkLatency,
+     {64e9, H100 ", PCIe Gen5 128 GB/s both ways"},
+     {2e12, DGX_H100 ", 2 TB"},
+     {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
+     {50e9, DGX_H100 ", 8 x 400 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"h200",
+     {141e9, H200 ", 141 GB"},
+     {4800e9, H200 ", 4.8 TB/s"},
+     {67e12, H200 ", FP32 67 TFLOPS"},
+     {494.5e12, H200 ", TF32 989 TFLOPS with sparsity, half without"},
+     {989.5e12, H200 ", FP16 tensor 1,979 TFLOPS with sparsity, half without"},
+     {989.5e12, H200 ", BFLOAT16 tensor 1,979 TFLOPS with sparsity, half without"},
+     "nvlink",
+     {450e9, H200 ", NVLink 900 GB/s both ways"},
+     kNvlinkLatency,
+     {64e9, H200 ", PCIe Gen5 128 GB/s both ways"},
+     {2e12, DGX_H100 ", 2 TB"},
+     {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
+     {50e9, DGX_H100 ", 8 x 400 Gb/s InfiniBand for 8 GPUs"},
+     kNetworkLatency},
+    {"l4",
+     {24e9, L4 ", 24 GB"},
+     {300e9, L4 ", 300 GB/s"},
+     {30.3e12, L4 ", FP32 30.3 TFLOPS"},
+     {60e12, L4 ", TF32 120 TFLOPS with sparsity, half without"},
+     {121e12, L4 ", FP16 tensor 242 TFLOPS with sparsity, half without"},
+     {121e12, L4 ", BFLOAT16 tensor 242 TFLOPS with sparsity, half without"},
+     "pcie",
+     {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
+     kPcieLatency,
+     {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
+     {384e9, G2 ", 384 GB for 8 GPUs"},
+     {0, "not known: local disks of " G2 " are as many as one attaches"},
+     {1.5625e9, G2 ", 100 Gb/s for 8 GPUs"},
+     kNetworkLatency},
+    {"rtx4090",
+     {24e9, ADA ", 24 GB"},
+     {1008e9, ADA ", 1,008 GB/s"},
+     {82.6e12, ADA ", FP32 82.6 TFLOPS"},
+     {82.6e12, ADA ", TF32 tensor 82.6 TFLOPS, dense"},
+     {165.2e12, ADA ", FP16 tensor with FP32 accumulation 165.2 TFLOPS, dense"},
+     {165.2e12, ADA ", BF16 tensor 165.2 TFLOPS, dense"},
+     "pcie",
+     {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"},
+     kPcieLatency,
+     {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"},
+     kNoHost,
+     kNoHost,
+     kNoHost,
+     kNetworkLatency},
+};
+
+/// Fills a cluster and notes the source of each figure.
+class PresetBuilder {
+public:
+  Cluster cluster;
+
+  std::optional<int64_t> take(const std::string &path, const Figure &figure) {
+    if (figure.source)
+      cluster.sources[path] = figure.source;
+    return figure.asInteger();
+  }
+
+  Link take(const std::string &path, const Figure &rate, const Figure &latency) {
+    Link link;
+    link.bytesPerSecond = take(path + ".bandwidth_bytes_per_s", rate);
+    take(path + ".latency_s", latency);
+    if (latency.value > 0)
+      link.latencySeconds = latency.value;
+    return link;
+  }
+
+  void addTier(std::string name, int64_t devices, const Figure &rate, const Figure &latency) {
+    std::string path = "link_tiers[" + std::to_string(cluster.linkTiers.size()) + "]";
+    cluster.linkTiers.push_back({std::move(name), devices, take(path, rate, latency)});
+  }
+};
+
+} // namespace
+
+static Cluster makeGpus(const Preset &preset, int64_t hosts, int64_t devices) {
+  PresetBuilder builder;
+  Cluster &cluster = builder.cluster;
+  std::string path = std::string("device_types.") + preset.name;
+  DeviceType &type = cluster.deviceTypes[preset.name];
+  type.backend = "cuda";
+  type.memoryBytes = builder.take(path + ".memory_bytes", preset.memory);
+  type.memoryBytesPerSecond = builder.take(path + ".memory_bandwidth_bytes_per_s", preset.memoryRate);
+  const std::pair<const char *, const Figure *> peaks[] = {
+      {"f32", &preset.f32}, {"tf32", &preset.tf32}, {"f16", &preset.f16}, {"bf16", &preset.bf16}};
+  for (auto [dataType, figure] : peaks)
+    if (std::optional<int64_t> peak = builder.take(path + ".peak_flops_per_s." + dataType, *figure))
+      type.peakFlopsPerSecond[dataType] = *peak;
+
+  HostGroup &group = cluster.hosts.emplace_back();
+  group.count = hosts;
+  group.devices = devices;
+  group.deviceType = preset.name;
+  group.memoryBytes = builder.take("hosts[0].memory_bytes", preset.hostMemory);
+  group.deviceLink = builder.take("hosts[0].device_link", preset.deviceLinkRate, kNoLatency);
+  group.diskBytes = builder.take("hosts[0].disk_bytes", preset.disk);
+  group.diskBytesPerSecond = builder.take("hosts[0].disk_bandwidth_bytes_per_s", kNoDiskRate);
+  if (devices > 1)
+    builder.addTier(preset.tier, devices, preset.tierRate, preset.tierLatency);
+  if (hosts > 1)
+    builder.addTier("network", hosts * devices, preset.networkRate, preset.networkLatency);
+  return std::move(cluster);
+}
+
+static Cluster makeCpus(int64_t ranks, int64_t hostMemoryBytes) {
+  constexpr Figure kOwn = {0, "not known: it depends on the machine; measure it"};
+  PresetBuilder builder;
+  Cluster &cluster = builder.cluster;
+  cluster.deviceTypes["cpu"].backend = "cpu";
+  for (const char *key : {"memory_bandwidth_bytes_per_s", "peak_flops_per_s"})
+    builder.take(std::string("device_types.cpu.") + key, kOwn);
+  HostGroup &group = cluster.hosts.emplace_back();
+  group.devices = ranks;
+  group.deviceType = "cpu";
+  group.memoryBytes = hostMemoryBytes;
+  cluster.sources["hosts[0].memory_bytes"] = "this machine";
+  if (ranks > 1)
+    builder.addTier("memory", ranks, kOwn, kOwn);
+  return std::move(cluster);
+}
+
+std::vector<std::string> windlass::getPresetNames() {
+  std::vector<std::string> names = {"cpu"};
+  for (const Preset &preset : kPresets)
+    names.push_back(preset.name);
+  return names;
+}
+
+static bool parseCount(StringRef text, int64_t &count) {
+  return !text.empty() && llvm::all_of(text, llvm::isDigit) && !text.getAsInteger(10, count) && count >= 1;
+}
+
+llvm::Expected<Cluster> windlass::makePreset(StringRef text, int64_t hostMemoryBytes) {
+  auto [name, shape] = text.split(':');
+  int64_t hosts = 1, devices = 0;
+  if (name == "cpu") {
+    if (!parseCount(shape, devices) || devices > Cluster::kMaxDevices)
+      return makeError("cluster " + printable(text) + " names no number of ranks from 1 to " +
+                       Twine(Cluster::kMaxDevices) + ": use cpu:N, for example cpu:2");
+    if (hostMemoryBytes < devices)
+      return makeError("cluster " + printable(text) + " leaves no memory per rank: the host has " +
+                       Twine(hostMemoryBytes) + " bytes for " + Twine(devices) + " ranks; use fewer");
+    return makeCpus(devices, hostMemoryBytes);
+  }
+  const Preset *preset = llvm::find_if(kPresets, [&, name = name](const Preset &each) { return name == each.name; });
+  if (preset == std::end(kPresets))
+    return makeError("cluster " + printable(text) + " is no preset");
+  auto [first, second] = shape.split('x');
+  bool isGood =
+      shape.contains('x') ? parseCount(first, hosts) && parseCount(second, devices) : parseCount(shape, devices);
+  if (!isGood)
+    return makeError("cluster " + printable(text) + " names no number of devices: use " + name + ":N on one host, or " +
+                     name + ":HOSTSxDEVICES, for example " + name + ":4x8");
+  if (devices > kMostPerHost)
+    return makeError("cluster " + printable(text) + " has " + Twine(devices) + " devices on a host, but hosts of " +
+                     name + " have at most " + Twine(kMostPerHost) + ": use " + name + ":HOSTSxDEVICES");
+  if (hosts > Cluster::kMaxDevices / devices)
+    return makeError("cluster " + printable(text) + " has more than " + Twine(Cluster::kMaxDevices) +
+                     " devices, the most of a cluster");
+  return makeGpus(*preset, hosts, devices);
+}
