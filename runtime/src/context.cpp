@@ -97,7 +97,7 @@ status context::create(const program &p, transport &world, std::int32_t threads)
     else
       streams_.push_back(make_worker_stream(1, nullptr, 0));
   }
-  return {};
+  return detail::prepare_kernels(threads);
 }
 
 status context::synchronize() {

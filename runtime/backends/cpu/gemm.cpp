@@ -4,6 +4,10 @@
 #include "openblas.h"
 
 #include "windlass/rt/backend.h"
+#include "windlass/rt/detail/backend.h"
+#include "windlass/rt/detail/team.h"
+
+#include <atomic>
 
 namespace windlass::rt::cpu {
 
@@ -14,9 +18,38 @@ void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float 
   (has_avx512 ? avx512::multiply : openblas::multiply)(c, a, b, alpha, beta);
 }
 
+// OpenBLAS makes its own memory at its first product.
+bool prepare_gemm_thread() { return !avx512::is_supported() || avx512::prepare_thread(); }
+
+void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
+  for (std::int64_t i = 0; i < c.rows; ++i)
+    for (std::int64_t j = 0; j < c.columns; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < a.columns; ++k)
+        sum += static_cast<double>(a.data[i * a.row_stride + k * a.column_stride]) *
+               static_cast<double>(b.data[k * b.row_stride + j * b.column_stride]);
+      float &out = c.data[i * c.row_stride + j * c.column_stride];
+      out = alpha * static_cast<float>(sum) + (beta == 0.0f ? 0.0f : beta * out);
+    }
+}
+
 } // namespace windlass::rt::cpu
 
 namespace windlass::rt {
+
+status detail::prepare_kernels(std::int32_t threads) {
+  WINDLASS_TRY(cpu::prepare_gemm());
+  std::atomic<bool> is_ready{true};
+  for_parts(threads, threads, [&](std::int64_t, std::int64_t, std::int32_t) {
+    if (!cpu::prepare_gemm_thread())
+      is_ready.store(false);
+  });
+  if (is_ready.load())
+    return {};
+  return bad_input("cannot allocate what " + std::to_string(threads) +
+                   " threads multiply matrices with; use fewer --threads")
+      .as(diagnostic::allocation);
+}
 
 backend_facts describe_backend() {
   const status ready = cpu::prepare_gemm();

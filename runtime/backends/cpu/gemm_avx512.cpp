@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -39,18 +40,29 @@ constexpr std::int64_t block_depth = 512, block_rows = 74 * tile_rows, block_col
 /// Packed blocks of one thread, for as long as it lives: together less than one huge page, whose single entry in the
 /// translation buffer spares the panels' streams a walk at every 4 KiB.
 class buffers {
-  static constexpr std::size_t bytes = std::size_t(1) << 22;
-  static_assert((block_rows / tile_rows * lanes + block_columns) * block_depth * 4 <= static_cast<std::int64_t>(bytes));
+  static constexpr auto bytes = static_cast<std::size_t>(thread_bytes);
+  static_assert((block_rows / tile_rows * lanes + block_columns) * block_depth * 4 <= thread_bytes);
   struct release {
     void operator()(float *p) const { std::free(p); }
   };
-  std::unique_ptr<float[], release> memory{static_cast<float *>(std::aligned_alloc(bytes, bytes))};
+  std::unique_ptr<float[], release> memory;
 
 public:
-  buffers() { madvise(memory.get(), bytes, MADV_HUGEPAGE); }
+  /// Allocates and touches the memory unless that is done.
+  bool prepare() {
+    if (memory != nullptr)
+      return true;
+    memory.reset(static_cast<float *>(std::aligned_alloc(bytes, bytes)));
+    if (memory == nullptr)
+      return false;
+    madvise(memory.get(), bytes, MADV_HUGEPAGE);
+    std::memset(memory.get(), 0, bytes);
+    return true;
+  }
   float *b() const { return memory.get(); }
   float *a() const { return memory.get() + block_columns * block_depth; }
 };
+thread_local buffers packed;
 
 /// Many vectors side by side ("lanes") along a depth, as both operands are seen by the innermost loop: the rows of a,
 /// the columns of b.
@@ -230,6 +242,7 @@ WINDLASS_AVX512 void multiply_blocks(const matrix &c, const buffers &packed, std
 } // namespace
 
 bool is_supported() { return __builtin_cpu_supports("avx512f"); }
+bool prepare_thread() { return packed.prepare(); }
 
 WINDLASS_AVX512 void multiply(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
   if (c.column_stride != 1 && c.row_stride == 1)
@@ -242,7 +255,8 @@ WINDLASS_AVX512 void multiply(const matrix &c, const matrix &a, const matrix &b,
       }
     return;
   }
-  static thread_local buffers packed;
+  if (!packed.prepare())
+    return gemm_loops(c, a, b, alpha, beta);
   const std::int64_t row_step = block_size(c.rows, block_rows, tile_rows);
   const std::int64_t depth_step = block_size(a.columns, block_depth, lanes);
   for (std::int64_t row = 0; row < c.rows; row += row_step)
@@ -264,6 +278,7 @@ WINDLASS_AVX512 void multiply(const matrix &c, const matrix &a, const matrix &b,
 bool is_supported() { return false; }
 
 // Never called where is_supported is false.
+bool prepare_thread() { return false; }
 void multiply(const matrix &, const matrix &, const matrix &, float, float) {}
 
 #endif

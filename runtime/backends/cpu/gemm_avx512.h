@@ -1,6 +1,6 @@
-// Our own GEMM for processors with AVX-512. At the shapes of a GPT-2 it is 0 to 7 % faster than the OpenBLAS 0.3.21 of
-// Debian 12, on the small products of attention up to 30 % (benchmarks/results/gemm.txt); it takes any strides, and
-// panels that are packed once or epilogues can be added to it.
+// Our own GEMM for processors with AVX-512. At the shapes of a GPT-2 it is 1 % slower to 7 % faster than the OpenBLAS
+// 0.3.21 of Debian 12, on the small products of attention up to 30 % faster (docs/rfcs/0002-own-gemm.md); it takes any
+// strides, and panels that are packed once or epilogues can be added to it.
 #ifndef WINDLASS_BACKENDS_CPU_GEMM_AVX512_H
 #define WINDLASS_BACKENDS_CPU_GEMM_AVX512_H
 
@@ -9,6 +9,11 @@
 namespace windlass::rt::cpu::avx512 {
 
 bool is_supported();
+
+/// Bytes that a thread keeps for packed blocks.
+constexpr std::int64_t thread_bytes = std::int64_t(1) << 22;
+/// Makes them for the calling thread; false when there is no memory for them.
+bool prepare_thread();
 
 /// c = alpha * a b + beta * c on the calling thread, any strides.
 void multiply(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta);

@@ -68,12 +68,9 @@ struct call {
 
   void run(std::int32_t threads) const {
     const std::int64_t calls = plan.calls();
-    std::int64_t sums = 1;
-    for (int i = 0; i < plan.sum_count; ++i)
-      sums *= plan.sums[i].size;
+    const std::int64_t sums = plan.products() / std::max<std::int64_t>(calls, 1);
     constexpr std::int64_t flops_per_thread = 1 << 19;
-    const std::int64_t flops = 2 * plan.m.size * plan.n.size * std::max<std::int64_t>(plan.k.size, 1) * sums;
-    const std::int32_t parts = detail::part_count(calls * flops, flops_per_thread, threads);
+    const std::int32_t parts = detail::part_count(plan.flops(), flops_per_thread, threads);
     const std::int64_t pieces = calls % parts == 0 || calls >= 4 * parts ? 1 : parts;
     const grid cut(plan.m.size, plan.n.size, pieces);
     detail::for_parts(calls * pieces, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
@@ -137,11 +134,10 @@ status matmul(stream &s, const view &out, const view &a, const view &b, std::int
                             " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
     c.scratch = reinterpret_cast<float *>(s.scratch());
   }
-  std::int64_t products = c.plan.calls();
-  for (int i = 0; i < c.plan.sum_count; ++i)
-    products *= c.plan.sums[i].size;
-  const std::int64_t m = c.plan.m.size, n = c.plan.n.size, k = std::max<std::int64_t>(c.plan.k.size, 1);
-  const work what = {"matmul", 2 * products * m * n * k, bytes_of({out, a, b}), {m, n, k, products}};
+  const work what = {"matmul",
+                     c.plan.flops(),
+                     bytes_of({out, a, b}),
+                     {c.plan.m.size, c.plan.n.size, std::max<std::int64_t>(c.plan.k.size, 1), c.plan.products()}};
   return s.submit(what, [c, threads = s.threads()]() -> status {
     c.run(threads);
     return {};

@@ -97,18 +97,6 @@ const library &loaded() {
   return lib;
 }
 
-void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
-  for (std::int64_t i = 0; i < c.rows; ++i)
-    for (std::int64_t j = 0; j < c.columns; ++j) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < a.columns; ++k)
-        sum += static_cast<double>(a.data[i * a.row_stride + k * a.column_stride]) *
-               static_cast<double>(b.data[k * b.row_stride + j * b.column_stride]);
-      float &out = c.data[i * c.row_stride + j * c.column_stride];
-      out = alpha * static_cast<float>(sum) + (beta == 0.0f ? 0.0f : beta * out);
-    }
-}
-
 /// Leading dimension and orientation of a matrix in column-major storage.
 struct operand {
   int transposed, leading;

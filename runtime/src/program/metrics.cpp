@@ -1,16 +1,12 @@
 #include "metrics.h"
 
 #include "windlass/rt/json.h"
+#include "windlass/rt/kernel_times.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 namespace windlass::rt {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 status metrics_file::open(const std::string &run, std::int64_t last_step) {
   std::string path = join_path(run, "metrics.jsonl"), kept;
@@ -48,7 +44,7 @@ status metrics_file::add_evaluation(std::int64_t step, double loss, std::int64_t
 status rank_log::open(const std::string &run, std::int32_t rank, bool appends) {
   char name[32];
   std::snprintf(name, sizeof name, "rank_%05d.log", static_cast<int>(rank));
-  start_ = now_seconds();
+  start_ = clock_seconds();
   return file_.create(join_path(join_path(run, "logs"), name), appends);
 }
 
@@ -56,7 +52,7 @@ void rank_log::line(const std::string &text) {
   if (!file_.is_open())
     return;
   char time[32];
-  std::snprintf(time, sizeof time, "%10.3f ", now_seconds() - start_);
+  std::snprintf(time, sizeof time, "%10.3f ", clock_seconds() - start_);
   // A log that cannot be written is no reason to end a run.
   static_cast<void>(file_.write(time + text + "\n").is_ok());
 }

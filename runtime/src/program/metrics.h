@@ -53,9 +53,6 @@ private:
   double start_ = 0;
 };
 
-/// Monotonic seconds.
-double now_seconds();
-
 } // namespace windlass::rt
 
 #endif

@@ -1,5 +1,7 @@
 #include "progress.h"
 
+#include "windlass/rt/kernel_times.h"
+
 #include <cstdio>
 
 #include <unistd.h>
@@ -39,7 +41,7 @@ void progress::open(bool wanted, std::int64_t steps) {
 }
 
 void progress::show(const step_metrics &row) {
-  double now = now_seconds();
+  double now = clock_seconds();
   // Redrawing more often than the eye follows only costs time.
   if (!is_open_ || (now - last_ < 0.1 && row.step != steps_))
     return;

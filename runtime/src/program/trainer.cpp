@@ -23,8 +23,8 @@ constexpr std::size_t inputs_activity = 5, wait_activity = 6, save_activity = 7;
 /// Adds the seconds of its life to a counter.
 class stopwatch {
 public:
-  explicit stopwatch(double &sum) : sum_(sum), start_(now_seconds()) {}
-  ~stopwatch() { sum_ += now_seconds() - start_; }
+  explicit stopwatch(double &sum) : sum_(sum), start_(clock_seconds()) {}
+  ~stopwatch() { sum_ += clock_seconds() - start_; }
 
 private:
   double &sum_;
@@ -149,7 +149,7 @@ status trainer::run_actions(std::int64_t first, std::int64_t count, std::int64_t
 }
 
 status trainer::step(std::int64_t s, step_metrics &row) {
-  double start = now_seconds();
+  double start = clock_seconds();
   forwards_ = backwards_ = 0;
   skips_update_ = false;
   WINDLASS_TRY(run_actions(0, p_.actions.size, s));
@@ -163,7 +163,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   row.has_grad_norm = !skips_update_;
   row.grad_norm = skips_update_ ? 0 : read_scalar(context_, p_.grad_norm_offset);
   row.lr = learning_rate(o_, s);
-  row.seconds = now_seconds() - start;
+  row.seconds = clock_seconds() - start;
   row.tokens = tokens_per_micro_batch(p_) * p_.micro_batches;
   return ok_status();
 }

@@ -2,6 +2,10 @@
 #ifndef WINDLASS_RT_DETAIL_BACKEND_H
 #define WINDLASS_RT_DETAIL_BACKEND_H
 
+#include "windlass/rt/status.h"
+
+#include <cstdint>
+
 namespace windlass::rt::detail {
 
 /// The null back end reserves address space only and must not touch it.
@@ -10,6 +14,9 @@ constexpr bool backend_moves_data = false;
 #else
 constexpr bool backend_moves_data = true;
 #endif
+
+/// Makes what kernels keep for each thread of the team that the calling thread leads, so that no step allocates.
+status prepare_kernels(std::int32_t threads);
 
 } // namespace windlass::rt::detail
 

@@ -5,6 +5,8 @@
 #include "windlass/rt/status.h"
 #include "windlass/rt/view.h"
 
+#include <algorithm>
+
 namespace windlass::rt::detail {
 
 /// A loop over GEMM calls, or a dimension of the GEMM itself: its size, and what one step moves in each operand.
@@ -26,6 +28,15 @@ struct matmul_plan {
       n *= loops[i].size;
     return n;
   }
+  /// GEMM calls in all, with those that add to one result.
+  std::int64_t products() const {
+    std::int64_t n = calls();
+    for (int i = 0; i < sum_count; ++i)
+      n *= sums[i].size;
+    return n;
+  }
+  /// Floating-point operations of all products, a multiply-add being two.
+  std::int64_t flops() const { return 2 * products() * m.size * n.size * std::max<std::int64_t>(k.size, 1); }
   /// Floats that one thread needs.
   std::int64_t scratch_floats() const {
     return (packs_out ? m.size * n.size : 0) + (packs_a ? m.size * k.size : 0) + (packs_b ? k.size * n.size : 0);
