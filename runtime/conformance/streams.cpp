@@ -1,11 +1,14 @@
 #include "windlass/rt/streams.h"
 #include "windlass/rt/context.h"
+#include "windlass/rt/detail/team.h"
 #include "windlass/rt/transport.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <thread>
+#include <unistd.h>
 
 namespace windlass::rt {
 namespace {
@@ -129,6 +132,25 @@ program mesh_program() {
   p.streams = 5;
   p.events = 3;
   return p;
+}
+
+TEST(Team, KeepsItsThreadsWhateverTheNumberOfParts) {
+  constexpr std::int32_t threads = 4;
+  detail::prepare_team(threads);
+  const auto run = [](std::int32_t parts) {
+    std::vector<pid_t> seen(static_cast<std::size_t>(parts));
+    detail::for_parts(parts, parts, [&](std::int64_t, std::int64_t, std::int32_t part) {
+      seen[static_cast<std::size_t>(part)] = ::gettid(); // a new thread may get the handle of one that ended
+    });
+    return std::set<pid_t>(seen.begin(), seen.end());
+  };
+  const std::set<pid_t> all = run(threads);
+  EXPECT_EQ(all.size(), static_cast<std::size_t>(threads));
+  for (std::int32_t parts = 1; parts < threads; ++parts) {
+    for (const pid_t id : run(parts))
+      EXPECT_EQ(all.count(id), 1u);
+    EXPECT_EQ(run(threads), all);
+  }
 }
 
 TEST(Context, PlacesRanksOnTheMesh) {

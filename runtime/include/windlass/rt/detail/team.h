@@ -22,7 +22,9 @@ template <class F> void for_parts(std::int64_t items, std::int32_t parts, F f) {
   };
 #if defined(_OPENMP)
   if (parts > 1) {
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    // By the whole team, though some of it may find no part: GCC's library ends the threads that a smaller team leaves
+    // out and starts new ones for the next larger one.
+#pragma omp parallel for schedule(static, 1)
     for (std::int32_t part = 0; part < parts; ++part)
       f(begin_of(part), begin_of(part + 1), part);
     return;
