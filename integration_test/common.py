@@ -76,6 +76,11 @@ def windlass(*arguments, **options):
     return outcome
 
 
+def built_folder(outcome):
+    """The folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
+    return pathlib.Path(re.findall(r"building in '(.*)'", outcome.err)[-1])
+
+
 class Case(unittest.TestCase):
     """A test with a scratch folder of its own, outside the repository."""
 

@@ -6,7 +6,6 @@ same bytes as a run that nobody killed, and nothing half-written is taken.
 
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -43,7 +42,7 @@ class KilledRunTest(common.Case):
         data = self.batches(model, STEPS)
         whole = self.folder / 'whole'
         outcome = self.succeed('train', model, '--data', data, '--steps', STEPS, '--checkpoint-every', 1, '-o', whole, '-v')
-        program = re.findall(r"building in '(.*)'", outcome.err)[-1] + '/build/train'
+        program = str(common.built_folder(outcome) / 'build' / 'train')
         self.command = [program, '--data', str(data), '--steps', str(STEPS), '--checkpoint-every', '1', '--threads', '1', '-q']
         expected = self.held(whole)
         process = self.start(self.folder / 'timed')

@@ -1,6 +1,5 @@
 #include "box.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace windlass::rt {
@@ -13,46 +12,6 @@ std::int64_t box::elements() const {
 }
 
 box whole_box(const std::vector<std::int64_t> &sizes) { return {std::vector<std::int64_t>(sizes.size(), 0), sizes}; }
-
-void for_each_run(const box &a, const box &b, const std::function<void(std::int64_t, std::int64_t, std::int64_t)> &f) {
-  std::size_t rank = a.sizes.size();
-  std::vector<std::int64_t> low(rank), extent(rank), a_stride(rank), b_stride(rank);
-  std::int64_t a_step = 1, b_step = 1;
-  for (std::size_t i = rank; i-- > 0;) {
-    low[i] = std::max(a.begin[i], b.begin[i]);
-    extent[i] = std::min(a.begin[i] + a.sizes[i], b.begin[i] + b.sizes[i]) - low[i];
-    if (extent[i] <= 0)
-      return;
-    a_stride[i] = a_step;
-    b_stride[i] = b_step;
-    a_step *= a.sizes[i];
-    b_step *= b.sizes[i];
-  }
-  // Trailing dimensions that both boxes hold whole join the run.
-  std::size_t outer = rank;
-  std::int64_t run = 1;
-  while (outer > 0) {
-    --outer;
-    run *= extent[outer];
-    if (extent[outer] != a.sizes[outer] || extent[outer] != b.sizes[outer])
-      break;
-  }
-  std::vector<std::int64_t> index(outer, 0);
-  for (;;) {
-    std::int64_t a_offset = 0, b_offset = 0;
-    for (std::size_t i = 0; i < rank; ++i) {
-      std::int64_t at = low[i] + (i < outer ? index[i] : 0);
-      a_offset += (at - a.begin[i]) * a_stride[i];
-      b_offset += (at - b.begin[i]) * b_stride[i];
-    }
-    f(a_offset, b_offset, run);
-    std::size_t i = outer;
-    while (i > 0 && ++index[i - 1] == extent[i - 1])
-      index[--i] = 0;
-    if (i == 0)
-      return;
-  }
-}
 
 void copy_overlap(const box &from, const std::byte *source, const box &to, std::byte *target,
                   std::int64_t element_bytes) {

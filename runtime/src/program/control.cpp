@@ -7,6 +7,7 @@ namespace windlass::rt {
 status control::create(transport &world) {
   rank_ = world.rank();
   size_ = world.size();
+  room_.reserve(static_cast<std::size_t>(size_) * 64); // more than the steps of a run exchange
   if (size_ == 1)
     return ok_status();
   std::vector<std::int32_t> members;
@@ -28,12 +29,13 @@ status control::gather(const void *mine, std::int64_t bytes, std::vector<std::by
 status control::share(std::string &text) {
   if (size_ == 1)
     return ok_status();
-  std::vector<std::int64_t> lengths;
+  span<std::int64_t> lengths;
   WINDLASS_TRY(gather(static_cast<std::int64_t>(text.size()), lengths));
-  text.resize(static_cast<std::size_t>(lengths[0]));
+  const std::int64_t length = lengths[0];
+  text.resize(static_cast<std::size_t>(length));
   if (text.empty())
     return ok_status();
-  return group_->broadcast(reinterpret_cast<std::byte *>(text.data()), lengths[0], 0);
+  return group_->broadcast(reinterpret_cast<std::byte *>(text.data()), length, 0);
 }
 
 status control::agree(const status &mine) {
@@ -42,18 +44,19 @@ status control::agree(const status &mine) {
   struct report {
     std::int32_t code, kind;
     char message[1016];
-  } own = {}, first = {};
+  } own = {};
   own.code = static_cast<std::int32_t>(mine.code());
   own.kind = static_cast<std::int32_t>(mine.kind());
   mine.message().copy(own.message, sizeof own.message - 1);
-  std::vector<std::int32_t> codes;
+  span<std::int32_t> codes;
   WINDLASS_TRY(gather(own.code, codes));
-  auto failed = std::find_if(codes.begin(), codes.end(), [](std::int32_t code) { return code != 0; });
-  if (failed == codes.end())
+  const std::int64_t failed =
+      std::find_if(codes.begin(), codes.end(), [](std::int32_t code) { return code != 0; }) - codes.begin();
+  if (failed == codes.size)
     return ok_status();
-  std::vector<report> all;
+  span<report> all;
   WINDLASS_TRY(gather(own, all));
-  first = all[static_cast<std::size_t>(failed - codes.begin())];
+  const report &first = all[failed];
   return status(static_cast<status_code>(first.code), first.message).as(static_cast<diagnostic>(first.kind));
 }
 

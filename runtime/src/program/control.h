@@ -3,10 +3,11 @@
 #define WINDLASS_RT_SRC_PROGRAM_CONTROL_H
 
 #include "windlass/rt/communicator.h"
+#include "windlass/rt/program.h"
 
-#include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace windlass::rt {
@@ -20,11 +21,11 @@ public:
 
   /// Every rank's `bytes` bytes, one after the other in order of rank.
   status gather(const void *mine, std::int64_t bytes, std::vector<std::byte> &out);
-  template <class T> status gather(const T &mine, std::vector<T> &out) {
-    std::vector<std::byte> all;
-    WINDLASS_TRY(gather(&mine, sizeof(T), all));
-    out.resize(static_cast<std::size_t>(size_));
-    std::memcpy(out.data(), all.data(), all.size());
+  /// Every rank's value in order of rank, until the next call.
+  template <class T> status gather(const T &mine, span<T> &all) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    WINDLASS_TRY(gather(&mine, sizeof(T), room_));
+    all = {reinterpret_cast<const T *>(room_.data()), size_};
     return ok_status();
   }
   /// Rank 0's text on every rank.
@@ -36,6 +37,7 @@ public:
 private:
   std::unique_ptr<communicator> group_;
   std::int32_t rank_ = 0, size_ = 1;
+  std::vector<std::byte> room_;
 };
 
 } // namespace windlass::rt

@@ -89,6 +89,7 @@ public:
       std::int64_t length = array.elements();
       total += length;
       std::int64_t windows = std::max<std::int64_t>(0, (length - ahead) / self->tokens_);
+      self->buffer_.reserve(static_cast<std::size_t>(self->tokens_ * size_of(array.type)));
       self->streams_.push_back({std::move(array), self->windows_});
       self->windows_ += windows;
     }
@@ -152,6 +153,9 @@ public:
     auto self = std::make_unique<explicit_batches>();
     self->inputs_ = data_inputs(p);
     self->batches_.resize(static_cast<std::size_t>(self->inputs_.size));
+    for (const input_entry &input : self->inputs_)
+      self->wholes_.push_back(whole_box(sizes_of(input.tensor)));
+    std::int64_t most = 0;
     for (file_array &array : arrays) {
       if (self->files_.find(quote(array.file->path())) == std::string::npos)
         self->files_ += (self->files_.empty() ? "" : ", ") + quote(array.file->path());
@@ -165,9 +169,13 @@ public:
                          sizes_text(array.sizes) + ", but input " + quote_name(tensor) + " is " +
                          safetensors_name(tensor.type) + sizes_text(sizes_of(tensor)))
             .as(diagnostic::data_feed);
+      most = std::max(most, array.elements() * size_of(array.type));
       if (!self->batches_[static_cast<std::size_t>(input)].emplace(k, std::move(array)).second)
         return bad_input(quote(path) + " holds " + quote(name) + ", which an earlier file holds too");
     }
+    // Evaluation may read its first batch late in a run.
+    self->buffer_.reserve(static_cast<std::size_t>(most));
+    self->local_.reserve(static_cast<std::size_t>(most));
     for (std::int64_t k = 0;; ++k) {
       bool is_whole = true;
       for (const auto &table : self->batches_)
@@ -191,7 +199,7 @@ public:
     if (is_integer(array.type))
       WINDLASS_TRY(check_ids(entry, array, array.type, buffer_.data(), array.elements(), 0));
     local_.resize(static_cast<std::size_t>(local.elements() * size_of(array.type)));
-    copy_overlap(whole_box(array.sizes), buffer_.data(), local, local_.data(), size_of(array.type));
+    copy_overlap(wholes_[input], buffer_.data(), local, local_.data(), size_of(array.type));
     if (!convert_elements(array.type, local_.data(), entry.tensor.type, out, local.elements()))
       return bad_input(quote(array.file->path()) + " holds values in " + quote(array.name) + " that do not fit the " +
                        safetensors_name(entry.tensor.type) + " input")
@@ -238,7 +246,8 @@ private:
 
   span<input_entry> inputs_;
   std::vector<std::map<std::int64_t, file_array>> batches_;
-  std::string files_; ///< for messages
+  std::string files_;       ///< for messages
+  std::vector<box> wholes_; ///< of each input
   std::vector<std::byte> buffer_, local_;
   std::int64_t count_ = 0;
 };

@@ -30,24 +30,22 @@ template <class To, class From> To bits_of(From value) {
 }
 
 // Protobuf tags: field number * 8 + wire type (0 varint, 1 eight bytes, 2 with a length, 5 four bytes).
-void put_text(std::string &out, int field, const std::string &text) {
+void put_text(std::string &out, int field, std::string_view text) {
   put_varint(out, static_cast<std::uint64_t>(field) * 8 + 2);
   put_varint(out, text.size());
   out += text;
 }
 
-std::string event_head(std::int64_t step) {
+void put_head(std::string &out, std::int64_t step) {
   double wall = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::string out;
   put_varint(out, 1 * 8 + 1); // wall_time
   put_little(out, bits_of<std::uint64_t>(wall));
   put_varint(out, 2 * 8 + 0); // step
   put_varint(out, static_cast<std::uint64_t>(step));
-  return out;
 }
 
-std::uint32_t masked_crc(const std::string &text) {
-  std::uint32_t crc = crc32c(text.data(), text.size());
+std::uint32_t masked_crc(const char *text, std::size_t bytes) {
+  std::uint32_t crc = crc32c(text, bytes);
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
@@ -59,38 +57,41 @@ status event_file::open(const std::string &run, std::int64_t first_step) {
           .count();
   WINDLASS_TRY(file_.create(join_path(run, "events.out.tfevents." + std::to_string(wall / 1000000) + "." +
                                                std::to_string(wall % 1000000) + ".windlass")));
-  std::string head = event_head(0);
-  put_text(head, 3, "brain.Event:2"); // file_version
-  WINDLASS_TRY(record(head));
-  std::string start = event_head(first_step), log;
-  put_varint(log, 1 * 8 + 0); // SessionLog.status = START
-  put_varint(log, 1);
-  put_text(start, 7, log);
-  return record(start);
+  for (std::string *each : {&event_, &summary_, &value_, &frame_})
+    each->reserve(512);
+  put_head(event_, 0);
+  put_text(event_, 3, "brain.Event:2"); // file_version
+  WINDLASS_TRY(record());
+  put_head(event_, first_step);
+  put_varint(value_, 1 * 8 + 0); // SessionLog.status = START
+  put_varint(value_, 1);
+  put_text(event_, 7, value_);
+  return record();
 }
 
-status event_file::add(std::int64_t step, const std::vector<std::pair<const char *, float>> &values) {
-  std::string summary;
-  for (const auto &[tag, number] : values) {
-    std::string value;
-    put_text(value, 1, tag);
-    put_varint(value, 2 * 8 + 5); // simple_value
-    put_little(value, bits_of<std::uint32_t>(number));
-    put_text(summary, 1, value);
+status event_file::add(std::int64_t step, std::initializer_list<named_value> values) {
+  summary_.clear();
+  for (const auto &[name, number] : values) {
+    value_.clear();
+    put_text(value_, 1, name);
+    put_varint(value_, 2 * 8 + 5); // simple_value
+    put_little(value_, bits_of<std::uint32_t>(number));
+    put_text(summary_, 1, value_);
   }
-  std::string event = event_head(step);
-  put_text(event, 5, summary);
-  return record(event);
+  put_head(event_, step);
+  put_text(event_, 5, summary_);
+  return record();
 }
 
-status event_file::record(const std::string &event) {
-  std::string length, out;
-  put_little(length, static_cast<std::uint64_t>(event.size()));
-  out = length;
-  put_little(out, masked_crc(length));
-  out += event;
-  put_little(out, masked_crc(event));
-  return file_.write(out);
+/// Writes the event and clears it.
+status event_file::record() {
+  frame_.clear();
+  put_little(frame_, static_cast<std::uint64_t>(event_.size()));
+  put_little(frame_, masked_crc(frame_.data(), frame_.size()));
+  frame_ += event_;
+  put_little(frame_, masked_crc(event_.data(), event_.size()));
+  event_.clear();
+  return file_.write(frame_);
 }
 
 } // namespace windlass::rt

@@ -251,11 +251,18 @@ private:
   std::int64_t values_ = 0;
 };
 
-template <class T> std::string shortest(T value) {
-  if (!std::isfinite(value))
-    return "null";
+template <class T> void append_shortest(std::string &out, T value) {
   char buffer[64];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  if (std::isfinite(value))
+    out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  else
+    out += "null";
+}
+
+template <class T> std::string shortest(T value) {
+  std::string out;
+  append_shortest(out, value);
+  return out;
 }
 
 } // namespace
@@ -291,5 +298,7 @@ std::string json_string(std::string_view text) {
 
 std::string json_number(double value) { return shortest(value); }
 std::string json_number(float value) { return shortest(value); }
+void append_json_number(std::string &out, double value) { append_shortest(out, value); }
+void append_json_number(std::string &out, float value) { append_shortest(out, value); }
 
 } // namespace windlass::rt

@@ -30,31 +30,34 @@ status metrics_file::open(const std::string &run, std::int64_t last_step) {
 
 status metrics_file::add(const step_metrics &row) {
   double rate = row.seconds > 0 && row.tokens > 0 ? row.tokens / row.seconds : NAN;
-  return file_.write("{\"step\": " + std::to_string(row.step) + ", \"loss\": " + json_number(row.loss) +
-                     ", \"grad_norm\": " + (row.has_grad_norm ? json_number(row.grad_norm) : "null") +
-                     ", \"lr\": " + json_number(row.lr) + ", \"seconds\": " + json_number(row.seconds) +
-                     ", \"tokens_per_s\": " + json_number(rate) + ", \"predicted_seconds\": null}\n");
+  const float grad_norm = row.has_grad_norm ? row.grad_norm : NAN;
+  row_.start() << "{\"step\": " << row.step << ", \"loss\": " << row.loss << ", \"grad_norm\": " << grad_norm
+               << ", \"lr\": " << row.lr << ", \"seconds\": " << row.seconds << ", \"tokens_per_s\": " << rate
+               << ", \"predicted_seconds\": null}\n";
+  return file_.write(row_.text());
 }
 
 status metrics_file::add_evaluation(std::int64_t step, double loss, std::int64_t batches) {
-  return file_.write("{\"step\": " + std::to_string(step) + ", \"eval_loss\": " + json_number(loss) +
-                     ", \"eval_batches\": " + std::to_string(batches) + "}\n");
+  row_.start() << "{\"step\": " << step << ", \"eval_loss\": " << loss << ", \"eval_batches\": " << batches << "}\n";
+  return file_.write(row_.text());
 }
 
 status rank_log::open(const std::string &run, std::int32_t rank, bool appends) {
   char name[32];
   std::snprintf(name, sizeof name, "rank_%05d.log", static_cast<int>(rank));
   start_ = clock_seconds();
+  line_.reserve(512);
   return file_.create(join_path(join_path(run, "logs"), name), appends);
 }
 
-void rank_log::line(const std::string &text) {
+void rank_log::line(std::string_view text) {
   if (!file_.is_open())
     return;
   char time[32];
   std::snprintf(time, sizeof time, "%10.3f ", clock_seconds() - start_);
+  line_.assign(time).append(text).append("\n");
   // A log that cannot be written is no reason to end a run.
-  static_cast<void>(file_.write(time + text + "\n").is_ok());
+  static_cast<void>(file_.write(line_).is_ok());
 }
 
 } // namespace windlass::rt

@@ -5,8 +5,11 @@
 #include "windlass/rt/file.h"
 #include "windlass/rt/status.h"
 
+#include "text_line.h"
+
+#include <initializer_list>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace windlass::rt {
 
@@ -28,6 +31,13 @@ public:
 
 private:
   output_file file_;
+  text_line row_;
+};
+
+/// A number of a step under the name that TensorBoard shows.
+struct named_value {
+  const char *name;
+  float value;
 };
 
 /// One file of TensorBoard's event format: records of (length, masked CRC, protobuf Event, masked CRC).
@@ -35,21 +45,24 @@ class event_file {
 public:
   /// Creates RUN/events.out.tfevents.*; `first_step` makes TensorBoard drop what earlier files say of it and later.
   status open(const std::string &run, std::int64_t first_step);
-  status add(std::int64_t step, const std::vector<std::pair<const char *, float>> &values);
+  status add(std::int64_t step, std::initializer_list<named_value> values);
 
 private:
-  status record(const std::string &event);
+  status record();
   output_file file_;
+  // Kept, so that a step allocates nothing: the event, and parts of messages while they are built.
+  std::string event_, summary_, value_, frame_;
 };
 
 /// RUN/logs/rank_00000.log: a line per event with seconds since the start.
 class rank_log {
 public:
   status open(const std::string &run, std::int32_t rank, bool appends);
-  void line(const std::string &text);
+  void line(std::string_view text);
 
 private:
   output_file file_;
+  std::string line_;
   double start_ = 0;
 };
 

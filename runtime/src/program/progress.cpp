@@ -47,10 +47,10 @@ void progress::show(const step_metrics &row) {
     return;
   last_ = now;
   is_shown_ = true;
-  std::string rate =
-      row.tokens > 0 && row.seconds > 0 ? "  " + short_number(row.tokens / row.seconds) + " tokens/s" : "";
-  std::fprintf(stderr, "\r\033[Kstep %lld/%lld  loss %s%s", static_cast<long long>(row.step),
-               static_cast<long long>(steps_), short_loss(row.loss).c_str(), rate.c_str());
+  std::fprintf(stderr, "\r\033[Kstep %lld/%lld  loss %s", static_cast<long long>(row.step),
+               static_cast<long long>(steps_), short_loss(row.loss).c_str());
+  if (row.tokens > 0 && row.seconds > 0)
+    std::fprintf(stderr, "  %s tokens/s", short_number(row.tokens / row.seconds).c_str());
   std::fflush(stderr);
 }
 

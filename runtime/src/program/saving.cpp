@@ -112,7 +112,9 @@ status save_checkpoint(const program &p, context &c, control &ranks, const std::
     written_file own;
     if (written.is_ok())
       written = write_pieces(c, temporary, tensors, manifest.tensors, is_state, own);
-    WINDLASS_TRY(ranks.gather(own, files[is_state]));
+    span<written_file> all;
+    WINDLASS_TRY(ranks.gather(own, all));
+    files[is_state].assign(all.begin(), all.end());
   }
   WINDLASS_TRY(ranks.agree(written));
 

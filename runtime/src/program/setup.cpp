@@ -14,12 +14,12 @@ namespace windlass::rt {
 trainer::trainer(const program &p, const options &o, transport &world, std::int32_t threads)
     : p_(p), o_(o), world_(world), threads_(threads) {}
 
-void trainer::say(const std::string &text) {
+void trainer::say(std::string_view text) {
   log_.line(text);
   if (world_.rank() != 0 || o_.verbosity == 0)
     return;
   progress_.clear();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
 status trainer::together(const status &mine) {
@@ -80,6 +80,11 @@ status trainer::open_sources() {
   for (const input_entry &input : p_.inputs) {
     input_boxes_.emplace_back();
     WINDLASS_TRY(local_box(input.tensor, p_.axes, coordinates, input_boxes_.back()));
+  }
+  for (const gradient_entry &gradient : p_.gradients) {
+    box part;
+    WINDLASS_TRY(local_box(p_.parameters[gradient.parameter].tensor, p_.axes, coordinates, part));
+    gradient_elements_.push_back(part.elements());
   }
   data_settings settings = {o_.data, o_.inputs, o_.bytes, true, seed_};
   std::int64_t steps = o_.steps - start_step_, count = 0;

@@ -60,16 +60,13 @@ status trainer::write_inputs(data_source &from, std::int64_t k) {
 
 status trainer::find_bad_gradient(bool &is_bad) {
   is_bad = !std::isfinite(read_scalar(context_, p_.loss_offset));
-  std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, context_.rank());
   double sum = 0; // infinite or NaN as soon as one gradient is
-  for (const gradient_entry &row : p_.gradients) {
-    box part;
-    WINDLASS_TRY(local_box(p_.parameters[row.parameter].tensor, p_.axes, coordinates, part));
-    const float *values = reinterpret_cast<const float *>(context_.device().at(row.offset));
-    for (std::int64_t i = 0, n = part.elements(); i < n && !is_bad; ++i)
+  for (std::int64_t g = 0; g < p_.gradients.size; ++g) {
+    const float *values = reinterpret_cast<const float *>(context_.device().at(p_.gradients[g].offset));
+    for (std::int64_t i = 0, n = gradient_elements_[static_cast<std::size_t>(g)]; i < n && !is_bad; ++i)
       sum += static_cast<double>(values[i]) * values[i];
   }
-  std::vector<double> sums;
+  span<double> sums;
   WINDLASS_TRY(ranks_.gather(is_bad ? std::numeric_limits<double>::infinity() : sum, sums));
   double total = 0;
   for (double s : sums)
@@ -170,7 +167,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
 
 status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops) {
   bool is_bad = !std::isfinite(row.loss) || (row.has_grad_norm && !std::isfinite(row.grad_norm));
-  std::vector<std::int32_t> flags;
+  span<std::int32_t> flags;
   WINDLASS_TRY(ranks_.gather(static_cast<std::int32_t>((requested_stop() != 0 ? 1 : 0) | (is_bad ? 2 : 0)), flags));
   std::int32_t all = 0;
   for (std::int32_t flag : flags)
@@ -210,7 +207,7 @@ status trainer::evaluate(std::int64_t step) {
       mine.weight += 1;
     }
   }
-  std::vector<partial> all;
+  span<partial> all;
   WINDLASS_TRY(ranks_.gather(mine, all));
   partial sum;
   for (const partial &one : all)
@@ -223,7 +220,7 @@ status trainer::evaluate(std::int64_t step) {
     if (written.is_ok())
       written = events_.add(step, {{"eval_loss", static_cast<float>(summary_.eval_loss)}});
     if (o_.verbosity > 1)
-      say("step " + std::to_string(step) + " eval_loss " + short_loss(summary_.eval_loss));
+      say((line_.start() << "step " << step << " eval_loss " << short_loss(summary_.eval_loss)).text());
   }
   return together(std::move(written).as(diagnostic::output));
 }
@@ -263,18 +260,19 @@ status trainer::run() {
     status written;
     if (context_.rank() == 0) {
       written = metrics_.add(row);
-      std::vector<std::pair<const char *, float>> values = {{"loss", row.loss}, {"lr", static_cast<float>(row.lr)}};
-      if (row.has_grad_norm)
-        values.emplace_back("grad_norm", row.grad_norm);
+      const named_value loss = {"loss", row.loss}, lr = {"lr", static_cast<float>(row.lr)};
       if (written.is_ok())
-        written = events_.add(row.step, values);
+        written = row.has_grad_norm ? events_.add(row.step, {loss, lr, {"grad_norm", row.grad_norm}})
+                                    : events_.add(row.step, {loss, lr});
       progress_.show(row);
       if (o_.verbosity > 1)
-        say("step " + std::to_string(row.step) + " loss " + short_loss(row.loss) + " grad_norm " +
-            json_number(row.grad_norm) + " lr " + json_number(row.lr));
+        say((line_.start() << "step " << row.step << " loss " << short_loss(row.loss) << " grad_norm " << row.grad_norm
+                           << " lr " << row.lr)
+                .text());
     }
-    log_.line("step " + std::to_string(row.step) + " loss " + json_number(row.loss) + " grad_norm " +
-              json_number(row.grad_norm) + " seconds " + json_number(row.seconds));
+    log_.line((line_.start() << "step " << row.step << " loss " << row.loss << " grad_norm " << row.grad_norm
+                             << " seconds " << row.seconds)
+                  .text());
     // Only rank 0 writes rows; a full disk there ends the run on all ranks by the abort of its error.
     WINDLASS_TRY(std::move(written).as(diagnostic::output));
     if (!summary_.has_loss)
@@ -303,7 +301,9 @@ status trainer::run() {
 
 status trainer::finish() {
   progress_.clear();
-  WINDLASS_TRY(ranks_.gather(describe_rank(), record_.ranks));
+  span<rank_facts> ranks;
+  WINDLASS_TRY(ranks_.gather(describe_rank(), ranks));
+  record_.ranks.assign(ranks.begin(), ranks.end());
   for (const rank_facts &rank : record_.ranks)
     summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
@@ -326,13 +326,13 @@ status trainer::write_profile() {
     double of[8];
   } mine;
   std::copy(std::begin(action_seconds_), std::end(action_seconds_), mine.of);
-  std::vector<seconds> all;
+  span<seconds> all;
   WINDLASS_TRY(ranks_.gather(mine, all));
   if (context_.rank() != 0)
     return together(ok_status());
   std::string text = "{\n \"steps\": " + std::to_string(summary_.last_step - summary_.first_step) +
                      ",\n \"step_seconds\": " + json_number(summary_.seconds) + ",\n \"ranks\": [";
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (std::int64_t rank = 0; rank < all.size; ++rank) {
     text += rank ? ",\n  {" : "\n  {";
     for (std::size_t i = 1; i < 8; ++i)
       text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);

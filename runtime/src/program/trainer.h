@@ -64,7 +64,7 @@ private:
   status write_profile();
   /// Whether kernels of all streams add their times.
   void count_kernels(bool on);
-  void say(const std::string &text);
+  void say(std::string_view text);
 
   const program &p_;
   const options &o_;
@@ -74,9 +74,11 @@ private:
   context context_;
   std::unique_ptr<data_source> data_, eval_data_;
   std::vector<box> input_boxes_;
+  std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
   metrics_file metrics_;
   event_file events_;
   rank_log log_;
+  text_line line_;
   progress progress_;
   run_summary summary_;
   run_record record_;

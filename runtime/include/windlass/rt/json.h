@@ -46,6 +46,9 @@ std::string json_string(std::string_view text);
 /// The shortest text that reads back as the same value; null for NaN and infinities.
 std::string json_number(double value);
 std::string json_number(float value);
+/// Appends it.
+void append_json_number(std::string &out, double value);
+void append_json_number(std::string &out, float value);
 
 } // namespace windlass::rt
 

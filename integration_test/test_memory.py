@@ -1,0 +1,95 @@
+"""After the first step a training program calls no allocator, a save gives back what it took, and resident memory stays as it is."""
+
+import collections
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import common
+
+STEPS, EVERY = 52, 20
+Row = collections.namedtuple('Row', 'thread step calls library_calls blocks resident')
+
+
+@unittest.skipIf(os.environ.get('WINDLASS_SANITIZED') == 'ON', 'sanitizers have an allocator of their own')
+class MemoryTest(common.Case):
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix='windlass-test-'))
+        cls.counter = pathlib.Path(folder) / 'count_allocations.so'
+        source = common.ROOT / 'integration_test' / 'count_allocations.c'
+        subprocess.run(['cc', '-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', cls.counter, source, '-ldl'], check=True)
+
+    def counted(self, program, *flags):
+        """Runs a program; the rows of each thread that writes a log, by process."""
+        for old in self.folder.glob('counts.*'):
+            old.unlink()
+        out = self.folder / 'counts'
+        done = common.run([*program, '--steps', STEPS, '--checkpoint-every', EVERY, '--keep', 1, '-q', *flags],
+                          env={'LD_PRELOAD': str(self.counter), 'COUNT_ALLOCATIONS': str(out), 'OMP_WAIT_POLICY': 'passive'})
+        self.assertEqual(done.code, 0, done.err[-2000:])
+        processes = []
+        for file in sorted(self.folder.glob('counts.*')):
+            threads = collections.defaultdict(list)
+            for line in file.read_text().splitlines():
+                row = Row(*map(int, line.split()))
+                threads[row.thread].append(row)
+            processes.append(list(threads.values()))
+        return processes
+
+    def check_run(self, name, program, processes, threads, *flags):
+        found = self.counted(program, '-o', self.folder / name, *flags)
+        self.assertEqual((len(found), {len(each) for each in found}), (processes, {threads}))
+        at_save, by_libraries = set(), 0
+        for rows in (rows for process in found for rows in process):
+            self.assertEqual([row.step for row in rows], list(range(1, STEPS + 1)))
+            for before, after in zip(rows, rows[1:]):
+                calls = after.calls - before.calls
+                # A save, and the one that goes for it, come between the lines of two steps.
+                if before.step % EVERY == 0:
+                    at_save.add(calls)
+                else:
+                    self.assertEqual(calls, 0, f'{name}: allocator calls between the steps {before.step} and {after.step}')
+                    self.assertEqual(after.blocks, before.blocks)
+            self.assertEqual(len({row.blocks for row in rows[EVERY:]}), 1, 'a save keeps memory')
+            by_libraries += rows[-1].library_calls - rows[0].library_calls
+            resident = [row.resident for row in rows[1:]]
+            self.assertLessEqual(max(resident), 1.01 * min(resident), resident)
+        print(f'{name}: no call in a step, {min(at_save)} to {max(at_save)} in a save, {by_libraries} of them by MPI', flush=True)
+        return found
+
+    def program(self, model, ranks, data, *flags):
+        """The folder of the program that `train` builds."""
+        outcome = self.succeed('train', model, '-n', ranks, '--data', data, '--steps', 0, '-o', self.folder / 'built', '-v', *flags)
+        return common.built_folder(outcome)
+
+    def test_gpt2_one_rank(self):
+        data = common.MODELS / 'gpt2-tiny' / 'batches.safetensors'
+        folder = self.program(common.MODELS / 'gpt2-tiny' / 'model.onnx', 1, data)
+        self.check_run('1 rank', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 1)
+
+    def tokens(self):
+        text = self.folder / 'text.txt'
+        text.write_bytes(b'a stitch in time saves nine ' * 500)
+        return text, '--bytes', '--eval-data', text, '--eval-every', 10
+
+    def test_gpt2_two_ranks(self):
+        data = common.MODELS / 'gpt2-tiny' / 'batches.safetensors'
+        folder = self.program(common.MODELS / 'gpt2-tiny' / 'model.onnx', 2, data)
+        with self.subTest('processes'):
+            self.check_run('2 ranks, processes', [folder / 'run.sh', '--data', *self.tokens()], 2, 1)
+        with self.subTest('threads'):
+            self.check_run('2 ranks, threads', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 2)
+
+    def test_dropout_clipping_and_explicit_batches(self):
+        """Also a team of more threads than most kernels have parts."""
+        model = self.small_gpt(dropout=0.1)
+        data = self.batches(model, 2 * STEPS)
+        folder = self.program(model, 2, data, '--micro-batches', 2, '--clip-norm', 1)
+        flags = ('--data', data, '--eval-data', data, '--eval-every', 10, '--clip-norm', 1, '--threads', 3, '--on-nan', 'skip')
+        self.check_run('dropout', [folder / 'run.sh', *flags], 2, 1)
+
+
+common.main()
