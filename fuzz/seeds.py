@@ -1,29 +1,72 @@
-"""Writes small good inputs for each fuzzer: seeds.py FOLDER."""
+"""Writes small good inputs for each fuzzer: seeds.py FOLDER. Plans are made by the windlass that WINDLASS names."""
 
 import io
 import json
 import pathlib
 import struct
+import subprocess
 import sys
+import tempfile
 
 import numpy
+from onnx import parser
 
+import common
 from bad_input import models
 from windlass_models import safetensors_file
 
+# Attributes of several kinds, a symbolic dimension, and a function with a parameter.
+FUNCTIONS = '''<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+g (float[batch, 4] x) => (float loss) <float[4, 4] w = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}> {
+  shape = Constant <value = int64[2] {-1, 4}> ()
+  ones = Constant <value_ints = [1, 4]> ()
+  half = Constant <value_float = 0.5> ()
+  r = Reshape (x, shape)
+  y = local.f <form = "tanh"> (r, w)
+  z = Mul (y, half)
+  loss = ReduceMean <keepdims = 0> (z)
+}
+<domain: "local", opset_import: ["" : 20]>
+f <form> (a, b) => (c) { m = MatMul (a, b) c = Gelu <approximate : string = @form> (m) }
+'''
+
+
+def plan_of(model, *words):
+    with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
+        path = pathlib.Path(folder)
+        (path / 'model.onnx').write_bytes(model.SerializeToString())
+        subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '-o', path / 'plan.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
+        return (path / 'plan.json').read_bytes()
+
+
+def safetensors(arrays):
+    with tempfile.NamedTemporaryFile(prefix='windlass-seeds-') as file:
+        safetensors_file.write(arrays, file.name)
+        return pathlib.Path(file.name).read_bytes()
+
+
+def seeds():
+    """By fuzzer, then by name."""
+    classifier, gpt = models.classifier(), models.small_gpt()
+    settings = {'a': [1, -2.5e3, True, None, 'x\u00e9\n'], 'b': {'c': []}}
+    tensors = safetensors({'x.0': numpy.ones((2, 4), numpy.float32), 'y.0': numpy.ones(3, numpy.int64)})
+    array, archive = io.BytesIO(), io.BytesIO()
+    numpy.save(array, numpy.ones(100, numpy.uint16))
+    numpy.savez(archive, a=numpy.ones(3, numpy.float32), b=numpy.ones((2, 2), numpy.int64))
+    plan = plan_of(classifier, '--cluster', 'cpu:4', '--micro-batches', '2')
+    return {
+        'onnx': {'classifier': classifier.SerializeToString(), 'gpt': gpt.SerializeToString(),
+                 'functions': parser.parse_model(FUNCTIONS).SerializeToString()},
+        'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
+        'json': {'all': json.dumps(settings).encode(), 'plan': plan},
+        'safetensors': {'two': tensors},
+        'tokens': {'npy': array.getvalue(), 'npz': archive.getvalue(), 'llmc': struct.pack('<256i', 20240520, 1, 4, *[0] * 253) + bytes(8),
+                   'safetensors': tensors},
+    }
+
+
 folder = pathlib.Path(sys.argv[1])
-seeds = {'onnx': {}, 'plan': {}, 'json': {}, 'safetensors': {}, 'tokens': {}}
-seeds['onnx'] = {'classifier': models.classifier().SerializeToString(), 'gpt': models.small_gpt().SerializeToString()}
-seeds['json'] = {'all': json.dumps({'a': [1, -2.5e3, True, None, 'x\u00e9\n'], 'b': {'c': []}}).encode()}
-seeds['plan'] = seeds['json']
-safetensors_file.write({'x.0': numpy.ones((2, 4), numpy.float32), 'y.0': numpy.ones(3, numpy.int64)}, folder.parent / 'seed.safetensors')
-seeds['safetensors'] = {'two': (folder.parent / 'seed.safetensors').read_bytes()}
-array, archive = io.BytesIO(), io.BytesIO()
-numpy.save(array, numpy.ones(100, numpy.uint16))
-numpy.savez(archive, a=numpy.ones(3, numpy.float32), b=numpy.ones((2, 2), numpy.int64))
-seeds['tokens'] = {'npy': array.getvalue(), 'npz': archive.getvalue(), 'llmc': struct.pack('<256i', 20240520, 1, 4, *[0] * 253) + bytes(8),
-                   'safetensors': seeds['safetensors']['two']}
-for name, inputs in seeds.items():
+for name, inputs in seeds().items():
     (folder / name).mkdir(parents=True, exist_ok=True)
     for each, data in inputs.items():
         (folder / name / each).write_bytes(data)

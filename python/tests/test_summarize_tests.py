@@ -1,9 +1,12 @@
 """The counts that scripts/check prints."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import pathlib
+import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -47,6 +50,19 @@ class SummaryTest(unittest.TestCase):
 
     def test_unlabelled(self):
         self.assertEqual(self.summarize('run', '', ['mine']), ({'other': [1, 0, 0]}, []))
+
+    def test_several_runs_are_added_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for label, status, told in (('unit', 'run', '2 passed, 0 failed'), ('sanitized', 'fail', '3 passed, 1 failed')):
+                paths += [pathlib.Path(folder, label + '.json'), pathlib.Path(folder, label + '.xml')]
+                paths[-2].write_text(json.dumps({'tests': [{'name': 'a', 'properties': [{'name': 'LABELS', 'value': ['integration', label]}]}]}))
+                paths[-1].write_text(f'<testsuite><testcase name="a" status="{status}"><system-out>{told}</system-out></testcase></testsuite>')
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                code = summarize_tests.main(*paths)
+        self.assertEqual(code, 1)
+        self.assertIn('sanitized:       3 passed     1 failed\n', out.getvalue())
+        self.assertTrue(out.getvalue().endswith('5 passed, 1 failed\n'), out.getvalue())
 
 
 if __name__ == '__main__':
