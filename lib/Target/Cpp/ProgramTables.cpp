@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
+#include "windlass/rt/checkpoint.h"
 #include "windlass/rt/program.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -69,15 +70,26 @@ private:
 
   FailureOr<std::string> splitsOf(sched::ResourceOp resource) {
     llvm::SmallVector<std::string> items;
-    for (auto [dim, layout] : llvm::enumerate(resource.getLayout().getDims()))
-      for (auto [place, factor] : llvm::enumerate(layout.getFactors()))
+    int64_t pieces = 1;
+    for (auto [dim, layout] : llvm::enumerate(resource.getLayout().getDims())) {
+      int64_t major = 1, cuts = 1; // the size of all factors before this one; pieces of the dim
+      for (plan::FactorLayoutAttr factor : layout.getFactors()) {
+        int64_t blocks = major;
         for (StringAttr axis : factor.getAxes()) {
-          if (place != 0)
-            return resource.emitOpError("the runtime cannot cut dim ")
-                   << dim << " at an inner factor (axis " << axis << ")";
-          [[maybe_unused]] auto [d, a] = rt::split{};
-          items.push_back(braces({std::to_string(dim), std::to_string(mesh.indexOf(axis.getValue()))}));
+          [[maybe_unused]] auto [d, a, b] = rt::split{};
+          items.push_back(
+              braces({std::to_string(dim), std::to_string(mesh.indexOf(axis.getValue())), std::to_string(blocks)}));
+          blocks *= mesh.sizeOf(axis.getValue());
+          if (mesh.sizeOf(axis.getValue()) > 1)
+            cuts = blocks;
         }
+        major *= factor.getSize();
+      }
+      pieces *= cuts;
+      if (pieces > rt::max_pieces)
+        return resource.emitOpError("is cut into more than ")
+               << rt::max_pieces << " pieces at an inner factor of dim " << dim << "; split an outer one";
+    }
     return spanOf("split", "splits", items);
   }
 
@@ -198,9 +210,12 @@ FailureOr<std::string> Tables::parameterTable() {
     std::string random = resource.getGlobalTensorType().getRank() > 1                   ? "initializer::normal"
                          : scales.contains(static_cast<int64_t>(*resource.getOffset())) ? "initializer::ones"
                                                                                         : "initializer::zeros";
-    [[maybe_unused]] auto [t, bytes, init, trains, decays] = rt::parameter_entry{};
-    rows.push_back(braces({*tensor, sourceOf(parameter), random, parameter.getTrainable() ? "true" : "false",
-                           parameter.getDecays() ? "true" : "false"}));
+    auto masterSplits = splitsOf(resource);
+    if (failed(masterSplits))
+      return failure();
+    [[maybe_unused]] auto [t, splits, offset, bytes, init, trains, decays] = rt::parameter_entry{};
+    rows.push_back(braces({*tensor, *masterSplits, offsetOf(resource), sourceOf(parameter), random,
+                           parameter.getTrainable() ? "true" : "false", parameter.getDecays() ? "true" : "false"}));
   }
   return table("parameter_entry", "parameters", rows);
 }
@@ -295,8 +310,11 @@ FailureOr<std::string> Tables::write() {
 
   rows.clear();
   for (sched::ResourceOp gradient : gradients) {
-    [[maybe_unused]] auto [parameter, offset] = rt::gradient_entry{};
-    rows.push_back(braces({parameterOf(gradient), offsetOf(gradient)}));
+    auto splits = splitsOf(gradient);
+    if (failed(splits))
+      return failure();
+    [[maybe_unused]] auto [parameter, cut, offset] = rt::gradient_entry{};
+    rows.push_back(braces({parameterOf(gradient), *splits, offsetOf(gradient)}));
   }
   std::string gradientSpan = table("gradient_entry", "gradients", rows);
 

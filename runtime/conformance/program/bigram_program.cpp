@@ -103,11 +103,11 @@ const std::int64_t table_sizes[] = {V, V}, bias_sizes[] = {V}, token_sizes[] = {
 constexpr element_type f32 = element_type::f32, i64 = element_type::i64;
 const source packed = {source_kind::packed, nullptr, 0, 0};
 const parameter_entry parameters[] = {
-    {{"table", f32, {table_sizes, 2}, {}, table_at}, packed, initializer::normal, true, true},
-    {{"bias", f32, {bias_sizes, 1}, {}, bias_at}, packed, initializer::zeros, true, false}};
+    {{"table", f32, {table_sizes, 2}, {}, table_at}, {}, table_at, packed, initializer::normal, true, true},
+    {{"bias", f32, {bias_sizes, 1}, {}, bias_at}, {}, bias_at, packed, initializer::zeros, true, false}};
 const state_entry states[] = {
     {"exp_avg", 0, table_m_at}, {"exp_avg_sq", 0, table_v_at}, {"exp_avg", 1, bias_m_at}, {"exp_avg_sq", 1, bias_v_at}};
-const gradient_entry gradients[] = {{0, gradient_at}, {1, bias_gradient_at}};
+const gradient_entry gradients[] = {{0, {}, gradient_at}, {1, {}, bias_gradient_at}};
 const input_entry inputs[] = {{{"ids", i64, {token_sizes, 2}, {}, ids_at}, feed::tokens, V},
                               {{"labels", i64, {token_sizes, 2}, {}, labels_at}, feed::next, V}};
 const scalar_entry scalars[] = {

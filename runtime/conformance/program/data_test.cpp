@@ -66,7 +66,7 @@ std::string npz(const std::string &name, const std::string &data, int method = 0
 
 std::vector<std::int64_t> read(data_source &data, std::size_t input, std::int64_t k) {
   std::vector<std::int64_t> out(B * T);
-  status s = data.read(input, k, whole_box({B, T}), reinterpret_cast<std::byte *>(out.data()));
+  status s = data.read(input, k, part_of(whole_box({B, T})), reinterpret_cast<std::byte *>(out.data()));
   EXPECT_TRUE(s.is_ok()) << s.message();
   return out;
 }
@@ -142,11 +142,41 @@ TEST(Data, ALocalPartIsTheSameAsItsPlaceInTheWhole) {
   std::unique_ptr<data_source> data;
   ASSERT_TRUE(open({path}, data).is_ok());
   std::vector<std::int64_t> whole = read(*data, 1, 3), part(2 * T / 2);
-  ASSERT_TRUE(data->read(1, 3, {{2, T / 2}, {2, T / 2}}, reinterpret_cast<std::byte *>(part.data())).is_ok());
+  ASSERT_TRUE(data->read(1, 3, part_of({{2, T / 2}, {2, T / 2}}), reinterpret_cast<std::byte *>(part.data())).is_ok());
   for (std::int64_t b = 0; b < 2; ++b)
     for (std::int64_t t = 0; t < T / 2; ++t)
       EXPECT_EQ(part[static_cast<std::size_t>(b * T / 2 + t)],
                 whole[static_cast<std::size_t>((b + 2) * T + t + T / 2)]);
+}
+
+TEST(Data, APartOfSeveralBoxesIsTheSameAsItsPlacesInTheWhole) {
+  const axis axes[] = {{"a", 2}, {"b", 2}};
+  const split splits[] = {{0, 0, 2}, {1, 1, T / 4}}; // samples in pairs, tokens in fours
+  temporary_folder folder;
+  std::string path = folder.write("t.bin", bytes_of(counting<std::uint16_t>(40 * T)));
+  std::unique_ptr<data_source> data;
+  ASSERT_TRUE(open({path}, data).is_ok());
+  const std::vector<std::int64_t> whole = read(*data, 1, 3);
+  const std::int64_t key_sizes[] = {B, T};
+  const input_entry dropouts = {{"keys", element_type::i64, {key_sizes, 2}, {}, 0}, feed::random, 0};
+  std::vector<std::int64_t> all_keys(B * T);
+  write_dropout_keys(dropouts, 9, 3, part_of(whole_box({B, T})), reinterpret_cast<std::byte *>(all_keys.data()));
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    tensor_part local = local_part({B, T}, {splits, 2}, {axes, 2}, rank);
+    ASSERT_EQ(local.boxes.size(), 2u * T / 4);
+    auto expected = [&](const std::vector<std::int64_t> &of) {
+      std::vector<std::int64_t> out(static_cast<std::size_t>(local.elements()));
+      copy_overlap(whole_box({B, T}), reinterpret_cast<const std::byte *>(of.data()), local,
+                   reinterpret_cast<std::byte *>(out.data()), 8);
+      return out;
+    };
+    std::vector<std::int64_t> part(static_cast<std::size_t>(local.elements()), -1), own_keys = part;
+    status s = data->read(1, 3, local, reinterpret_cast<std::byte *>(part.data()));
+    ASSERT_TRUE(s.is_ok()) << s.message();
+    EXPECT_EQ(part, expected(whole)) << rank;
+    write_dropout_keys(dropouts, 9, 3, local, reinterpret_cast<std::byte *>(own_keys.data()));
+    EXPECT_EQ(own_keys, expected(all_keys)) << rank;
+  }
 }
 
 TEST(Data, WindowsDoNotCrossFiles) {
@@ -232,7 +262,7 @@ TEST(Data, IdsBeyondTheVocabularyNameFilePositionAndId) {
   std::unique_ptr<data_source> data;
   ASSERT_TRUE(open({path}, data).is_ok());
   std::vector<std::int64_t> out(B * T);
-  status s = data->read(0, 0, whole_box({B, T}), reinterpret_cast<std::byte *>(out.data()));
+  status s = data->read(0, 0, part_of(whole_box({B, T})), reinterpret_cast<std::byte *>(out.data()));
   EXPECT_EQ(s.code(), status_code::bad_input);
   EXPECT_THAT(s.message(), testing::AllOf(HasSubstr("t.bin"), HasSubstr("id 256 at position 19"), HasSubstr("'ids'"),
                                           HasSubstr("below 256")));
@@ -246,5 +276,6 @@ TEST(Data, InputsThatAreNoneAreRefused) {
   std::unique_ptr<data_source> data;
   EXPECT_THAT(open_data(bigram_program(1), settings, data).message(), HasSubstr("'words', which is no input"));
   settings.inputs.clear();
-  EXPECT_THAT(open_data(sharded_program(1), settings, data).message(), HasSubstr("has no feed from token files"));
+  EXPECT_THAT(open_data(sharded_program(cut::whole), settings, data).message(),
+              HasSubstr("has no feed from token files"));
 }

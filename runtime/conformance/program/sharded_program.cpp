@@ -8,29 +8,53 @@ namespace windlass::rt::test {
 
 namespace {
 
-constexpr std::int64_t split_at = 0, state_at = 128, whole_at = 256, gradient_at = 320, input_at = 448, loss_at = 512;
-constexpr std::int64_t norm_at = 516, lr_at = 520, arena_bytes = 576;
+constexpr std::int64_t elements = 48, tensor_bytes = elements * 4;
+constexpr std::int64_t split_at = 0, master_at = 192, state_at = 384, gradient_at = 576, whole_at = 768;
+constexpr std::int64_t input_at = 832, loss_at = 896, norm_at = 900, lr_at = 904, arena_bytes = 960;
+
+constexpr axis no_axes[] = {{"model", 1}}, one_axis[] = {{"model", 2}}, two_axes[] = {{"model", 2}, {"data", 2}};
+constexpr split columns[] = {{1, 0, 1}}, heads[] = {{1, 0, 3}}, rows_and_inner[] = {{1, 0, 6}, {0, 1, 1}};
+constexpr split heads_and_rows[] = {{1, 0, 3}, {0, 1, 1}}, both_inner[] = {{1, 1, 6}, {1, 0, 3}};
+
+struct cut_facts {
+  span<axis> axes;
+  span<split> compute, master, gradient;
+  std::int64_t compute_parts, master_parts, gradient_parts;
+};
+constexpr cut_facts facts[] = {
+    {{no_axes, 1}, {}, {}, {}, 1, 1, 1},
+    {{one_axis, 1}, {columns, 1}, {columns, 1}, {columns, 1}, 2, 2, 2},
+    {{one_axis, 1}, {heads, 1}, {heads, 1}, {heads, 1}, 2, 2, 2},
+    {{two_axes, 2}, {rows_and_inner, 2}, {rows_and_inner, 2}, {rows_and_inner, 2}, 4, 4, 4},
+    {{two_axes, 2}, {heads, 1}, {heads_and_rows, 2}, {heads, 1}, 2, 4, 2},
+    {{two_axes, 2}, {}, {both_inner, 2}, {both_inner, 2}, 1, 4, 4},
+};
+
+constexpr bool has_master(cut layout) { return layout == cut::own_master || layout == cut::own_gradient; }
+constexpr const cut_facts &facts_of(cut layout) { return facts[static_cast<int>(layout)]; }
 
 float *floats(context &c, std::int64_t offset) { return reinterpret_cast<float *>(c.device().at(offset)); }
 
-std::int64_t local_elements(context &c) { return 24 / c.ranks(); }
-
 status forward(context &c, std::int64_t) {
-  // The mean over ranks would need a collective; element 0 of the whole parameter is the same everywhere.
+  // Element 0 of the whole parameter is the same everywhere.
   *floats(c, loss_at) = *floats(c, whole_at) + *floats(c, input_at);
   return ok_status();
 }
 
-status backward(context &c, std::int64_t) {
-  for (std::int64_t i = 0; i < local_elements(c); ++i)
-    floats(c, gradient_at)[i] = floats(c, split_at)[i] * 10;
+template <cut Layout> status backward(context &c, std::int64_t) {
+  const float *from = floats(c, Layout == cut::own_gradient ? master_at : split_at);
+  for (std::int64_t i = 0; i < elements / facts_of(Layout).gradient_parts; ++i)
+    floats(c, gradient_at)[i] = from[i] * 10;
   return ok_status();
 }
 
-status update(context &c) {
+template <cut Layout> status update(context &c) {
   *floats(c, norm_at) = 1;
-  for (std::int64_t i = 0; i < local_elements(c); ++i) {
+  for (std::int64_t i = 0; i < elements / facts_of(Layout).compute_parts; ++i)
     floats(c, split_at)[i] += *floats(c, lr_at);
+  for (std::int64_t i = 0; i < elements / facts_of(Layout).master_parts; ++i) {
+    if (has_master(Layout))
+      floats(c, master_at)[i] += *floats(c, lr_at);
     floats(c, state_at)[i] += 1;
   }
   for (std::int64_t i = 0; i < 4; ++i)
@@ -38,51 +62,73 @@ status update(context &c) {
   return ok_status();
 }
 
-const std::int64_t split_sizes[] = {4, 6}, whole_sizes[] = {4}, input_sizes[] = {1};
-const split splits[] = {{1, 0}};
+constexpr std::int64_t split_sizes[] = {4, 12}, whole_sizes[] = {4}, input_sizes[] = {1};
 constexpr element_type f32 = element_type::f32;
-const source external = {source_kind::external, "values.bin", 4, 96}, packed = {source_kind::packed, nullptr, 0, 0};
-const parameter_entry parameters[] = {
-    {{"split", f32, {split_sizes, 2}, {splits, 1}, split_at}, external, initializer::normal, true, true},
-    {{"whole", f32, {whole_sizes, 1}, {}, whole_at}, packed, initializer::ones, true, false}};
-const state_entry states[] = {{"momentum_buffer", 0, state_at}};
-const gradient_entry gradients[] = {{0, gradient_at}};
-const input_entry inputs[] = {{{"x", f32, {input_sizes, 1}, {}, input_at}, feed::none, 0}};
-const scalar_entry scalars[] = {{scalar::learning_rate, lr_at}};
-const axis one_axis[] = {{"model", 1}}, two_axes[] = {{"model", 2}};
-const action actions[] = {
+constexpr source external = {source_kind::external, "values.bin", 4, tensor_bytes};
+constexpr source packed = {source_kind::packed, nullptr, 0, 0};
+constexpr state_entry states[] = {{"momentum_buffer", 0, state_at}};
+constexpr input_entry inputs[] = {{{"x", f32, {input_sizes, 1}, {}, input_at}, feed::none, 0}};
+constexpr scalar_entry scalars[] = {{scalar::learning_rate, lr_at}};
+constexpr action actions[] = {
     {action_kind::forward, 0, 0, 0}, {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
 
-program make(span<axis> axes) {
-  program p = {};
-  p.version = 1;
-  p.model = "sharded";
-  p.plan_hash = "4567";
-  p.axes = axes;
-  p.data_axis = -1;
-  p.micro_batches = 1;
-  p.kind = optimizer::sgd;
-  p.device_bytes = arena_bytes;
-  p.streams = 1;
-  p.parameters = {parameters, 2};
-  p.states = {states, 1};
-  p.gradients = {gradients, 1};
-  p.inputs = {inputs, 1};
-  p.scalars = {scalars, 1};
-  p.loss_offset = loss_at;
-  p.grad_norm_offset = norm_at;
-  p.actions = {actions, 3};
-  p.forward = forward;
-  p.backward_reduce = backward;
-  p.update = update;
-  return p;
+template <cut Layout> const program &make() {
+  constexpr const cut_facts &f = facts_of(Layout);
+  static const parameter_entry parameters[] = {
+      {{"split", f32, {split_sizes, 2}, f.compute, split_at},
+       f.master,
+       has_master(Layout) ? master_at : split_at,
+       external,
+       initializer::normal,
+       true,
+       true},
+      {{"whole", f32, {whole_sizes, 1}, {}, whole_at}, {}, whole_at, packed, initializer::ones, true, false}};
+  static const gradient_entry gradients[] = {{0, f.gradient, gradient_at}};
+  static const program out = [] {
+    program p = {};
+    p.version = 1;
+    p.model = "sharded";
+    p.plan_hash = "4567";
+    p.axes = f.axes;
+    p.data_axis = -1;
+    p.micro_batches = 1;
+    p.kind = optimizer::sgd;
+    p.device_bytes = arena_bytes;
+    p.streams = 1;
+    p.parameters = {parameters, 2};
+    p.states = {states, 1};
+    p.gradients = {gradients, 1};
+    p.inputs = {inputs, 1};
+    p.scalars = {scalars, 1};
+    p.loss_offset = loss_at;
+    p.grad_norm_offset = norm_at;
+    p.actions = {actions, 3};
+    p.forward = forward;
+    p.backward_reduce = backward<Layout>;
+    p.update = update<Layout>;
+    return p;
+  }();
+  return out;
 }
 
 } // namespace
 
-const program &sharded_program(int ranks) {
-  static const program one = make({one_axis, 1}), two = make({two_axes, 1});
-  return ranks == 1 ? one : two;
+const program &sharded_program(cut layout) {
+  switch (layout) {
+  case cut::whole:
+    return make<cut::whole>();
+  case cut::columns:
+    return make<cut::columns>();
+  case cut::heads:
+    return make<cut::heads>();
+  case cut::rows_and_inner:
+    return make<cut::rows_and_inner>();
+  case cut::own_master:
+    return make<cut::own_master>();
+  case cut::own_gradient:
+    break;
+  }
+  return make<cut::own_gradient>();
 }
 
 run_result run(const program &p, std::vector<std::string> flags) {

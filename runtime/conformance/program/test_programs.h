@@ -14,9 +14,21 @@ namespace windlass::rt::test {
 const program &bigram_program(int groups);
 constexpr std::int64_t bigram_vocabulary = 256, bigram_batch = 4, bigram_tokens = 8;
 
-/// A parameter of [4, 6] that is split in its second dimension over `ranks` (1 or 2) ranks, and one that is not. A step
-/// adds lr to every element, and 1 to the one state tensor; the loss is the sum of the parameter's local part.
-const program &sharded_program(int ranks);
+/// How the sharded program cuts its parameter of [4, 3 * 2 * 2].
+enum class cut {
+  whole,          ///< 1 rank
+  columns,        ///< 2 ranks: the second dimension in halves
+  heads,          ///< 2 ranks: each of its three blocks in halves
+  rows_and_inner, ///< 2 x 2 ranks: rows, and the innermost factor
+  own_master,     ///< 2 x 2 ranks: as `heads`, with a master that is cut by rows too; the gradient as the parameter
+  own_gradient,   ///< 2 x 2 ranks: a whole parameter; master and gradient are cut at both inner factors
+};
+constexpr cut all_cuts[] = {cut::whole,          cut::columns,    cut::heads,
+                            cut::rows_and_inner, cut::own_master, cut::own_gradient};
+
+/// A parameter that is cut so, and one that is not. A step adds lr to every element, and 1 to the one state tensor; the
+/// gradient is ten times the parameter, as the compute copy or the master gives it.
+const program &sharded_program(cut layout);
 
 /// What `run_program` did.
 struct run_result {

@@ -368,7 +368,7 @@ TEST_F(Training, ProfilesByKernel) {
 
 namespace {
 
-/// Files for the sharded program: 20 batches, external values 0..23 after 4 bytes, packed ones.
+/// Files for the sharded program: 20 batches, external values 0..47 after 4 bytes, packed ones.
 class Sharded : public testing::Test {
 protected:
   Sharded() {
@@ -380,8 +380,8 @@ protected:
       values += bytes_of<float>({static_cast<float>(k)});
     }
     data = folder.write("x.safetensors", safetensors_bytes(header + "}", values));
-    std::vector<float> split(24);
-    for (std::size_t i = 0; i < 24; ++i)
+    std::vector<float> split(48);
+    for (std::size_t i = 0; i < 48; ++i)
       split[i] = static_cast<float>(i);
     folder.write("values.bin", "head" + bytes_of(split));
     packed = folder.write("p.safetensors",
@@ -389,11 +389,11 @@ protected:
                                             bytes_of<float>({5, 6, 7, 8})));
   }
 
-  run_result train(int ranks, const std::string &name, std::vector<std::string> more) {
+  run_result train(cut layout, const std::string &name, std::vector<std::string> more) {
     std::vector<std::string> all = {"--data",      data,           "--lr", "0.5", "--weights",
                                     folder.path(), "--parameters", packed, "-o",  folder / name};
     all.insert(all.end(), more.begin(), more.end());
-    return run(sharded_program(ranks), all);
+    return run(sharded_program(layout), all);
   }
 
   temporary_folder folder;
@@ -403,47 +403,111 @@ protected:
 } // namespace
 
 TEST_F(Sharded, PiecesComeFromFilesAndMergeAgain) {
-  run_result result = train(2, "r", {"--steps", "2", "--dump-gradients", folder / "g.safetensors"});
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_TRUE(std::filesystem::exists(folder / "r/checkpoints/step-000002/parameters-00001.safetensors"));
-  status s = export_checkpoint(folder / "r", folder / "all.safetensors", true);
-  ASSERT_TRUE(s.is_ok()) << s.message();
-  auto all = read_floats(folder / "all.safetensors"), gradients = read_floats(folder / "g.safetensors");
-  ASSERT_EQ(all["split"].size(), 24u);
-  for (std::size_t i = 0; i < 24; ++i) {
-    EXPECT_EQ(all["split"][i], static_cast<float>(i) + 1);
-    EXPECT_EQ(gradients["split"][i], static_cast<float>(i) * 10);
-    EXPECT_EQ(all["split/momentum_buffer"][i], 2);
+  for (cut layout : all_cuts) {
+    std::string name = "r" + std::to_string(static_cast<int>(layout));
+    run_result result = train(layout, name, {"--steps", "2", "--dump-gradients", folder / "g.safetensors"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(std::filesystem::exists(folder / (name + "/checkpoints/step-000002/parameters-00001.safetensors")),
+              layout != cut::whole);
+    status s = export_checkpoint(folder / name, folder / "all.safetensors", true);
+    ASSERT_TRUE(s.is_ok()) << s.message();
+    auto all = read_floats(folder / "all.safetensors"), gradients = read_floats(folder / "g.safetensors");
+    ASSERT_EQ(all["split"].size(), 48u);
+    ASSERT_EQ(gradients["split"].size(), 48u);
+    for (std::size_t i = 0; i < 48; ++i) {
+      EXPECT_EQ(all["split"][i], static_cast<float>(i) + 1) << name;
+      EXPECT_EQ(gradients["split"][i], static_cast<float>(i) * 10) << name;
+      EXPECT_EQ(all["split/momentum_buffer"][i], 2) << name;
+    }
+    EXPECT_THAT(all["whole"], testing::ElementsAre(6, 7, 8, 9));
   }
-  EXPECT_THAT(all["whole"], testing::ElementsAre(6, 7, 8, 9));
+}
+
+TEST_F(Sharded, PiecesAreTheBoxesOfTheMaster) {
+  auto pieces = [&](cut layout, const char *name) {
+    EXPECT_EQ(train(layout, name, {"--steps", "1"}).code, 0);
+    checkpoint_manifest manifest;
+    EXPECT_TRUE(read_manifest(folder / (std::string(name) + "/checkpoints/step-000001"), manifest).is_ok());
+    std::vector<std::string> keys;
+    for (const checkpoint_piece &piece : manifest.find("split")->pieces)
+      keys.push_back(piece.key);
+    return keys;
+  };
+  EXPECT_THAT(pieces(cut::whole, "whole"), testing::ElementsAre("split"));
+  EXPECT_THAT(pieces(cut::heads, "heads"), testing::ElementsAre("split@[0, 0]", "split@[0, 4]", "split@[0, 8]",
+                                                                "split@[0, 2]", "split@[0, 6]", "split@[0, 10]"));
+  EXPECT_EQ(pieces(cut::own_master, "own").size(), 12u);
 }
 
 TEST_F(Sharded, AnyLayoutResumesAnyOther) {
-  ASSERT_EQ(train(2, "two", {"--steps", "2"}).code, 0);
-  ASSERT_EQ(train(1, "one", {"--steps", "2"}).code, 0);
-  std::filesystem::create_directories(folder / "x");
-  run_result result = train(1, "two-one", {"--steps", "4", "--resume", folder / "two"});
-  ASSERT_EQ(result.code, 0) << result.err;
-  result = train(2, "one-two", {"--steps", "4", "--resume", folder / "one/checkpoints/step-000002"});
-  ASSERT_EQ(result.code, 0) << result.err;
-  ASSERT_TRUE(export_checkpoint(folder / "two-one", folder / "a", true).is_ok());
-  ASSERT_TRUE(export_checkpoint(folder / "one-two", folder / "b", true).is_ok());
-  EXPECT_EQ(read_all(folder / "a"), read_all(folder / "b"));
+  std::string expected, expected_gradients;
+  for (cut from : all_cuts) {
+    std::string first = "from" + std::to_string(static_cast<int>(from));
+    ASSERT_EQ(train(from, first, {"--steps", "2"}).code, 0);
+    for (cut to : all_cuts) {
+      std::string second = first + "to" + std::to_string(static_cast<int>(to));
+      run_result result = train(to, second,
+                                {"--steps", "4", "--resume", folder / (first + "/checkpoints/step-000002"),
+                                 "--dump-gradients", folder / "g.safetensors"});
+      ASSERT_EQ(result.code, 0) << result.err;
+      ASSERT_TRUE(export_checkpoint(folder / second, folder / "all.safetensors", true).is_ok());
+      if (expected.empty())
+        expected = read_all(folder / "all.safetensors"), expected_gradients = read_all(folder / "g.safetensors");
+      EXPECT_EQ(read_all(folder / "all.safetensors"), expected) << second;
+      EXPECT_EQ(read_all(folder / "g.safetensors"), expected_gradients) << second;
+    }
+  }
+  auto all = read_floats(folder / "all.safetensors"), gradients = read_floats(folder / "g.safetensors");
+  for (std::size_t i = 0; i < 48; ++i) {
+    EXPECT_EQ(all["split"][i], static_cast<float>(i) + 2);
+    EXPECT_EQ(gradients["split"][i], (static_cast<float>(i) + 1) * 10);
+    EXPECT_EQ(all["split/momentum_buffer"][i], 4);
+  }
 }
 
 TEST_F(Sharded, RandomValuesDoNotDependOnThePlan) {
-  for (int ranks : {1, 2}) {
-    std::string name = "r" + std::to_string(ranks);
-    ASSERT_EQ(train(ranks, name, {"--steps", "0", "--init", "random", "--seed", "3"}).code, 0);
-    ASSERT_TRUE(export_checkpoint(folder / name, folder / (name + ".out"), false).is_ok());
+  std::string expected, expected_gradients;
+  for (cut layout : all_cuts) {
+    std::string name = "r" + std::to_string(static_cast<int>(layout));
+    ASSERT_EQ(train(layout, name,
+                    {"--steps", "1", "--init", "random", "--seed", "3", "--checkpoint-initial", "--dump-gradients",
+                     folder / "g.safetensors"})
+                  .code,
+              0);
+    ASSERT_TRUE(
+        export_checkpoint(folder / (name + "/checkpoints/step-000000"), folder / "all.safetensors", false).is_ok());
+    if (expected.empty())
+      expected = read_all(folder / "all.safetensors"), expected_gradients = read_all(folder / "g.safetensors");
+    EXPECT_EQ(read_all(folder / "all.safetensors"), expected) << name;
+    EXPECT_EQ(read_all(folder / "g.safetensors"), expected_gradients) << name;
   }
-  EXPECT_EQ(read_all(folder / "r1.out"), read_all(folder / "r2.out"));
-  auto values = read_floats(folder / "r1.out");
+  auto values = read_floats(folder / "all.safetensors");
   EXPECT_THAT(values["whole"], testing::ElementsAre(1, 1, 1, 1));
   double squares = 0;
   for (float v : values["split"])
     squares += static_cast<double>(v) * v;
-  EXPECT_NEAR(std::sqrt(squares / 24), 0.02, 0.01);
+  EXPECT_NEAR(std::sqrt(squares / 48), 0.02, 0.01);
+}
+
+TEST_F(Sharded, TheRecordCountsAPartOfEachBuffer) {
+  ASSERT_EQ(train(cut::own_master, "r", {"--steps", "1"}).code, 0);
+  json record;
+  ASSERT_TRUE(parse_json(read_all(folder / "r/run.json"), record).is_ok());
+  const json &memory = *record.find("device_memory");
+  EXPECT_EQ(memory.find("parameters")->integer, 96 + 16);
+  EXPECT_EQ(memory.find("master_parameters")->integer, 48);
+  EXPECT_EQ(memory.find("gradients")->integer, 96);
+  EXPECT_EQ(memory.find("optimizer_state")->integer, 48);
+}
+
+TEST_F(Sharded, TablesThatDisagreeAreRefused) {
+  program p = sharded_program(cut::own_master);
+  std::vector<parameter_entry> rows(p.parameters.begin(), p.parameters.end());
+  p.parameters = {rows.data(), 2};
+  rows[0].master_offset = rows[0].tensor.offset;
+  EXPECT_THAT(run(p, {"--data", data, "-o", folder / "r"}).err, HasSubstr("but are cut differently"));
+  rows[0].master_offset = p.device_bytes - 44; // of 48
+  EXPECT_THAT(run(p, {"--data", data, "-o", folder / "r"}).err, HasSubstr("'split' lies outside the arena"));
 }
 
 TEST_F(Sharded, WeightsMayLieInAHuggingFaceCache) {
@@ -451,30 +515,30 @@ TEST_F(Sharded, WeightsMayLieInAHuggingFaceCache) {
   std::filesystem::create_directories(folder / "models--x/blobs");
   std::filesystem::rename(folder / "values.bin", folder / "models--x/blobs/abc");
   std::filesystem::create_symlink("../../blobs/abc", folder / "models--x/snapshots/1/values.bin");
-  run_result result = train(2, "r", {"--steps", "1", "--weights", folder / "models--x/snapshots/1"});
+  run_result result = train(cut::columns, "r", {"--steps", "1", "--weights", folder / "models--x/snapshots/1"});
   EXPECT_EQ(result.code, 0) << result.err;
 }
 
 TEST_F(Sharded, HalfWrittenCheckpointsAreClearedAway) {
   std::filesystem::create_directories(folder / "r/checkpoints/.step-000001.partial");
   folder.write("r/checkpoints/.step-000001.partial/parameters-00000.safetensors", "half");
-  ASSERT_EQ(train(2, "r", {"--steps", "2"}).code, 0);
+  ASSERT_EQ(train(cut::columns, "r", {"--steps", "2"}).code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "r/checkpoints/.step-000001.partial"));
 }
 
 TEST_F(Sharded, WrongSourcesSaySo) {
-  run_result result = train(2, "r", {"--steps", "21"});
+  run_result result = train(cut::columns, "r", {"--steps", "21"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("lacks 'x.20'"));
-  result = train(1, "r", {"--steps", "1", "--weights", folder / "none"});
+  result = train(cut::whole, "r", {"--steps", "1", "--weights", folder / "none"});
   EXPECT_THAT(result.err, HasSubstr("does not exist"));
   folder.write("values.bin", "short");
-  result = train(2, "r", {"--steps", "1"});
+  result = train(cut::columns, "r", {"--steps", "1"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("'split' lies at 4 with 96"));
+  EXPECT_THAT(result.err, HasSubstr("'split' lies at 4 with 192"));
   std::filesystem::remove(folder / "values.bin");
   std::filesystem::create_symlink("/etc/passwd", folder / "values.bin");
-  result = train(1, "r", {"--steps", "1"});
+  result = train(cut::whole, "r", {"--steps", "1"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("leaves --weights"));
 }

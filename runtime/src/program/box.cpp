@@ -1,5 +1,8 @@
 #include "box.h"
 
+#include "windlass/rt/checkpoint.h"
+
+#include <algorithm>
 #include <cstring>
 
 namespace windlass::rt {
@@ -11,12 +14,24 @@ std::int64_t box::elements() const {
   return count;
 }
 
+std::int64_t tensor_part::elements() const { return boxes.front().frame.elements(); }
+
 box whole_box(const std::vector<std::int64_t> &sizes) { return {std::vector<std::int64_t>(sizes.size(), 0), sizes}; }
 
-void copy_overlap(const box &from, const std::byte *source, const box &to, std::byte *target,
+tensor_part part_of(const box &held) { return {held.sizes, {{held, held}}}; }
+
+void copy_overlap(const box &from, const std::byte *source, const tensor_part &to, std::byte *target,
                   std::int64_t element_bytes) {
   for_each_run(from, to, [&](std::int64_t a, std::int64_t b, std::int64_t count) {
     std::memcpy(target + b * element_bytes, source + a * element_bytes,
+                static_cast<std::size_t>(count * element_bytes));
+  });
+}
+
+void copy_overlap(const tensor_part &from, const std::byte *source, const box &to, std::byte *target,
+                  std::int64_t element_bytes) {
+  for_each_run(to, from, [&](std::int64_t a, std::int64_t b, std::int64_t count) {
+    std::memcpy(target + a * element_bytes, source + b * element_bytes,
                 static_cast<std::size_t>(count * element_bytes));
   });
 }
@@ -40,21 +55,78 @@ std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank) {
 
 std::vector<std::int64_t> sizes_of(const tensor_entry &tensor) { return {tensor.sizes.begin(), tensor.sizes.end()}; }
 
-status local_box(const tensor_entry &tensor, span<axis> axes, const std::vector<std::int32_t> &coordinates, box &out) {
-  out = whole_box(sizes_of(tensor));
-  for (const split &cut : tensor.splits) {
+/// The cuts of one dim that cut at all, outermost first.
+static std::vector<split> cuts_of(std::int32_t dim, span<split> splits, span<axis> axes) {
+  std::vector<split> out;
+  for (const split &cut : splits)
+    if (cut.dim == dim && axes[cut.axis].size > 1)
+      out.push_back(cut);
+  std::sort(out.begin(), out.end(), [](const split &a, const split &b) { return a.blocks < b.blocks; });
+  return out;
+}
+
+status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> axes) {
+  auto wrong = [&](const std::string &what) {
+    return internal_error(std::string("the program splits '") + tensor.name + "' " + what);
+  };
+  std::vector<bool> is_used(static_cast<std::size_t>(axes.size));
+  for (const split &cut : splits) {
     if (cut.dim < 0 || cut.dim >= tensor.sizes.size || cut.axis < 0 || cut.axis >= axes.size)
-      return internal_error(std::string("the program splits '") + tensor.name + "' in a dimension or axis it lacks");
-    std::size_t dim = static_cast<std::size_t>(cut.dim);
-    std::int64_t parts = axes[cut.axis].size;
-    if (parts < 1 || out.sizes[dim] % parts != 0)
-      return internal_error(std::string("the program splits dimension ") + std::to_string(cut.dim) + " of '" +
-                            tensor.name + "', " + std::to_string(out.sizes[dim]) + ", into " + std::to_string(parts) +
-                            " uneven parts");
-    out.sizes[dim] /= parts;
-    out.begin[dim] += coordinates[static_cast<std::size_t>(cut.axis)] * out.sizes[dim];
+      return wrong("in a dimension or axis it lacks");
+    if (is_used[static_cast<std::size_t>(cut.axis)])
+      return wrong(std::string("twice over axis '") + axes[cut.axis].name + "'");
+    is_used[static_cast<std::size_t>(cut.axis)] = true;
+  }
+  std::int64_t boxes = 1;
+  for (std::int32_t dim = 0; dim < tensor.sizes.size; ++dim) {
+    std::int64_t pieces = 1; // in which the cuts so far leave the dim
+    for (const split &cut : cuts_of(dim, splits, axes)) {
+      const std::string where = "in dimension " + std::to_string(dim) + ", " + std::to_string(tensor.sizes[dim]) + ", ";
+      if (cut.blocks < 1 || cut.blocks % pieces != 0)
+        return wrong(where + "as " + std::to_string(cut.blocks) + " blocks, after a cut into " +
+                     std::to_string(pieces));
+      if (__builtin_mul_overflow(cut.blocks, static_cast<std::int64_t>(axes[cut.axis].size), &pieces) ||
+          tensor.sizes[dim] % pieces != 0)
+        return wrong(where + "into uneven parts: " + std::to_string(cut.blocks) + " blocks of " +
+                     std::to_string(axes[cut.axis].size));
+    }
+    if (__builtin_mul_overflow(boxes, pieces, &boxes) || boxes > max_pieces)
+      return wrong("into more than " + std::to_string(max_pieces) + " pieces");
   }
   return ok_status();
+}
+
+tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes, std::int32_t rank) {
+  const std::vector<std::int32_t> coordinates = mesh_coordinates(axes, rank);
+  tensor_part out = part_of({{}, {}});
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+    // Where the rank's stretches of this dim begin, all of one length.
+    std::vector<std::int64_t> begins = {0};
+    std::int64_t length = sizes[dim], pieces = 1;
+    for (const split &cut : cuts_of(static_cast<std::int32_t>(dim), splits, axes)) {
+      const std::int64_t members = axes[cut.axis].size, blocks = cut.blocks / pieces;
+      length /= blocks * members;
+      pieces = cut.blocks * members;
+      std::vector<std::int64_t> next;
+      for (std::int64_t begin : begins)
+        for (std::int64_t block = 0; block < blocks; ++block)
+          next.push_back(begin + (block * members + coordinates[static_cast<std::size_t>(cut.axis)]) * length);
+      begins = std::move(next);
+    }
+    const std::int64_t local = length * static_cast<std::int64_t>(begins.size());
+    std::vector<local_box> next;
+    for (const local_box &outer : out.boxes)
+      for (std::size_t i = 0; i < begins.size(); ++i) {
+        next.push_back(outer);
+        next.back().held.begin.push_back(begins[i]);
+        next.back().held.sizes.push_back(length);
+        next.back().frame.begin.push_back(begins[i] - static_cast<std::int64_t>(i) * length);
+        next.back().frame.sizes.push_back(local);
+      }
+    out.boxes = std::move(next);
+    out.sizes.push_back(local);
+  }
+  return out;
 }
 
 } // namespace windlass::rt

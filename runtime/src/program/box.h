@@ -1,4 +1,4 @@
-// Boxes of tensors: which part of a whole tensor somebody holds, and copies between dense memory of two boxes.
+// Parts of tensors: which boxes of a whole tensor a rank holds, and copies between the dense memory of boxes and parts.
 #ifndef WINDLASS_RT_SRC_PROGRAM_BOX_H
 #define WINDLASS_RT_SRC_PROGRAM_BOX_H
 
@@ -20,29 +20,46 @@ struct box {
 /// The box that is all of a tensor.
 box whole_box(const std::vector<std::int64_t> &sizes);
 
-/// Calls `f(a_offset, b_offset, count)` for every run of elements that follow each other in the dense memory of both
-/// boxes; offsets and counts are elements. Boxes that do not overlap give no run.
-template <class F> void for_each_run(const box &a, const box &b, F f) {
+/// One of the boxes that a rank holds of a tensor. `frame` is as large as the rank's dense memory and begins where that
+/// memory would begin (perhaps below 0) if all of it continued around this box; a single box is its own frame.
+struct local_box {
+  box held, frame;
+};
+
+/// What a rank holds of a tensor: a dense tensor whose elements are, in order, those of disjoint boxes of the whole
+/// one.
+struct tensor_part {
+  std::vector<std::int64_t> sizes; ///< of the dense memory
+  std::vector<local_box> boxes;    ///< in the order of their beginnings; never none
+  std::int64_t elements() const;
+};
+
+/// The part that is one box.
+tensor_part part_of(const box &held);
+
+/// Calls `f(a_offset, b_offset, count)` for every run of elements that a box shares with one of a part's and that
+/// follow each other in the dense memory of both; offsets and counts are elements.
+template <class F> void for_each_run(const box &a, const local_box &b, F f) {
   std::size_t rank = a.sizes.size();
   std::int64_t low[max_rank], extent[max_rank], a_stride[max_rank], b_stride[max_rank];
   std::int64_t a_step = 1, b_step = 1;
   for (std::size_t i = rank; i-- > 0;) {
-    low[i] = std::max(a.begin[i], b.begin[i]);
-    extent[i] = std::min(a.begin[i] + a.sizes[i], b.begin[i] + b.sizes[i]) - low[i];
+    low[i] = std::max(a.begin[i], b.held.begin[i]);
+    extent[i] = std::min(a.begin[i] + a.sizes[i], b.held.begin[i] + b.held.sizes[i]) - low[i];
     if (extent[i] <= 0)
       return;
     a_stride[i] = a_step;
     b_stride[i] = b_step;
     a_step *= a.sizes[i];
-    b_step *= b.sizes[i];
+    b_step *= b.frame.sizes[i];
   }
-  // Trailing dimensions that both boxes hold whole join the run.
+  // Trailing dimensions that both memories hold whole join the run.
   std::size_t outer = rank;
   std::int64_t run = 1;
   while (outer > 0) {
     --outer;
     run *= extent[outer];
-    if (extent[outer] != a.sizes[outer] || extent[outer] != b.sizes[outer])
+    if (extent[outer] != a.sizes[outer] || extent[outer] != b.frame.sizes[outer])
       break;
   }
   std::int64_t index[max_rank] = {};
@@ -51,7 +68,7 @@ template <class F> void for_each_run(const box &a, const box &b, F f) {
     for (std::size_t i = 0; i < rank; ++i) {
       std::int64_t at = low[i] + (i < outer ? index[i] : 0);
       a_offset += (at - a.begin[i]) * a_stride[i];
-      b_offset += (at - b.begin[i]) * b_stride[i];
+      b_offset += (at - b.frame.begin[i]) * b_stride[i];
     }
     f(a_offset, b_offset, run);
     std::size_t i = outer;
@@ -61,17 +78,28 @@ template <class F> void for_each_run(const box &a, const box &b, F f) {
       return;
   }
 }
+/// The same for all of a part.
+template <class F> void for_each_run(const box &a, const tensor_part &b, F f) {
+  for (const local_box &each : b.boxes)
+    for_each_run(a, each, f);
+}
 
-/// Copies what two boxes of one tensor share from the dense memory of `from` to that of `to`.
-void copy_overlap(const box &from, const std::byte *source, const box &to, std::byte *target,
+/// Copies what a box and a part of one tensor share from the dense memory of one to that of the other.
+void copy_overlap(const box &from, const std::byte *source, const tensor_part &to, std::byte *target,
+                  std::int64_t element_bytes);
+void copy_overlap(const tensor_part &from, const std::byte *source, const box &to, std::byte *target,
                   std::int64_t element_bytes);
 
 /// The coordinates of a rank on the mesh, row-major in the order of the axes.
 std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank);
 std::int32_t mesh_size(span<axis> axes);
 
-/// The part of a tensor that the rank of these coordinates holds. A part that is not even is an internal error.
-status local_box(const tensor_entry &tensor, span<axis> axes, const std::vector<std::int32_t> &coordinates, box &out);
+/// Whether a tensor can be cut so: dims and axes exist, no axis is used twice, each cut lies within the blocks of the
+/// one before, all parts are equal, and all ranks together hold no more boxes than a checkpoint's tensor has pieces.
+status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> axes);
+
+/// The part that `rank` holds of a tensor of these sizes. The splits have passed `check_splits`.
+tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes, std::int32_t rank);
 
 std::vector<std::int64_t> sizes_of(const tensor_entry &tensor);
 

@@ -97,9 +97,7 @@ status checkpoint_reader::open(const std::string &folder, const checkpoint_manif
   return ok_status();
 }
 
-status checkpoint_reader::read(const checkpoint_tensor &tensor, const std::vector<std::int64_t> &begin,
-                               const std::vector<std::int64_t> &sizes, std::byte *out) const {
-  box wanted = {begin, sizes};
+status checkpoint_reader::read(const checkpoint_tensor &tensor, const tensor_part &wanted, std::byte *out) const {
   std::vector<std::byte> buffer;
   for (const checkpoint_piece &piece : tensor.pieces) {
     box held = {piece.begin, piece.sizes};
@@ -109,7 +107,7 @@ status checkpoint_reader::read(const checkpoint_tensor &tensor, const std::vecto
       if (!is_shared || name != piece.file)
         continue;
       const safetensors_entry *entry = file.find(piece.key);
-      if (held == wanted)
+      if (wanted.boxes.size() == 1 && held == wanted.boxes.front().held)
         return file.read(*entry, 0, entry->bytes, out);
       buffer.resize(static_cast<std::size_t>(entry->bytes));
       WINDLASS_TRY(file.read(*entry, 0, entry->bytes, buffer.data()));
@@ -136,7 +134,7 @@ status export_checkpoint(const std::string &dir, const std::string &out, bool wi
   for (const safetensors_entry &entry : entries) {
     const checkpoint_tensor &tensor = *manifest.find(entry.name);
     buffer.resize(static_cast<std::size_t>(entry.bytes));
-    WINDLASS_TRY(reader.read(tensor, std::vector<std::int64_t>(tensor.sizes.size(), 0), tensor.sizes, buffer.data()));
+    WINDLASS_TRY(reader.read(tensor, part_of(whole_box(tensor.sizes)), buffer.data()));
     WINDLASS_TRY(writer.append(buffer.data(), entry.bytes));
   }
   std::string digest;

@@ -103,25 +103,9 @@ public:
     return ok_status();
   }
 
-  status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) override {
-    const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
-    std::uint64_t epoch = static_cast<std::uint64_t>(k / per_epoch_);
-    permutation order(static_cast<std::uint64_t>(windows_), seed_, epoch);
-    for (std::int64_t row = 0; row < local.sizes[0]; ++row) {
-      std::uint64_t position = static_cast<std::uint64_t>(k % per_epoch_ * batch_ + local.begin[0] + row);
-      std::int64_t window = static_cast<std::int64_t>(shuffles_ ? order(position) : position);
-      const stream_of_tokens &from =
-          *std::prev(std::upper_bound(streams_.begin(), streams_.end(), window,
-                                      [](std::int64_t w, const stream_of_tokens &s) { return w < s.first_window; }));
-      std::int64_t first = (window - from.first_window) * tokens_ + local.begin[1] + (feeds_[input] == feed::next);
-      WINDLASS_TRY(read_array(from.array, first, local.sizes[1], buffer_));
-      WINDLASS_TRY(check_ids(entry, from.array, from.array.type, buffer_.data(), local.sizes[1], first));
-      if (!convert_elements(from.array.type, buffer_.data(), entry.tensor.type,
-                            out + row * local.sizes[1] * size_of(entry.tensor.type), local.sizes[1]))
-        return bad_input(quote(from.array.file->path()) + " holds ids that do not fit the " +
-                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor))
-            .as(diagnostic::data_value);
-    }
+  status read(std::size_t input, std::int64_t k, const tensor_part &local, std::byte *out) override {
+    for (const local_box &each : local.boxes)
+      WINDLASS_TRY(read_box(input, k, each, out));
     return ok_status();
   }
 
@@ -133,6 +117,31 @@ public:
   }
 
 private:
+  /// Reads one box of windows and tokens to its place in the part's memory.
+  status read_box(std::size_t input, std::int64_t k, const local_box &local, std::byte *out) {
+    const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
+    const std::vector<std::int64_t> &begin = local.held.begin, &sizes = local.held.sizes;
+    std::uint64_t epoch = static_cast<std::uint64_t>(k / per_epoch_);
+    permutation order(static_cast<std::uint64_t>(windows_), seed_, epoch);
+    for (std::int64_t row = begin[0]; row < begin[0] + sizes[0]; ++row) {
+      std::uint64_t position = static_cast<std::uint64_t>(k % per_epoch_ * batch_ + row);
+      std::int64_t window = static_cast<std::int64_t>(shuffles_ ? order(position) : position);
+      const stream_of_tokens &from =
+          *std::prev(std::upper_bound(streams_.begin(), streams_.end(), window,
+                                      [](std::int64_t w, const stream_of_tokens &s) { return w < s.first_window; }));
+      std::int64_t first = (window - from.first_window) * tokens_ + begin[1] + (feeds_[input] == feed::next);
+      WINDLASS_TRY(read_array(from.array, first, sizes[1], buffer_));
+      WINDLASS_TRY(check_ids(entry, from.array, from.array.type, buffer_.data(), sizes[1], first));
+      std::int64_t at = (row - local.frame.begin[0]) * local.frame.sizes[1] + begin[1] - local.frame.begin[1];
+      if (!convert_elements(from.array.type, buffer_.data(), entry.tensor.type, out + at * size_of(entry.tensor.type),
+                            sizes[1]))
+        return bad_input(quote(from.array.file->path()) + " holds ids that do not fit the " +
+                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor))
+            .as(diagnostic::data_value);
+    }
+    return ok_status();
+  }
+
   struct stream_of_tokens {
     file_array array;
     std::int64_t first_window;
@@ -189,7 +198,7 @@ public:
     return ok_status();
   }
 
-  status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) override {
+  status read(std::size_t input, std::int64_t k, const tensor_part &local, std::byte *out) override {
     const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
     auto found = batches_[input].find(k);
     if (found == batches_[input].end())
@@ -271,13 +280,14 @@ span<input_entry> data_inputs(const program &p) {
   return {p.inputs.data, count};
 }
 
-void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const box &local,
+void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
                         std::byte *out) {
   std::int64_t *keys = reinterpret_cast<std::int64_t *>(out);
-  for (std::int64_t row = local.begin[0]; row < local.begin[0] + local.sizes[0]; ++row)
-    for (std::int64_t mask = local.begin[1]; mask < local.begin[1] + local.sizes[1]; ++mask)
-      *keys++ = dropout_key(seed, static_cast<std::uint64_t>(k * input.tensor.sizes[0] + row),
-                            static_cast<std::uint64_t>(mask));
+  for (const auto &[held, frame] : local.boxes)
+    for (std::int64_t row = held.begin[0]; row < held.begin[0] + held.sizes[0]; ++row)
+      for (std::int64_t mask = held.begin[1]; mask < held.begin[1] + held.sizes[1]; ++mask)
+        keys[(row - frame.begin[0]) * frame.sizes[1] + mask - frame.begin[1]] = dropout_key(
+            seed, static_cast<std::uint64_t>(k * input.tensor.sizes[0] + row), static_cast<std::uint64_t>(mask));
 }
 
 status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out) {

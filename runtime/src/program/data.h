@@ -17,13 +17,14 @@ namespace windlass::rt {
 /// The inputs that data feed: all but the keys of dropout.
 span<input_entry> data_inputs(const program &p);
 /// Writes the part `local` of the keys [batch, dropouts] of micro-batch `k`.
-void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const box &local, std::byte *out);
+void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
+                        std::byte *out);
 
 class data_source {
 public:
   virtual ~data_source() = default;
   /// Writes the part `local` of the data input `input` of micro-batch `k` as dense elements of the input's type.
-  virtual status read(std::size_t input, std::int64_t k, const box &local, std::byte *out) = 0;
+  virtual status read(std::size_t input, std::int64_t k, const tensor_part &local, std::byte *out) = 0;
   /// Fails when a micro-batch of [first, first + count) is missing.
   virtual status check(std::int64_t first, std::int64_t count) const = 0;
   /// Micro-batches before the data repeats or ends.

@@ -117,7 +117,7 @@ private:
     for (const json &part : pieces->items)
       WINDLASS_TRY(piece(part, row, covered));
     for (std::size_t i = 0; i < row.pieces.size(); ++i)
-      for (std::size_t j = 0; j < i && row.pieces.size() <= 4096; ++j)
+      for (std::size_t j = 0; j < i; ++j)
         if (overlap(row.pieces[i], row.pieces[j]))
           return fail("has pieces of " + quote(row.name) + " that overlap");
     if (covered != total)
@@ -147,7 +147,8 @@ private:
     if (__builtin_add_overflow(covered, elements, &covered))
       return fail("has too many pieces of " + quote(row.name));
     row.pieces.push_back(std::move(out));
-    return row.pieces.size() > 4096 ? fail("has too many pieces of " + quote(row.name)) : ok_status();
+    return static_cast<std::int64_t>(row.pieces.size()) > max_pieces ? fail("has too many pieces of " + quote(row.name))
+                                                                     : ok_status();
   }
 
   static bool overlap(const checkpoint_piece &a, const checkpoint_piece &b) {

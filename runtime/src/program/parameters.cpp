@@ -2,7 +2,6 @@
 
 #include "windlass/rt/safetensors.h"
 
-#include "box.h"
 #include "data.h"
 #include "random.h"
 #include "rank_state.h"
@@ -34,21 +33,41 @@ std::string program_folder() {
   return length <= 0 ? "." : parent_path(std::string(buffer, static_cast<std::size_t>(length)));
 }
 
+/// Where values go: a rank's part of a parameter or of its master.
+struct destination {
+  element_type type;
+  tensor_part part;
+  std::byte *memory;
+};
+
 class loader {
 public:
   loader(const program &p, context &c, const parameter_settings &settings) : p_(p), c_(c), settings_(settings) {}
 
   status fill(const parameter_entry &row) {
-    box part;
-    std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, c_.rank());
-    WINDLASS_TRY(local_box(row.tensor, p_.axes, coordinates, part));
+    element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
+    WINDLASS_TRY(
+        fill(row, master, {master, part_of_this_rank(row, row.master_splits), c_.device().at(row.master_offset)}));
+    if (!has_own_master(row))
+      return ok_status();
+    return fill(row, master,
+                {row.tensor.type, part_of_this_rank(row, row.tensor.splits), c_.device().at(row.tensor.offset)});
+  }
+
+private:
+  tensor_part part_of_this_rank(const parameter_entry &row, span<split> splits) {
+    return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
+  }
+
+  /// `external` is the type of values outside, where the file does not say.
+  status fill(const parameter_entry &row, element_type external, const destination &to) {
     if (settings_.is_random && row.is_trainable)
-      return fill_random(row, part);
+      return fill_random(row, to);
     switch (row.bytes.kind) {
     case source_kind::packed:
-      return fill_packed(row.tensor, part);
+      return fill_packed(row.tensor, to);
     case source_kind::external:
-      return fill_external(row, part);
+      return fill_external(row, external, to);
     case source_kind::none:
       break;
     }
@@ -57,54 +76,51 @@ public:
                                                    : " has no values in the model, and it is not trained"));
   }
 
-private:
-  std::byte *at(const tensor_entry &tensor) { return c_.device().at(tensor.offset); }
-
-  status fill_random(const parameter_entry &row, const box &part) {
+  status fill_random(const parameter_entry &row, const destination &to) {
     const tensor_entry &tensor = row.tensor;
-    if (tensor.type != element_type::f32)
-      return bad_input(quote(tensor.name) + " is " + safetensors_name(tensor.type) +
+    if (to.type != element_type::f32)
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
                        "; --init random fills F32 parameters only");
     std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
-    float *out = reinterpret_cast<float *>(at(tensor));
-    for_each_run(whole_box(sizes_of(tensor)), part, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    float *out = reinterpret_cast<float *>(to.memory);
+    for_each_run(whole_box(sizes_of(tensor)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
         double value = row.random == initializer::ones ? 1.0 : 0.0;
         if (row.random == initializer::normal)
           value = 0.02 * normal(settings_.seed, name, static_cast<std::uint64_t>(from + i));
-        out[to + i] = static_cast<float>(value);
+        out[at + i] = static_cast<float>(value);
       }
     });
     return ok_status();
   }
 
-  /// Copies the rank's box out of a whole tensor that `read` gives, run by run or, for many short runs, at once.
+  /// Copies the rank's part out of a whole tensor that `read` gives, run by run or, for many short runs, at once.
   template <class Read>
-  status copy_box(const tensor_entry &tensor, element_type type, const box &part, const Read &read) {
+  status copy_part(const tensor_entry &tensor, element_type type, const destination &to, const Read &read) {
     box whole = whole_box(sizes_of(tensor));
     std::int64_t width = size_of(type), runs = 0;
-    for_each_run(whole, part, [&](std::int64_t, std::int64_t, std::int64_t) { ++runs; });
+    for_each_run(whole, to.part, [&](std::int64_t, std::int64_t, std::int64_t) { ++runs; });
     std::vector<std::byte> target;
-    std::byte *out = at(tensor);
-    if (type != tensor.type) {
-      target.resize(static_cast<std::size_t>(part.elements() * width));
+    std::byte *out = to.memory;
+    if (type != to.type) {
+      target.resize(static_cast<std::size_t>(to.part.elements() * width));
       out = target.data();
     }
     status result;
     if (runs <= 64) {
-      for_each_run(whole, part, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+      for_each_run(whole, to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
         if (result.is_ok())
-          result = read(from * width, count * width, out + to * width);
+          result = read(from * width, count * width, out + at * width);
       });
       WINDLASS_TRY(result);
     } else {
       std::vector<std::byte> all(static_cast<std::size_t>(whole.elements() * width));
       WINDLASS_TRY(read(std::int64_t(0), whole.elements() * width, all.data()));
-      copy_overlap(whole, all.data(), part, out, width);
+      copy_overlap(whole, all.data(), to.part, out, width);
     }
-    if (type != tensor.type && !convert_elements(type, target.data(), tensor.type, at(tensor), part.elements()))
+    if (type != to.type && !convert_elements(type, target.data(), to.type, to.memory, to.part.elements()))
       return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
-                       safetensors_name(tensor.type));
+                       safetensors_name(to.type));
     return ok_status();
   }
 
@@ -125,7 +141,7 @@ private:
     return packed_->open(path);
   }
 
-  status fill_packed(const tensor_entry &tensor, const box &part) {
+  status fill_packed(const tensor_entry &tensor, const destination &to) {
     WINDLASS_TRY(open_packed());
     const safetensors_entry *entry = packed_->find(tensor.name);
     if (!entry)
@@ -133,7 +149,7 @@ private:
     if (entry->sizes != sizes_of(tensor))
       return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
                        ", the program takes " + sizes_text(sizes_of(tensor)));
-    return copy_box(tensor, entry->type, part, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
       return packed_->read(*entry, offset, bytes, out);
     });
   }
@@ -171,10 +187,10 @@ private:
     return ok_status();
   }
 
-  status fill_external(const parameter_entry &row, const box &part) {
+  status fill_external(const parameter_entry &row, element_type type, const destination &to) {
     const input_file *file = nullptr;
     WINDLASS_TRY(open_external(row.bytes.file, file));
-    std::int64_t wanted = size_of(row.tensor.type) * whole_box(sizes_of(row.tensor)).elements();
+    std::int64_t wanted = size_of(type) * whole_box(sizes_of(row.tensor)).elements();
     if (row.bytes.length != wanted)
       return bad_input(quote(row.tensor.name) + " has " + std::to_string(row.bytes.length) +
                        " bytes in external data, its shape takes " + std::to_string(wanted));
@@ -182,7 +198,7 @@ private:
       return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
                        quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
                        std::to_string(wanted));
-    return copy_box(row.tensor, row.tensor.type, part, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+    return copy_part(row.tensor, type, to, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
       return file->read(row.bytes.offset + offset, bytes, out);
     });
   }
@@ -200,11 +216,10 @@ status load_parameters(const program &p, context &c, const parameter_settings &s
   loader l(p, c, settings);
   for (const parameter_entry &row : p.parameters)
     WINDLASS_TRY(l.fill(row));
-  for (const state_entry &row : p.states) {
-    box part;
-    WINDLASS_TRY(local_box(p.parameters[row.parameter].tensor, p.axes, mesh_coordinates(p.axes, c.rank()), part));
-    std::memset(c.device().at(row.offset), 0, static_cast<std::size_t>(part.elements() * 4));
-  }
+  for (const stored_tensor &tensor : stored_tensors(p))
+    if (tensor.is_state)
+      std::memset(c.device().at(tensor.offset), 0,
+                  static_cast<std::size_t>(stored_part(p, tensor, c.rank()).elements() * size_of(tensor.type)));
   return ok_status();
 }
 

@@ -2,19 +2,23 @@
 
 #include "windlass/rt/file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
 namespace windlass::rt {
 
+bool has_own_master(const parameter_entry &row) { return row.master_offset != row.tensor.offset; }
+
 std::vector<stored_tensor> stored_tensors(const program &p) {
   std::vector<stored_tensor> out;
   for (const parameter_entry &row : p.parameters)
-    out.push_back({row.tensor.name, false, row.tensor.type, sizes_of(row.tensor), &row.tensor, row.tensor.offset});
+    out.push_back({row.tensor.name, false, has_own_master(row) ? element_type::f32 : row.tensor.type,
+                   sizes_of(row.tensor), row.master_splits, row.master_offset});
   for (const state_entry &row : p.states) {
-    const tensor_entry &tensor = p.parameters[row.parameter].tensor;
-    out.push_back(
-        {std::string(tensor.name) + "/" + row.suffix, true, element_type::f32, sizes_of(tensor), &tensor, row.offset});
+    const parameter_entry &of = p.parameters[row.parameter];
+    out.push_back({std::string(of.tensor.name) + "/" + row.suffix, true, element_type::f32, sizes_of(of.tensor),
+                   of.master_splits, row.offset});
   }
   return out;
 }
@@ -23,25 +27,24 @@ std::vector<stored_tensor> gradient_tensors(const program &p) {
   std::vector<stored_tensor> out;
   for (const gradient_entry &row : p.gradients) {
     const tensor_entry &tensor = p.parameters[row.parameter].tensor;
-    out.push_back({tensor.name, false, element_type::f32, sizes_of(tensor), &tensor, row.offset});
+    out.push_back({tensor.name, false, element_type::f32, sizes_of(tensor), row.splits, row.offset});
   }
   return out;
 }
 
-status distinct_boxes(const program &p, const tensor_entry &layout, std::vector<held_box> &out) {
-  out.clear();
-  for (std::int32_t rank = 0; rank < mesh_size(p.axes); ++rank) {
-    box part;
-    WINDLASS_TRY(local_box(layout, p.axes, mesh_coordinates(p.axes, rank), part));
-    bool is_known = false;
-    for (const held_box &held : out)
-      is_known |= held.part == part;
-    if (!is_known)
-      out.push_back({part, rank});
-    if (layout.splits.size == 0)
-      break;
+tensor_part stored_part(const program &p, const stored_tensor &tensor, std::int32_t rank) {
+  return local_part(tensor.sizes, tensor.splits, p.axes, rank);
+}
+
+std::vector<held_part> distinct_parts(const program &p, const stored_tensor &tensor) {
+  std::vector<held_part> out;
+  std::set<std::vector<std::int64_t>> begins; // two parts of one tensor are equal when they begin at one place
+  for (std::int32_t rank = 0, ranks = tensor.splits.size > 0 ? mesh_size(p.axes) : 1; rank < ranks; ++rank) {
+    tensor_part part = stored_part(p, tensor, rank);
+    if (begins.insert(part.boxes.front().held.begin).second)
+      out.push_back({std::move(part), rank});
   }
-  return ok_status();
+  return out;
 }
 
 status check_program(const program &p) {
@@ -61,26 +64,35 @@ status check_program(const program &p) {
   auto fits = [&](std::int64_t offset, std::int64_t bytes) {
     return offset >= 0 && bytes >= 0 && bytes <= p.device_bytes && offset <= p.device_bytes - bytes;
   };
-  auto check = [&](const tensor_entry &tensor, element_type type, std::int64_t offset) -> status {
-    box part;
-    WINDLASS_TRY(local_box(tensor, p.axes, mesh_coordinates(p.axes, 0), part));
+  auto check = [&](const tensor_entry &tensor, span<split> splits, element_type type, std::int64_t offset) -> status {
+    WINDLASS_TRY(check_splits(tensor, splits, p.axes));
+    tensor_part part = local_part(sizes_of(tensor), splits, p.axes, 0);
     if (tensor.sizes.size > max_rank || !fits(offset, part.elements() * size_of(type)))
       return wrong(std::string("'") + tensor.name + "' lies outside the arena");
     return ok_status();
   };
-  for (const parameter_entry &row : p.parameters)
-    WINDLASS_TRY(check(row.tensor, row.tensor.type, row.tensor.offset));
+  for (const parameter_entry &row : p.parameters) {
+    WINDLASS_TRY(check(row.tensor, row.tensor.splits, row.tensor.type, row.tensor.offset));
+    WINDLASS_TRY(check(row.tensor, row.master_splits, has_own_master(row) ? element_type::f32 : row.tensor.type,
+                       row.master_offset));
+    bool is_cut_alike = std::equal(
+        row.tensor.splits.begin(), row.tensor.splits.end(), row.master_splits.begin(), row.master_splits.end(),
+        [](const split &a, const split &b) { return a.dim == b.dim && a.axis == b.axis && a.blocks == b.blocks; });
+    if (!has_own_master(row) && !is_cut_alike)
+      return wrong(std::string("'") + row.tensor.name + "' and its master lie at one place, but are cut differently");
+  }
   for (const input_entry &row : p.inputs)
-    WINDLASS_TRY(check(row.tensor, row.tensor.type, row.tensor.offset));
+    WINDLASS_TRY(check(row.tensor, row.tensor.splits, row.tensor.type, row.tensor.offset));
   for (const state_entry &row : p.states) {
     if (row.parameter < 0 || row.parameter >= p.parameters.size)
       return wrong("state of no parameter");
-    WINDLASS_TRY(check(p.parameters[row.parameter].tensor, element_type::f32, row.offset));
+    const parameter_entry &of = p.parameters[row.parameter];
+    WINDLASS_TRY(check(of.tensor, of.master_splits, element_type::f32, row.offset));
   }
   for (const gradient_entry &row : p.gradients) {
     if (row.parameter < 0 || row.parameter >= p.parameters.size)
       return wrong("a gradient of no parameter");
-    WINDLASS_TRY(check(p.parameters[row.parameter].tensor, element_type::f32, row.offset));
+    WINDLASS_TRY(check(p.parameters[row.parameter].tensor, row.splits, element_type::f32, row.offset));
   }
   // Names are the keys of checkpoints.
   std::set<std::string> names;

@@ -12,26 +12,30 @@
 
 namespace windlass::rt {
 
-/// A tensor that is saved or dumped: a parameter, one of its state tensors, or its gradient.
+/// A tensor that is saved or dumped: a parameter's master, one of its state tensors, or its gradient.
 struct stored_tensor {
   std::string name;
   bool is_state = false;
   element_type type = element_type::f32;
   std::vector<std::int64_t> sizes;
-  const tensor_entry *layout = nullptr; ///< gives the splits
-  std::int64_t offset = 0;              ///< into the device arena
+  span<split> splits;
+  std::int64_t offset = 0; ///< into the device arena
 };
 
-/// Parameters and state in the order of the program's tables; f32 state has the layout of its parameter.
+/// Whether a parameter's master is a buffer of its own.
+bool has_own_master(const parameter_entry &row);
+/// Masters and state in the order of the program's tables.
 std::vector<stored_tensor> stored_tensors(const program &p);
 std::vector<stored_tensor> gradient_tensors(const program &p);
+/// The part that a rank holds.
+tensor_part stored_part(const program &p, const stored_tensor &tensor, std::int32_t rank);
 
-/// The distinct boxes of a tensor over all ranks, with the lowest rank that holds each.
-struct held_box {
-  box part;
+/// The distinct parts of a tensor over all ranks, with the lowest rank that holds each.
+struct held_part {
+  tensor_part part;
   std::int32_t rank;
 };
-status distinct_boxes(const program &p, const tensor_entry &layout, std::vector<held_box> &out);
+std::vector<held_part> distinct_parts(const program &p, const stored_tensor &tensor);
 
 /// Checks the tables against the arena's size before anything is written through them.
 status check_program(const program &p);

@@ -4,7 +4,7 @@
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
 
-#include "box.h"
+#include "rank_state.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -42,27 +42,31 @@ std::string processor_name() {
   return "";
 }
 
-/// Bytes of this rank's part of a tensor.
-std::int64_t local_bytes(const program &p, const tensor_entry &tensor) {
-  box part;
-  bool is_even = local_box(tensor, p.axes, mesh_coordinates(p.axes, 0), part).is_ok();
-  return is_even ? part.elements() * size_of(tensor.type) : 0;
+/// Bytes of a rank's part of a tensor; all ranks' are of one size.
+std::int64_t local_bytes(const program &p, const tensor_entry &tensor, span<split> splits, element_type type) {
+  return local_part(sizes_of(tensor), splits, p.axes, 0).elements() * size_of(type);
 }
 
 /// The device arena by what it holds.
 std::string describe_memory(const program &p) {
-  std::int64_t parameters = 0, gradients = 0, states = 0, inputs = 0;
-  for (const parameter_entry &row : p.parameters)
-    parameters += local_bytes(p, row.tensor);
+  std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0;
+  for (const parameter_entry &row : p.parameters) {
+    parameters += local_bytes(p, row.tensor, row.tensor.splits, row.tensor.type);
+    if (has_own_master(row))
+      masters += local_bytes(p, row.tensor, row.master_splits, element_type::f32);
+  }
   for (const gradient_entry &row : p.gradients)
-    gradients += local_bytes(p, p.parameters[row.parameter].tensor);
-  for (const state_entry &row : p.states)
-    states += local_bytes(p, p.parameters[row.parameter].tensor);
+    gradients += local_bytes(p, p.parameters[row.parameter].tensor, row.splits, element_type::f32);
+  for (const state_entry &row : p.states) {
+    const parameter_entry &of = p.parameters[row.parameter];
+    states += local_bytes(p, of.tensor, of.master_splits, element_type::f32);
+  }
   for (const input_entry &row : p.inputs)
-    inputs += local_bytes(p, row.tensor);
+    inputs += local_bytes(p, row.tensor, row.tensor.splits, row.tensor.type);
   object out(" ");
   out.add("arena", p.device_bytes);
   out.add("parameters", parameters);
+  out.add("master_parameters", masters); // those that are not the parameters themselves
   out.add("gradients", gradients);
   out.add("optimizer_state", states);
   out.add("inputs", inputs);

@@ -1,10 +1,13 @@
 #include "saving.h"
 
+#include "data.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 namespace windlass::rt {
@@ -22,18 +25,18 @@ std::string piece_key(const stored_tensor &tensor, const box &part) {
   return part == whole_box(tensor.sizes) ? tensor.name : tensor.name + "@" + sizes_text(part.begin);
 }
 
-/// The manifest's tensors, the same on every rank because only tables go into them.
-status plan_pieces(const program &p, const std::vector<stored_tensor> &tensors, std::vector<checkpoint_tensor> &out) {
+/// The manifest's tensors, the same on every rank because only tables go into them. The pieces of one rank stand in the
+/// order of its boxes.
+std::vector<checkpoint_tensor> plan_pieces(const program &p, const std::vector<stored_tensor> &tensors) {
+  std::vector<checkpoint_tensor> out;
   for (const stored_tensor &tensor : tensors) {
-    checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}};
-    std::vector<held_box> boxes;
-    WINDLASS_TRY(distinct_boxes(p, *tensor.layout, boxes));
-    for (const held_box &held : boxes)
-      row.pieces.push_back(
-          {file_name(tensor.is_state, held.rank), piece_key(tensor, held.part), held.part.begin, held.part.sizes});
-    out.push_back(std::move(row));
+    out.push_back({tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}});
+    for (const held_part &held : distinct_parts(p, tensor))
+      for (const local_box &each : held.part.boxes)
+        out.back().pieces.push_back(
+            {file_name(tensor.is_state, held.rank), piece_key(tensor, each.held), each.held.begin, each.held.sizes});
   }
-  return ok_status();
+  return out;
 }
 
 struct written_file {
@@ -42,25 +45,38 @@ struct written_file {
 };
 
 /// Writes this rank's file of parameters or state.
-status write_pieces(context &c, const std::string &folder, const std::vector<stored_tensor> &tensors,
+status write_pieces(const program &p, context &c, const std::string &folder, const std::vector<stored_tensor> &tensors,
                     const std::vector<checkpoint_tensor> &plan, bool is_state, written_file &out) {
   std::string name = file_name(is_state, c.rank());
+  struct source {
+    const stored_tensor *tensor;
+    local_box where;
+  };
   std::vector<safetensors_entry> entries;
-  std::vector<std::pair<std::string, std::int64_t>> offsets;
-  for (std::size_t i = 0; i < tensors.size(); ++i)
+  std::map<std::string, source> sources;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const tensor_part part = stored_part(p, tensors[i], c.rank());
+    std::size_t next = 0;
     for (const checkpoint_piece &piece : plan[i].pieces)
       if (piece.file == name) {
         entries.push_back({piece.key, tensors[i].type, piece.sizes, 0, 0});
-        offsets.emplace_back(piece.key, tensors[i].offset);
+        sources[piece.key] = {&tensors[i], part.boxes[next++]};
       }
+  }
   if (entries.empty())
     return ok_status();
-  std::sort(offsets.begin(), offsets.end());
   safetensors_writer writer;
   WINDLASS_TRY(writer.create(join_path(folder, name), entries));
+  std::vector<std::byte> buffer;
   for (const safetensors_entry &entry : entries) {
-    auto found = std::lower_bound(offsets.begin(), offsets.end(), std::make_pair(entry.name, std::int64_t(-1)));
-    WINDLASS_TRY(writer.append(c.device().at(found->second), entry.bytes));
+    const auto &[tensor, where] = sources[entry.name];
+    const std::byte *bytes = c.device().at(tensor->offset);
+    if (!(where.held == where.frame)) {
+      buffer.resize(static_cast<std::size_t>(entry.bytes));
+      copy_overlap({where.frame.sizes, {where}}, bytes, where.held, buffer.data(), size_of(entry.type));
+      bytes = buffer.data();
+    }
+    WINDLASS_TRY(writer.append(bytes, entry.bytes));
   }
   std::string digest;
   WINDLASS_TRY(writer.finish(digest, out.bytes));
@@ -106,12 +122,13 @@ status save_checkpoint(const program &p, context &c, control &ranks, const std::
   manifest.seed = at.seed;
   manifest.model = p.model;
   manifest.plan_hash = p.plan_hash;
-  status written = plan_pieces(p, tensors, manifest.tensors);
+  manifest.tensors = plan_pieces(p, tensors);
+  status written;
   std::vector<written_file> files[2];
   for (bool is_state : {false, true}) {
     written_file own;
     if (written.is_ok())
-      written = write_pieces(c, temporary, tensors, manifest.tensors, is_state, own);
+      written = write_pieces(p, c, temporary, tensors, manifest.tensors, is_state, own);
     span<written_file> all;
     WINDLASS_TRY(ranks.gather(own, all));
     files[is_state].assign(all.begin(), all.end());
@@ -213,7 +230,6 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
 status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest) {
   checkpoint_reader reader;
   WINDLASS_TRY(reader.open(folder, manifest));
-  std::vector<std::int32_t> coordinates = mesh_coordinates(p.axes, c.rank());
   for (const stored_tensor &tensor : stored_tensors(p)) {
     const checkpoint_tensor *saved = manifest.find(tensor.name);
     if (!saved || saved->is_state != tensor.is_state)
@@ -223,9 +239,21 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
       return bad_input("checkpoint " + quote(folder) + " holds " + quote(tensor.name) + " as " +
                        safetensors_name(saved->type) + sizes_text(saved->sizes) + ", this program has " +
                        safetensors_name(tensor.type) + sizes_text(tensor.sizes));
-    box part;
-    WINDLASS_TRY(local_box(*tensor.layout, p.axes, coordinates, part));
-    WINDLASS_TRY(reader.read(*saved, part.begin, part.sizes, c.device().at(tensor.offset)));
+    WINDLASS_TRY(reader.read(*saved, stored_part(p, tensor, c.rank()), c.device().at(tensor.offset)));
+  }
+  std::vector<std::byte> buffer;
+  for (const parameter_entry &row : p.parameters) {
+    if (!has_own_master(row))
+      continue;
+    const checkpoint_tensor &saved = *manifest.find(row.tensor.name);
+    const tensor_part part = local_part(sizes_of(row.tensor), row.tensor.splits, p.axes, c.rank());
+    buffer.resize(static_cast<std::size_t>(part.elements() * size_of(saved.type)));
+    WINDLASS_TRY(reader.read(saved, part, buffer.data()));
+    if (!convert_elements(saved.type, buffer.data(), row.tensor.type, c.device().at(row.tensor.offset),
+                          part.elements()))
+      return bad_input("checkpoint " + quote(folder) + " holds " + quote(row.tensor.name) + " as " +
+                       safetensors_name(saved.type) + ", this program computes with " +
+                       safetensors_name(row.tensor.type));
   }
   return ok_status();
 }
@@ -248,16 +276,13 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
     const stored_tensor &tensor =
         *std::find_if(tensors.begin(), tensors.end(), [&](const stored_tensor &t) { return t.name == entry.name; });
     const std::byte *bytes = c.device().at(tensor.offset);
-    if (tensor.layout->splits.size > 0) {
-      box part;
-      WINDLASS_TRY(local_box(*tensor.layout, p.axes, mesh_coordinates(p.axes, c.rank()), part));
-      std::int64_t width = size_of(tensor.type), part_bytes = part.elements() * width;
+    if (tensor.splits.size > 0) {
+      std::int64_t width = size_of(tensor.type), part_bytes = stored_part(p, tensor, c.rank()).elements() * width;
       WINDLASS_TRY(ranks.gather(bytes, part_bytes, parts));
       whole.resize(static_cast<std::size_t>(entry.bytes));
-      for (std::int32_t rank = 0; rank < ranks.size() && c.rank() == 0; ++rank) {
-        WINDLASS_TRY(local_box(*tensor.layout, p.axes, mesh_coordinates(p.axes, rank), part));
-        copy_overlap(part, parts.data() + rank * part_bytes, whole_box(tensor.sizes), whole.data(), width);
-      }
+      for (std::int32_t rank = 0; rank < ranks.size() && c.rank() == 0; ++rank)
+        copy_overlap(stored_part(p, tensor, rank), parts.data() + rank * part_bytes, whole_box(tensor.sizes),
+                     whole.data(), width);
       bytes = whole.data();
     }
     if (c.rank() == 0 && mine.is_ok())

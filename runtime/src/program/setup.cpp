@@ -72,20 +72,14 @@ status trainer::find_start() {
 }
 
 status trainer::open_sources() {
-  std::vector<std::int32_t> coordinates = mesh_coordinates(p_.axes, world_.rank());
   if (p_.data_axis >= 0) {
     groups_ = p_.axes[p_.data_axis].size;
-    group_ = coordinates[static_cast<std::size_t>(p_.data_axis)];
+    group_ = mesh_coordinates(p_.axes, world_.rank())[static_cast<std::size_t>(p_.data_axis)];
   }
-  for (const input_entry &input : p_.inputs) {
-    input_boxes_.emplace_back();
-    WINDLASS_TRY(local_box(input.tensor, p_.axes, coordinates, input_boxes_.back()));
-  }
-  for (const gradient_entry &gradient : p_.gradients) {
-    box part;
-    WINDLASS_TRY(local_box(p_.parameters[gradient.parameter].tensor, p_.axes, coordinates, part));
-    gradient_elements_.push_back(part.elements());
-  }
+  for (const stored_tensor &gradient : gradient_tensors(p_))
+    gradient_elements_.push_back(stored_part(p_, gradient, world_.rank()).elements());
+  for (const input_entry &input : p_.inputs)
+    input_parts_.push_back(local_part(sizes_of(input.tensor), input.tensor.splits, p_.axes, world_.rank()));
   data_settings settings = {o_.data, o_.inputs, o_.bytes, true, seed_};
   std::int64_t steps = o_.steps - start_step_, count = 0;
   if (steps > 0) {

@@ -48,7 +48,7 @@ status trainer::write_inputs(data_source &from, std::int64_t k) {
     WINDLASS_TRY(context_.get_stream(0).synchronize());
   const std::int64_t data_count = data_inputs(p_).size;
   for (std::int64_t i = 0; i < p_.inputs.size; ++i) {
-    const box &local = input_boxes_[static_cast<std::size_t>(i)];
+    const tensor_part &local = input_parts_[static_cast<std::size_t>(i)];
     std::byte *to = context_.device().at(p_.inputs[i].tensor.offset);
     if (i < data_count)
       WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to).as(diagnostic::data_file));

@@ -73,7 +73,7 @@ private:
   control ranks_;
   context context_;
   std::unique_ptr<data_source> data_, eval_data_;
-  std::vector<box> input_boxes_;
+  std::vector<tensor_part> input_parts_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
   metrics_file metrics_;
   event_file events_;

@@ -12,6 +12,9 @@
 
 namespace windlass::rt {
 
+/// Pieces that a tensor may have.
+constexpr std::int64_t max_pieces = 4096;
+
 /// A part of a tensor in one file. A piece that is the whole tensor has the tensor's name as its key.
 struct checkpoint_piece {
   std::string file, key;
@@ -64,12 +67,13 @@ status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> 
 /// Resolves `dir`, a checkpoint's folder or a run's, to a verified checkpoint: itself, or the newest valid one.
 status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest);
 
-/// Reads the box `begin`, `sizes` of a tensor from whatever pieces hold it into dense memory.
+struct tensor_part;
+
+/// Reads a part of a tensor from whatever pieces hold it into dense memory.
 class checkpoint_reader {
 public:
   status open(const std::string &folder, const checkpoint_manifest &manifest);
-  status read(const checkpoint_tensor &tensor, const std::vector<std::int64_t> &begin,
-              const std::vector<std::int64_t> &sizes, std::byte *out) const;
+  status read(const checkpoint_tensor &tensor, const tensor_part &wanted, std::byte *out) const;
 
 private:
   std::vector<std::pair<std::string, safetensors_file>> files_;

@@ -24,14 +24,18 @@ struct axis {
   std::int32_t size;
 };
 
-/// One step of how a whole tensor is cut: dimension `dim` into as many equal parts as axis `axis` has members, the part
-/// of a rank being the one of its coordinate. Splits apply in order, each to what the one before left.
+/// How a dimension is cut over an axis: its whole extent D is `blocks` equal blocks, each cut into as many equal parts
+/// as the axis has members, n. A rank with coordinate c holds the c-th part of each block: index i is its own if (i /
+/// (D / (blocks * n))) % n == c for every split of the dimension. `blocks` is 1 for an outermost cut; it is the size of
+/// everything major to the cut, such as 3 for the heads of a fused weight of [768, 3 * heads * 64].
 struct split {
   std::int32_t dim;
   std::int32_t axis;
+  std::int64_t blocks;
 };
 
-/// A tensor of the device arena. `sizes` are of the whole tensor; the local part follows from `splits`.
+/// A tensor of the device arena. `sizes` are of the whole tensor; the local part follows from `splits` and is dense,
+/// its indices in their order.
 struct tensor_entry {
   const char *name; ///< logical name: the ONNX initializer's or input's
   element_type type;
@@ -53,15 +57,20 @@ struct source {
 /// How `--init random` fills a parameter.
 enum class initializer : std::int32_t { zeros, ones, normal };
 
+/// A parameter as the step reads it, and its master copy, to which the optimizer and checkpoints refer: f32, unless
+/// both are one buffer, which has one offset and the same splits.
 struct parameter_entry {
   tensor_entry tensor;
+  span<split> master_splits;
+  std::int64_t master_offset;
   source bytes;
   initializer random;
   bool is_trainable; ///< false: a buffer or a frozen weight
   bool decays;
 };
 
-/// Optimizer state of `parameter` (index into parameters), stored as `<parameter>/<suffix>`; zero at the start.
+/// Optimizer state of `parameter` (index into parameters), cut as its master, stored as `<parameter>/<suffix>`; zero at
+/// the start.
 struct state_entry {
   const char *suffix; ///< exp_avg, exp_avg_sq, momentum_buffer
   std::int32_t parameter;
@@ -71,6 +80,7 @@ struct state_entry {
 /// The reduced gradient of `parameter`, of the mean of the G losses, before clipping; valid between reduce and update.
 struct gradient_entry {
   std::int32_t parameter;
+  span<split> splits;
   std::int64_t offset;
 };
 

@@ -1,0 +1,84 @@
+#include "windlass/Target/Cpp/ProgramTables.h"
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using testing::HasSubstr;
+
+namespace {
+
+class ProgramTables : public testing::Test {
+protected:
+  ProgramTables() {
+    context.loadDialect<windlass::sched::SchedDialect, windlass::train::TrainDialect, windlass::plan::PlanDialect,
+                        mlir::func::FuncDialect>();
+  }
+
+  /// The tables of a program with one weight [4, width] and its gradient, whose columns have these factors; or the
+  /// diagnostic.
+  std::string tablesOf(llvm::StringRef columns, llvm::StringRef gradientColumns, int64_t width = 24,
+                       int64_t parts = 2) {
+    const std::string layout = "#plan.layout<[#plan.dim<[#plan.factor<4, [\"b\"]>]>, #plan.dim<[";
+    std::string text = R"(
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
+                   train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
+  train.parameter weight @w "w" : tensor<4xWIDTHxf32> from <packed, "", 0, 384> {trainable}
+  sched.arena @device_arena bytes 4096
+  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.resource parameter @p : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> LAYOUT {logical_name = "w", of = @w, arena = @device_arena, offset = 64 : i64}
+  sched.resource gradient @g : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> GRADIENT {of = @w, arena = @device_arena, offset = 256 : i64}
+  sched.resource loss @loss : SCALAR {arena = @device_arena, offset = 0 : i64}
+  sched.resource grad_norm @norm : SCALAR {arena = @device_arena, offset = 4 : i64}
+  sched.resource evaluate @evaluate : SCALAR {arena = @device_arena, offset = 8 : i64}
+})";
+    auto put = [&](llvm::StringRef name, const std::string &value) {
+      for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
+        text.replace(at, name.size(), value);
+    };
+    put("LAYOUT", layout + columns.str() + "]>]>");
+    put("GRADIENT", layout + gradientColumns.str() + "]>]>");
+    put("SCALAR", "tensor<f32> of tensor<f32> #plan.layout<[]>");
+    put("WIDTH", std::to_string(width));
+    put("PART", std::to_string(width / parts));
+    std::string diagnostics;
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) { diagnostics += d.str(); });
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    if (!module)
+      return diagnostics;
+    auto tables = windlass::cpp::writeProgramTables(*module, "hash", 0);
+    return failed(tables) ? diagnostics : *tables;
+  }
+
+  mlir::MLIRContext context;
+};
+
+TEST_F(ProgramTables, SplitsSayOfHowManyBlocksTheyCutEach) {
+  // Heads of a joint projection: each of the three blocks is cut.
+  std::string text = tablesOf("#plan.factor<3>, #plan.factor<8, [\"a\"]>", "#plan.factor<24, [\"c\"]>");
+  EXPECT_THAT(text, HasSubstr("constexpr split splits_0[] = {{0, 1, 1}, {1, 0, 3}};"));
+  EXPECT_THAT(text, HasSubstr("constexpr split splits_2[] = {{0, 1, 1}, {1, 2, 1}};"));
+  EXPECT_THAT(text, HasSubstr("{{\"w\", element_type::f32, {sizes_1, 2}, {splits_0, 2}, 64}, {splits_0, 2}, 64, "));
+  EXPECT_THAT(text, HasSubstr("{0, {splits_2, 2}, 256}"));
+}
+
+TEST_F(ProgramTables, AxesOfOneFactorNest) {
+  std::string text =
+      tablesOf("#plan.factor<24, [\"c\", \"a\"]>", "#plan.factor<6, [\"c\"]>, #plan.factor<4, [\"a\"]>", 24, 4);
+  EXPECT_THAT(text, HasSubstr("splits_0[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 2}};"));
+  EXPECT_THAT(text, HasSubstr("splits_2[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 6}};"));
+}
+
+TEST_F(ProgramTables, TooManyPiecesAreRefused) {
+  // 2 parts of the rows times 2 * 1024 of the columns are as many as a checkpoint's tensor may have.
+  llvm::StringRef most = "#plan.factor<1024>, #plan.factor<2, [\"a\"]>";
+  EXPECT_THAT(tablesOf(most, most, 2048), HasSubstr("{1, 0, 1024}"));
+  llvm::StringRef more = "#plan.factor<1025>, #plan.factor<2, [\"a\"]>";
+  EXPECT_THAT(tablesOf(more, more, 2050), HasSubstr("is cut into more than 4096 pieces at an inner factor of dim 1"));
+}
+
+} // namespace
