@@ -62,8 +62,11 @@ status context::create(const program &p, transport &world, std::int32_t threads)
     stride *= p.axes[static_cast<std::int64_t>(i)].size;
   }
   coordinates_.resize(axes);
-  for (std::size_t i = 0; i < axes; ++i)
-    coordinates_[i] = rank_ / step[i] % p.axes[static_cast<std::int64_t>(i)].size;
+  axis_sizes_.resize(axes);
+  for (std::size_t i = 0; i < axes; ++i) {
+    axis_sizes_[i] = p.axes[static_cast<std::int64_t>(i)].size;
+    coordinates_[i] = rank_ / step[i] % axis_sizes_[i];
+  }
 
   WINDLASS_TRY(device_.allocate(p.device_bytes, "device"));
   WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned"));

@@ -30,6 +30,12 @@ rt::reduction reductionOf(const KernelCall &call) {
   return kind.getValue() == train::ReductionKind::max ? rt::reduction::max : rt::reduction::min;
 }
 
+/// The mesh axes whose coordinates number the block that `own_part` takes.
+llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
+  auto axes = op.getSettings().getAs<DenseI64ArrayAttr>("axes");
+  return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
+}
+
 /// How many operands a kernel takes, whether it can add to its result, and its call.
 struct Entry {
   unsigned minIns, maxIns, outs;
@@ -40,6 +46,11 @@ struct Entry {
 const llvm::StringMap<Entry> &entries() {
   static const llvm::StringMap<Entry> table = {
       {"copy", {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.copy(c.stream, c.outs[0], c.ins[0]); }}},
+      {"own_part",
+       {1, 1, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.copy(c.stream, c.outs[0], r.ownBlock(c.context, c.ins[0], axesOf(c.op)));
+        }}},
       {"fill",
        {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
       {"iota",
@@ -171,6 +182,23 @@ bool updatesInPlace(sched::LaunchOp op) {
   return true;
 }
 
+/// own_part copies one of [n, rest...] blocks to [rest...], n being the members of its axes together.
+LogicalResult checkOwnPart(sched::LaunchOp op) {
+  auto mesh = op->getParentOfType<ModuleOp>()->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  int64_t blocks = 1, axes = mesh ? static_cast<int64_t>(mesh.getAxes().size()) : 0;
+  for (auto [place, axis] : llvm::enumerate(axesOf(op))) {
+    if (axis < 0 || axis >= axes || llvm::is_contained(axesOf(op).take_front(place), axis))
+      return op.emitOpError("kernel 'own_part' names axis ")
+             << axis << ", which the mesh of " << axes << " axes lacks or the setting has already";
+    blocks *= mesh.getAxes()[axis].getSize();
+  }
+  auto in = cast<MemRefType>(op.getIns()[0].getType()), out = cast<MemRefType>(op.getOuts()[0].getType());
+  if (in.getRank() == 0 || in.getDimSize(0) != blocks || in.getShape().drop_front() != out.getShape())
+    return op.emitOpError("kernel 'own_part' takes one of ")
+           << blocks << " blocks, but its operand is " << in << " and its result " << out;
+  return success();
+}
+
 } // namespace
 
 bool windlass::hasRuntimeEntry(llvm::StringRef kernel) { return entries().contains(kernel); }
@@ -188,6 +216,8 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
     return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
   if ((kernel == "adamw" || kernel == "sgd") && !updatesInPlace(call.op))
     return call.op.emitOpError("kernel '") << kernel << "' updates in place: its results must be its first operands";
+  if (kernel == "own_part" && failed(checkOwnPart(call.op)))
+    return failure();
   entry.emit(calls, call);
   return success();
 }

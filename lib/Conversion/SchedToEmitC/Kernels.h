@@ -10,6 +10,7 @@ namespace windlass {
 /// A launch with its operands as C++ expressions.
 struct KernelCall {
   mutable sched::LaunchOp op; // a handle; its accessors are not const
+  cpp::Context context;
   cpp::Stream stream;
   llvm::ArrayRef<cpp::View> ins;
   llvm::ArrayRef<cpp::View> outs;

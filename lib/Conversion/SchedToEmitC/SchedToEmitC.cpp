@@ -103,7 +103,7 @@ private:
           cpp::Stream stream = streamOf(scope, op.getStream());
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds : cpp::boolean(op.getAccumulate());
-          return emitKernel(scope.calls, {op, stream, ins, outs, accumulate});
+          return emitKernel(scope.calls, {op, scope.context, stream, ins, outs, accumulate});
         })
         .Case([&](sched::LaunchMapOp op) -> LogicalResult {
           cpp::Stream stream = streamOf(scope, op.getStream());

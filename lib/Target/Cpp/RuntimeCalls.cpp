@@ -49,6 +49,10 @@ View RuntimeCalls::rowView(const Context &c, const Row &row, int64_t column, Mem
 
 View RuntimeCalls::absentView() { return View(callOpaque("absent_view", typeOf<rt::view>(), {})); }
 
+View RuntimeCalls::ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes) {
+  return View(callOpaque("own_block", typeOf<rt::view>(), {{c.value, ""}, {blocks.value, ""}, {{}, listText(axes)}}));
+}
+
 Expr<bool> RuntimeCalls::addsToEarlier(const Expr<std::int64_t> &index) {
   return Expr<bool>(callOpaque("adds_to_earlier", typeOf<bool>(), {{index.value, index.text}}));
 }

@@ -32,3 +32,75 @@ func.func @evaluate() { return }
 
 // expected-error@+1 {{level L5 needs a function @init}}
 module {}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  sched.arena @device_arena bytes 64
+  func.func @init() {
+    %a = sched.buffer @device_arena[0] : memref<2x4xf32>
+    %b = sched.buffer @device_arena[32] : memref<4xf32>
+    // expected-error@+1 {{kernel 'own_part' names axis 2, which the mesh of 2 axes lacks or the setting has already}}
+    sched.launch "own_part" stream 0 ins(%a) outs(%b) {axes = array<i64: 0, 2>} : (memref<2x4xf32>) -> memref<4xf32>
+    return
+  }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  sched.arena @device_arena bytes 64
+  func.func @init() {
+    %a = sched.buffer @device_arena[0] : memref<4x4xf32>
+    %b = sched.buffer @device_arena[32] : memref<4xf32>
+    // expected-error@+1 {{kernel 'own_part' names axis 0, which the mesh of 2 axes lacks or the setting has already}}
+    sched.launch "own_part" stream 0 ins(%a) outs(%b) {axes = array<i64: 0, 0>} : (memref<4x4xf32>) -> memref<4xf32>
+    return
+  }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  sched.arena @device_arena bytes 64
+  func.func @init() {
+    %a = sched.buffer @device_arena[0] : memref<2x4xf32>
+    %b = sched.buffer @device_arena[32] : memref<4xf32>
+    // expected-error@+1 {{kernel 'own_part' takes one of 4 blocks, but its operand is 'memref<2x4xf32>' and its result 'memref<4xf32>'}}
+    sched.launch "own_part" stream 0 ins(%a) outs(%b) {axes = array<i64: 1, 0>} : (memref<2x4xf32>) -> memref<4xf32>
+    return
+  }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  sched.arena @device_arena bytes 64
+  func.func @init() {
+    %a = sched.buffer @device_arena[0] : memref<2x3xf32>
+    %b = sched.buffer @device_arena[32] : memref<4xf32>
+    // expected-error@+1 {{kernel 'own_part' takes one of 2 blocks, but its operand is 'memref<2x3xf32>' and its result 'memref<4xf32>'}}
+    sched.launch "own_part" stream 0 ins(%a) outs(%b) {axes = array<i64: 1>} : (memref<2x3xf32>) -> memref<4xf32>
+    return
+  }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}

@@ -121,6 +121,8 @@ public:
   View deviceView(const Context &c, int64_t offset, mlir::MemRefType type);
   View rowView(const Context &c, const Row &row, int64_t column, mlir::MemRefType type);
   View absentView();
+  /// Of blocks [n, rest...] the one that the rank's coordinates on these axes of the mesh number.
+  View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
   Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
   void recordEvent(const Stream &s, const Event &e);
   void waitEvent(const Stream &s, const Event &e);

@@ -43,6 +43,7 @@ public:
   std::int32_t ranks() const { return ranks_; }
   /// This rank's position on axis `i` of the mesh.
   std::int32_t coordinate(std::int32_t i) const { return coordinates_[static_cast<std::size_t>(i)]; }
+  std::int32_t axis_size(std::int32_t i) const { return axis_sizes_[static_cast<std::size_t>(i)]; }
   /// Waits for every stream and returns the first error among them.
   status synchronize();
 
@@ -51,7 +52,7 @@ private:
   std::vector<event> events_;
   std::vector<std::unique_ptr<communicator>> communicators_;
   std::vector<std::unique_ptr<stream>> streams_; // after what their commands use: they end first
-  std::vector<std::int32_t> coordinates_;
+  std::vector<std::int32_t> coordinates_, axis_sizes_;
   std::int32_t rank_ = 0, ranks_ = 1;
 };
 

@@ -36,6 +36,22 @@ inline view row_view(context &c, row offsets, std::int32_t column, element_type 
 /// An optional operand that the model does not have.
 inline view absent_view() { return {}; }
 
+/// The rank's own of equal blocks, [blocks, rest...]: the one whose number is the rank's coordinates on `axes`, the
+/// first of which is the slowest.
+inline view own_block(context &c, const view &blocks, std::initializer_list<std::int32_t> axes) {
+  std::int64_t number = 0;
+  for (std::int32_t axis : axes)
+    number = number * c.axis_size(axis) + c.coordinate(axis);
+  view own = blocks;
+  own.data += number * blocks.strides[0] * size_of(blocks.type);
+  --own.rank;
+  for (std::int32_t i = 0; i < own.rank; ++i) {
+    own.sizes[i] = blocks.sizes[i + 1];
+    own.strides[i] = blocks.strides[i + 1];
+  }
+  return own;
+}
+
 /// Whether results of micro-batch `index` of a step add to those before.
 inline bool adds_to_earlier(std::int64_t index) { return index > 0; }
 
