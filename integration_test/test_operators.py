@@ -21,8 +21,9 @@ def floats(*shape):
 
 
 class OperatorTest(common.Case):
-    def check(self, op_type, operands, recognised=None, **attributes):
-        """`operands`: arrays are initializers, a name is a graph input of [2, 3] below 4. The loss is a weighed sum of the result."""
+    def check(self, op_type, operands, recognised=None, nodes=None, **attributes):
+        """`operands`: arrays are initializers, a name is a graph input of [2, 3] below 4. The loss is a weighed sum of the result `y` of
+        the operator, or of `nodes` on operands p0, p1, …"""
         names, initializers, inputs, marks = [], [], [], []
         for i, operand in enumerate(operands):
             if isinstance(operand, str):
@@ -31,7 +32,7 @@ class OperatorTest(common.Case):
                 continue
             names.append(f'p{i}')
             initializers.append(onnx.numpy_helper.from_array(operand, names[-1]))
-        nodes = [helper.make_node(op_type, names, ['y'], **attributes)]
+        nodes = list(nodes or [helper.make_node(op_type, names, ['y'], **attributes)])
         graph = helper.make_graph(nodes, 'g', inputs, [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)], initializers)
         opsets = [helper.make_opsetid('', 24)]
         feeds = {'ids': numpy.array([[0, 3, 1], [2, 2, 0]])} if inputs else {}
@@ -89,6 +90,21 @@ class OperatorTest(common.Case):
     def test_gather_elements(self):
         self.check('GatherElements', [floats(2, 4), 'ids'], 'gather_elements', axis=1)
         self.check('GatherElements', [floats(4, 3), 'ids'], 'gather_elements', axis=0)
+
+    def test_top_k(self):
+        ties = numpy.array([[1, 3, 3, 2], [-numpy.inf, 5, -numpy.inf, -numpy.inf]], numpy.float32)
+        for x, count, attributes in ((floats(3, 7), 1, {}), (floats(2, 3, 5), 3, {}), (floats(4, 6), 2, {'axis': 0}), (floats(4, 6), 2, {'largest': 0}),
+                                     (floats(2, 3, 4), 2, {'axis': 1, 'largest': 0}), (floats(3, 4), 4, {}), (ties[:1], 3, {})):
+            taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'], **attributes)
+            operands = [x, numpy.array([count])]
+            self.check('TopK', operands, nodes=[taken, helper.make_node('Identity', ['values'], ['y'])])
+            # Where they were, also among equals.
+            other = floats(*x.shape)
+            read = helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=attributes.get('axis', x.ndim - 1))
+            self.check('TopK', [*operands, other], nodes=[taken, read])
+        # Elements that are all the least come in order, each once.
+        taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'])
+        self.check('TopK', [ties, numpy.array([3]), floats(2, 4)], nodes=[taken, helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=1)])
 
 
 common.main()

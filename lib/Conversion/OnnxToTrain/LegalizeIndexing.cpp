@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -12,6 +14,7 @@ void Legalizer::registerIndexing() {
   handlers["GatherND"] = &Legalizer::legalizeGatherNd;
   handlers["GatherElements"] = &Legalizer::legalizeGatherElements;
   handlers["Trilu"] = &Legalizer::legalizeTrilu;
+  handlers["TopK"] = &Legalizer::legalizeTopK;
 }
 
 LogicalResult Legalizer::legalizeGather(NodeContext &node) {
@@ -171,4 +174,78 @@ LogicalResult Legalizer::legalizeTrilu(NodeContext &node) {
         out.booleans[i * columns + j] = isUpper ? j >= i + offset : j <= i + offset;
   });
   return give(node, eval.select(Entry::of(mask), x, eval.scalar(0, x.getElementType())));
+}
+
+std::pair<Entry, Entry> Legalizer::takeGreatest(const Entry &x, const Entry &ranking, int64_t count) {
+  int64_t last = x.getRank() - 1, width = x.getShape()[last];
+  Shape column(x.getShape());
+  column[last] = 1;
+  Type element = x.getElementType();
+  Known numbers = makeKnown(RankedTensorType::get({width}, element), [&](KnownStorage &out) {
+    for (int64_t i = 0; i < width; ++i)
+      out.reals[i] = double(i);
+  });
+  Entry places = Entry::of(numbers), zero = eval.scalar(0, element), none = eval.scalar(double(width), element);
+  auto reduceRows = [&](ReduceKind kind, const Entry &rows) {
+    Entry reduced = eval.reduce(kind, rows, {last});
+    return reduced.isTensor() ? eval.reshape(reduced, column) : reduced;
+  };
+  // Each round takes the first of the greatest that earlier rounds have left. Values come through a select, so that
+  // gradients go to the elements that were taken.
+  std::vector<Entry> values, indices;
+  Entry isLeft;
+  for (int64_t round = 0; round < count; ++round) {
+    Entry rest = round == 0 ? ranking : eval.select(isLeft, ranking, eval.scalar(-INFINITY, element));
+    Entry isGreatest = eval.compare(CompareKind::equal, rest, reduceRows(ReduceKind::max, rest));
+    if (round > 0)
+      isGreatest = eval.binary(BinaryKind::bitAnd, isGreatest, isLeft);
+    Entry place = reduceRows(ReduceKind::min, eval.select(isGreatest, places, none));
+    Entry isTaken = eval.compare(CompareKind::equal, place, places);
+    values.push_back(reduceRows(ReduceKind::sum, eval.select(isTaken, x, zero)));
+    indices.push_back(place);
+    if (!values.back().isTensor())
+      return {};
+    Entry isOther = eval.unary(UnaryKind::logicalNot, isTaken);
+    isLeft = round == 0 ? isOther : eval.binary(BinaryKind::bitAnd, isLeft, isOther);
+  }
+  return {eval.concat(values, last), eval.cast(eval.concat(indices, last), builder.getI64Type())};
+}
+
+LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
+  constexpr int64_t kMostRounds = 64;
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  FailureOr<Shape> list = readIntegers(node, 1, "a count");
+  if (failed(list))
+    return failure();
+  const Entry &x = node.inputs[0];
+  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  if (failed(axis))
+    return failure();
+  Shape shape(x.getShape());
+  if (list->size() != 1 || (*list)[0] < 0 || (*list)[0] > shape[*axis])
+    return invalid(node, "takes a count that is not in [0, " + llvm::Twine(shape[*axis]) + "]");
+  int64_t count = (*list)[0], width = shape[*axis];
+  shape[*axis] = count;
+  // Places are counted in the element type, of which f32 holds integers up to 2^24.
+  bool isInReach = x.getElementType().isF32() && width < (int64_t(1) << 24);
+  if (!isInReach || count < 1 || count > kMostRounds || x.type.getNumElements() == 0) {
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (failed(standIn(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
+                         isInReach ? "takes no element, or more than 64" : "is not over f32, or over too many")))
+        return failure();
+    return success();
+  }
+  Shape order = llvm::to_vector(llvm::seq<int64_t>(0, x.getRank()));
+  std::swap(order[*axis], order.back());
+  bool isLast = *axis == x.getRank() - 1;
+  Entry rows = isLast ? x : eval.transpose(x, order);
+  Entry ranking = node.getInt("largest", 1) != 0 ? rows : eval.unary(UnaryKind::neg, rows);
+  auto [values, indices] = takeGreatest(rows, ranking, count);
+  auto giveBack = [&](size_t index, const Entry &result) {
+    if (index >= node.outputs.size())
+      return success();
+    return give(node, index, isLast || !result.isTensor() ? result : eval.transpose(result, order));
+  };
+  return failed(giveBack(0, values)) ? failure() : giveBack(1, indices);
 }

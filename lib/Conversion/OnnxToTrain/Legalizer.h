@@ -102,7 +102,6 @@ private:
                               llvm::StringRef reason);
   mlir::LogicalResult standInLikeFirst(NodeContext &node);
   mlir::LogicalResult standInWindow(NodeContext &node);
-  mlir::LogicalResult standInTopK(NodeContext &node);
 
   // Element-wise.
   mlir::LogicalResult legalizeUnary(NodeContext &node);
@@ -138,6 +137,9 @@ private:
   mlir::LogicalResult legalizeGatherElements(NodeContext &node);
   mlir::LogicalResult gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis);
   mlir::LogicalResult legalizeTrilu(NodeContext &node);
+  mlir::LogicalResult legalizeTopK(NodeContext &node);
+  /// The `count` greatest of each row and their places, [..., count] each.
+  std::pair<Entry, Entry> takeGreatest(const Entry &x, const Entry &ranking, int64_t count);
   // Attention and the position embedding of its operands.
   mlir::LogicalResult legalizeAttention(NodeContext &node);
   mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);

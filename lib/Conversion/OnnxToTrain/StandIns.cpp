@@ -19,7 +19,6 @@ void Legalizer::registerStandIns() {
     handlers[name] = &Legalizer::standInLikeFirst;
   for (const char *name : {"MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool"})
     handlers[name] = &Legalizer::standInWindow;
-  handlers["TopK"] = &Legalizer::standInTopK;
 }
 
 LogicalResult Legalizer::standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,
@@ -91,25 +90,6 @@ LogicalResult Legalizer::standInWindow(NodeContext &node) {
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (failed(standIn(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
                        isConvolution ? "is not a partition into patches" : "")))
-      return failure();
-  return success();
-}
-
-LogicalResult Legalizer::standInTopK(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
-    return failure();
-  FailureOr<Shape> count = readIntegers(node, 1, "a count");
-  if (failed(count))
-    return failure();
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), node.inputs[0].getRank());
-  if (failed(axis))
-    return failure();
-  Shape shape(node.inputs[0].getShape());
-  if (count->size() != 1 || (*count)[0] < 0 || (*count)[0] > shape[*axis])
-    return invalid(node, "takes a count that is not in [0, " + llvm::Twine(shape[*axis]) + "]");
-  shape[*axis] = (*count)[0];
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    if (failed(standIn(node, i, shape, i == 0 ? node.inputs[0].getElementType() : builder.getI64Type(), "")))
       return failure();
   return success();
 }
