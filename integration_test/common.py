@@ -20,15 +20,19 @@ from onnx.reference import ReferenceEvaluator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
 sys.path.insert(0, str(ROOT / 'python'))
-from windlass_models import bert, files, gpt, llama, safetensors_file  # noqa: E402
+from windlass_models import bert, files, gpt, irregular, llama, moe, safetensors_file  # noqa: E402
 
 # Small one-layer models: the function that builds one, and the configuration that can be changed.
 FAMILIES = {
     'gpt': (gpt.build, gpt.GptConfig, dict()),
     'opt': (gpt.build, gpt.GptConfig, dict(activation='relu', linear='matmul')),
     'llama': (llama.build, llama.LlamaConfig, dict(heads=4, hidden=48)),
+    'moe': (moe.build, moe.MoeConfig, dict(heads=4, hidden=24)),
     'bert': (bert.build, bert.BertConfig, dict()),
+    'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
+# Those whose layers are alike, each with an attention, norms and an activation.
+TRANSFORMERS = ('gpt', 'opt', 'llama', 'moe', 'bert')
 
 WINDLASS = pathlib.Path(os.environ.get('WINDLASS', ROOT / 'build' / 'bin' / 'windlass')).resolve()
 
@@ -103,7 +107,10 @@ class Case(unittest.TestCase):
     def small(self, family, name='small.onnx', external=False, **change):
         """A generated one-layer model of the family."""
         build, kind, own = FAMILIES[family]
-        config = kind(**dict(dict(layers=1, width=32, heads=2, vocabulary=256, tokens=16, batch=4), **own, **change))
+        size = dict(layers=1, width=32, vocabulary=256, tokens=16, batch=4)
+        if family in TRANSFORMERS:
+            size['heads'] = 2
+        config = kind(**dict(size, **dict(own, **change)))
         path = self.folder / name
         files.save(build(config, jitter=0.05), path, external)
         return path

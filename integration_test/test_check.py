@@ -51,7 +51,7 @@ class CheckTest(common.Case):
         self.expect_layers(common.MODELS / 'gpt2-tiny' / 'model.onnx', 2, 1, 0)
 
     def test_layers_of_generated_forms(self):
-        for family in common.FAMILIES:
+        for family in common.TRANSFORMERS:
             for form in attention.FORMS:
                 for layers in (1, 3):
                     with self.subTest(family=family, form=form, layers=layers):
@@ -60,7 +60,7 @@ class CheckTest(common.Case):
 
     def test_layers_of_folded_forms(self):
         """Masks and rotary tables that the exporter has computed are neither trained nor in the way."""
-        for family in common.FAMILIES:
+        for family in common.TRANSFORMERS:
             for form in attention.FORMS:
                 with self.subTest(family=family, form=form):
                     path = common.folded(self.small(family, attention=form))

@@ -13,7 +13,7 @@ import onnx
 
 import common
 import equivalence
-from windlass_models import files, mlp, safetensors_file
+from windlass_models import files, mlp, moe, safetensors_file
 
 BUILD = os.environ.get('WINDLASS_BUILD', common.ROOT / 'build')
 
@@ -64,6 +64,19 @@ class OneLayerTest(InterpreterCase):
     def test_llama_as_operators(self):
         model = self.small('llama', tokens=8, width=16, vocabulary=32, attention='operator', mask='trilu')
         self.check(self.setup_of(model, micro_batches=2, ranks=(4,)))
+
+    def test_experts(self):
+        for router in moe.ROUTERS:
+            with self.subTest(router):
+                model = self.small('moe', tokens=8, width=16, vocabulary=32, router=router)
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 4), bucket_bytes=1024))
+
+    def test_irregular(self):
+        """Graphs in which no layer is like another: repeats are not marked, and skips have values live for long."""
+        for structure in range(4):
+            with self.subTest(structure=structure):
+                model = self.small('irregular', tokens=8, width=16, vocabulary=32, structure=structure)
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 4), bucket_bytes=1024))
 
     def test_dropout(self):
         """One mask for any plan: P and batch splits of 1, 2 and 4 at G = 4."""

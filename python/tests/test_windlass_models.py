@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from windlass_models import __main__ as command, bert, files, gpt, llama, mlp  # noqa: E402
+from windlass_models import __main__ as command, bert, files, gpt, irregular, llama, mlp, moe  # noqa: E402
 
 TINY = dict(layers=1, width=16, heads=2, vocabulary=40, tokens=8, batch=2)
 
@@ -130,6 +130,27 @@ class FamilyTest(unittest.TestCase):
     def test_dropout(self):
         model = checked(gpt.build(gpt.GptConfig(**TINY, dropout=0.1)))
         self.assertEqual([node.op_type for node in model.graph.node].count('Dropout'), 3)
+
+    def test_experts(self):
+        tiny = dict(self.LLAMA, experts=4, chosen=2)
+        self.assertLess(abs(self.loss(moe, moe.MoeConfig(**tiny)) - math.log(40)), 0.1)
+        losses = [self.loss(moe, moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3) for router in moe.ROUTERS]
+        self.assertLess(max(losses) - min(losses), 1e-5)
+        # With as many as there are, the router still weighs them; with one, its share is 1.
+        self.assertNotAlmostEqual(losses[0], self.loss(moe, moe.MoeConfig(**dict(tiny, chosen=4)), scale=0.5, jitter=0.3), places=4)
+        with self.assertRaisesRegex(ValueError, '5 of 4 experts'):
+            moe.MoeConfig(**dict(tiny, chosen=5))
+
+    def test_irregular(self):
+        shapes, kinds = set(), set()
+        for structure in range(8):
+            config = irregular.IrregularConfig(layers=4, width=16, vocabulary=40, tokens=8, batch=2, structure=structure)
+            self.assertLess(abs(self.loss(irregular, config) - math.log(40)), 0.3)
+            model = irregular.build(config)
+            shapes.add(tuple(tuple(tensor.dims) for tensor in model.graph.initializer))
+            kinds |= {node.op_type for node in model.graph.node}
+        self.assertEqual(len(shapes), 8)
+        self.assertLessEqual({'Concat', 'Sigmoid', 'Relu', 'Tanh', 'Gelu', 'LayerNormalization', 'Reciprocal', 'Softmax', 'Gemm', 'MatMul'}, kinds)
 
     def test_bad_config(self):
         with self.assertRaisesRegex(ValueError, '4 heads are not a multiple of the 3 key heads'):

@@ -1,4 +1,4 @@
-"""The command: `python -m windlass_models gpt|llama|bert|mlp|batches`."""
+"""The command: `python -m windlass_models gpt|llama|moe|bert|irregular|mlp|batches`."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,7 @@ import sys
 
 import onnx
 
-from . import attention, bert, files, gpt, layers, llama, mlp, safetensors_file
+from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, safetensors_file
 
 
 def _parser():
@@ -21,10 +21,12 @@ def _parser():
     values.add_argument('--external', action='store_true', help='the values in FILE.data beside the graph')
     values.add_argument('--no-values', action='store_true', help='parameters refer to a file that is not written: any size, quickly')
 
-    language = argparse.ArgumentParser(add_help=False, parents=[common])
-    for name, default in (('layers', 2), ('width', 128), ('heads', 4), ('vocabulary', 256), ('tokens', 64), ('batch', 8)):
-        language.add_argument(f'--{name}', type=int, default=default)
-    language.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+    sized = argparse.ArgumentParser(add_help=False, parents=[common])
+    for name, default in (('layers', 2), ('width', 128), ('vocabulary', 256), ('tokens', 64), ('batch', 8)):
+        sized.add_argument(f'--{name}', type=int, default=default)
+    sized.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+    language = argparse.ArgumentParser(add_help=False, parents=[sized])
+    language.add_argument('--heads', type=int, default=4)
     language.add_argument('--attention', choices=attention.FORMS, default='sdpa',
                           help="sdpa: torch's function as primitives; eager: transformers' own chain; operator: ONNX's operators of opset 23")
     masks = argparse.ArgumentParser(add_help=False)
@@ -38,12 +40,20 @@ def _parser():
     command.add_argument('--linear', choices=layers.LINEARS, default='conv1d', help='conv1d: flatten and Gemm; matmul: Transpose and MatMul')
     command.add_argument('--dropout', type=float, default=0.0, help='ratio behind the embedding, attention and MLP')
 
-    command = commands.add_parser('llama', parents=[language, masks], help='a LLaMA-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    command.add_argument('--key-heads', type=int, default=2)
-    command.add_argument('--hidden', type=int, default=256, help='width between the layers of the MLP')
+    decoder = argparse.ArgumentParser(add_help=False, parents=[language, masks])
+    decoder.add_argument('--key-heads', type=int, default=2)
+    decoder.add_argument('--hidden', type=int, default=256, help='width between the layers of the MLP')
+    commands.add_parser('llama', parents=[decoder], help='a LLaMA-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command = commands.add_parser('moe', parents=[decoder], help='the same with experts', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--experts', type=int, default=4)
+    command.add_argument('--chosen', type=int, default=2, help='experts of each token')
+    command.add_argument('--router', choices=moe.ROUTERS, default='topk', help='topk: TopK and a one-hot matrix; threshold: maxima and masks')
 
     command = commands.add_parser('bert', parents=[language], help='a BERT-like masked language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
+
+    command = commands.add_parser('irregular', parents=[sized], help='a language model that repeats nothing', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--structure', type=int, default=0, help='seed of widths, skips, norms, activations')
 
     command = commands.add_parser('mlp', parents=[common], help='a classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--sizes', default='64,256,256,10', help='widths of input, hidden layers and classes')
@@ -61,7 +71,8 @@ def _parser():
 
 def _build(args):
     common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
-    families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'bert': (bert.build, bert.BertConfig)}
+    families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'moe': (moe.build, moe.MoeConfig),
+                'bert': (bert.build, bert.BertConfig), 'irregular': (irregular.build, irregular.IrregularConfig)}
     if args.command in families:
         build, kind = families[args.command]
         given = dict(vars(args), tied=not getattr(args, 'untied', False), shifted=not getattr(args, 'unshifted', False))

@@ -42,8 +42,9 @@ class LlamaConfig:
         return self.width // self.heads
 
 
-def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`."""
+def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True, feed_forward=None):
+    """The training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`. `feed_forward` takes
+    (builder, value, name of the layer, config) and stands in for the MLP of each layer."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
     builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)
     shape = [config.batch, config.tokens]
@@ -57,7 +58,7 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
         with builder.scope('model.rotary_emb', 'windlass_models.RotaryEmbedding'):
             tables = _tables(builder, config)
         for layer in range(config.layers):
-            value = _layer(builder, value, f'model.layers.{layer}', config, pattern, tables)
+            value = _layer(builder, value, f'model.layers.{layer}', config, pattern, tables, feed_forward or _mlp)
         value = _norm(builder, value, 'model.norm', config)
         logits = layers.linear(builder, value, 'lm_head', (config.batch, config.tokens, config.width, config.vocabulary), 'matmul', has_bias=False)
         return builder.model(loss.cross_entropy(builder, logits, loss.shifted(builder, labels, config.tokens), config.vocabulary))
@@ -103,7 +104,7 @@ def _repeat(builder, value, config):
     return builder.reshape(apart, [config.batch, config.heads, config.tokens, config.head_width], '_unsafe_view')
 
 
-def _layer(builder, value, name, config, pattern, tables):
+def _layer(builder, value, name, config, pattern, tables, feed_forward):
     batch, tokens, width = config.batch, config.tokens, config.width
 
     def linear(of, part, inputs, outputs, kind='matrix'):
@@ -121,8 +122,14 @@ def _layer(builder, value, name, config, pattern, tables):
             mixed = linear(mixed, 'self_attn.o_proj', width, width, 'residual')
         value = builder.op('Add', [value, mixed], 'add')
         normed = _norm(builder, value, f'{name}.post_attention_layernorm', config)
-        with builder.scope(f'{name}.mlp', 'windlass_models.MLP'):
-            gate = layers.silu(builder, linear(normed, 'mlp.gate_proj', width, config.hidden))
-            gated = builder.op('Mul', [gate, linear(normed, 'mlp.up_proj', width, config.hidden)], 'mul')
-            hidden = linear(gated, 'mlp.down_proj', config.hidden, width, 'residual')
-        return builder.op('Add', [value, hidden], 'add')
+        return builder.op('Add', [value, feed_forward(builder, normed, name, config)], 'add')
+
+
+def _mlp(builder, value, name, config):
+    def linear(of, part, inputs, outputs, kind='matrix'):
+        return layers.linear(builder, of, f'{name}.mlp.{part}', (config.batch, config.tokens, inputs, outputs), 'matmul', kind, has_bias=False)
+
+    with builder.scope(f'{name}.mlp', 'windlass_models.MLP'):
+        gate = layers.silu(builder, linear(value, 'gate_proj', config.width, config.hidden))
+        gated = builder.op('Mul', [gate, linear(value, 'up_proj', config.width, config.hidden)], 'mul')
+        return linear(gated, 'down_proj', config.hidden, config.width, 'residual')
