@@ -146,6 +146,18 @@ static std::string describeMemory(const Memory &memory) {
   return html.empty() ? "<p class=\"none\">No memory was recorded.</p>\n" : html;
 }
 
+static std::string describeCollectives(const Run &run) {
+  Facts facts;
+  for (auto [name, bytes] : run.collectives) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    if (bytes > 0)
+      facts.emplace_back(name, formatBytes(bytes));
+  }
+  if (facts.empty())
+    return run.collectives.empty() ? "<p class=\"none\">Not recorded.</p>\n" : "<p class=\"none\">None.</p>\n";
+  return "<p>Bytes that a rank sends in a step, as a ring would send them.</p>\n" + table(facts);
+}
+
 /// The kernels that take the most time; the rest is one row.
 static std::string describeKernels(const Run &run) {
   constexpr size_t kMostRows = 20;
@@ -190,6 +202,7 @@ std::string report::writePage(const Run &run) {
   html +=
       "<h2>Learning rate</h2>\n" + drawChart("Learning rate", {seriesOf(run, "learning rate", &Step::learningRate)});
   html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
+  html += "<h2>Collectives</h2>\n" + describeCollectives(run);
   html += "<h2>Time by kernel</h2>\n" + describeKernels(run);
   html += "<h2>Settings</h2>\n" + table(run.settings);
   html += "<h2>Environment</h2>\n" + table(run.machine);

@@ -141,11 +141,17 @@ static llvm::Error readMetrics(const std::string &path, Run &run) {
       ++run.badLines;
       continue;
     }
-    if (double loss = numberOf(row, "eval_loss"); row.find("eval_loss"))
+    if (double loss = numberOf(row, "eval_loss"); row.find("eval_loss")) {
       run.evaluations.push_back({step->integer, loss});
-    else
-      run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
-                           numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
+      continue;
+    }
+    run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
+                         numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
+    if (const rt::json *sent = row.find("collective_bytes"); sent && sent->is_object()) {
+      run.collectives.clear();
+      for (size_t i = 0; i < sent->keys.size(); ++i)
+        run.collectives.emplace_back(sent->keys[i], bytesOf(sent->items[i]));
+    }
   }
   return llvm::Error::success();
 }

@@ -3,6 +3,7 @@
 #define WINDLASS_CONFORMANCE_COLLECTIVE_CHECKS_H
 
 #include "windlass/rt/communicator.h"
+#include "windlass/rt/streams.h"
 
 #include <cmath>
 #include <string>
@@ -87,6 +88,42 @@ inline std::string check_communicator(communicator &c, std::int64_t n) {
   return s.is_ok() ? "" : s.message();
 }
 
+/// What a communicator counts of collectives on a stream, against the formulas of a ring; empty when all is right.
+inline std::string check_counts(communicator &c) {
+  const std::int64_t n = c.size();
+  const std::unique_ptr<stream> s = make_inline_stream(1, nullptr, 0);
+  std::vector<float> small(static_cast<std::size_t>(3 * n), 1), large(static_cast<std::size_t>(3 * n * n), 1), one(1);
+  const auto viewed = [](std::vector<float> &v) {
+    return dense_view(bytes_of(v), element_type::f32, {static_cast<std::int64_t>(v.size())});
+  };
+  collective_bytes sent;
+  for (const std::int64_t turns : {1, 2}) {
+    c.take_sent(sent = {});
+    for (std::int64_t turn = 0; turn < turns; ++turn)
+      for (const status &result :
+           {all_reduce(*s, c, viewed(small), reduction::sum), all_reduce(*s, c, viewed(one), reduction::max),
+            all_gather(*s, c, viewed(large), viewed(small)), reduce_scatter(*s, c, viewed(small), viewed(large)),
+            all_to_all(*s, c, viewed(small), viewed(small)), s->synchronize()})
+        if (!result.is_ok())
+          return result.message();
+    // What the runtime itself exchanges, beside streams, does not count.
+    if (const status result = c.broadcast(bytes_of(small), 12, 0); !result.is_ok())
+      return result.message();
+    c.take_sent(sent = {});
+    const double parts = turns * (n - 1) * 4; // bytes of one element that goes once around
+    const std::pair<collective_kind, double> expected[] = {{collective_kind::all_reduce, 2 * 3 * parts},
+                                                           {collective_kind::scalars, 2 * parts / n},
+                                                           {collective_kind::all_gather, 3 * n * parts},
+                                                           {collective_kind::reduce_scatter, 3 * n * parts},
+                                                           {collective_kind::all_to_all, 3 * parts}};
+    for (const auto &[kind, bytes] : expected)
+      if (std::abs(sent[kind] - bytes) > 1e-9 * bytes)
+        return std::string(collective_names[static_cast<std::size_t>(kind)]) + " among " + std::to_string(n) +
+               " counts " + std::to_string(sent[kind]) + " bytes instead of " + std::to_string(bytes);
+  }
+  return "";
+}
+
 /// All ranks together, and two groups of every other rank.
 inline std::string check_collectives(transport &world) {
   std::vector<std::int32_t> all, alternate;
@@ -108,7 +145,8 @@ inline std::string check_collectives(transport &world) {
     if (std::string failure = check_communicator(*b, n); !failure.empty())
       return failure;
   }
-  return "";
+  std::string failure = check_counts(*a);
+  return failure.empty() ? check_counts(*b) : failure;
 }
 
 } // namespace windlass::rt::testing

@@ -103,6 +103,13 @@ status context::create(const program &p, transport &world, std::int32_t threads)
   return detail::prepare_kernels(threads);
 }
 
+collective_bytes context::take_sent() {
+  collective_bytes sum;
+  for (const std::unique_ptr<communicator> &c : communicators_)
+    c->take_sent(sum);
+  return sum;
+}
+
 status context::synchronize() {
   status first;
   for (const std::unique_ptr<stream> &s : streams_) {

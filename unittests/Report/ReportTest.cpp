@@ -68,6 +68,22 @@ TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
   EXPECT_TRUE(run.isFinished);
 }
 
+TEST_F(RunFolder, CollectivesAreThoseOfTheLastStep) {
+  write("metrics.jsonl", "{\"step\": 1, \"loss\": 2, \"collective_bytes\": {\"all_reduce\": 7, \"<i>\": 1}}\n"
+                         "{\"step\": 2, \"loss\": 2, \"collective_bytes\": {\"all_reduce\": 2048, \"all_to_all\": 0, "
+                         "\"<b>\": 3, \"scalars\": -4}}\n"
+                         "{\"step\": 2, \"eval_loss\": 2}\n");
+  report::Run run = read();
+  EXPECT_THAT(run.collectives, testing::ElementsAre(testing::Pair("all_reduce", 2048), testing::Pair("all_to_all", 0),
+                                                    testing::Pair("<b>", 3), testing::Pair("scalars", 0)));
+  std::string page = writePage(run);
+  EXPECT_THAT(page, HasSubstr("<th>all reduce</th><td>2.0 KiB</td>"));
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("all to all")));
+  write("metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+  EXPECT_THAT(writePage(read()), HasSubstr("<h2>Collectives</h2>\n<p class=\"none\">Not recorded.</p>"));
+}
+
 TEST_F(RunFolder, KernelsComeByTime) {
   write("metrics.jsonl", "");
   std::string rows;

@@ -48,6 +48,8 @@ struct Run {
   int64_t badLines = 0;
   /// Whether the run wrote that it ended.
   bool isFinished = false;
+  /// Bytes that rank 0 sent in the last step, by kind of collective.
+  std::vector<std::pair<std::string, int64_t>> collectives;
   Facts settings, machine;
   Memory memory;
   /// Of a run with --profile: rank 0's kernels, and the steps and seconds that they were measured over.

@@ -26,6 +26,12 @@ for file in parameters state; do
     "$work/mpi/checkpoints/step-000006/$file-00000.safetensors" || fail "mpi and local differ in $file"
 done
 
+for run in local mpi; do
+  grep -o '"collective_bytes": {.*}' "$work/$run/metrics.jsonl" >"$work/$run.bytes"
+done
+[ "$(grep -c . "$work/mpi.bytes")" = 6 ] || fail "bytes of each step"
+cmp "$work/local.bytes" "$work/mpi.bytes" || fail "mpi and local count other bytes"
+
 launch 3 --steps 3 -o "$work/three"
 [ $? = 1 ] || fail "exit code of a wrong rank count"
 [ "$(grep -c 'the plan is for 2 ranks, but 3 were started' "$work/err")" = 1 ] || fail "message of a wrong rank count"

@@ -1,5 +1,6 @@
 // Whole runs through run_program: training, resuming, evaluating, stopping, and everything that can be wrong.
 #include "windlass/rt/checkpoint.h"
+#include "windlass/rt/communicator.h"
 #include "windlass/rt/json.h"
 
 #include "temporary_folder.h"
@@ -335,6 +336,22 @@ TEST_F(Training, WrongUseGivesOneLineAndItsCode) {
 TEST_F(Training, HelpAndVersionNeedNoData) {
   EXPECT_THAT(run(bigram_program(2), {"--help"}).out, HasSubstr("Compiled in: 2 ranks"));
   EXPECT_THAT(run(bigram_program(2), {"--version"}).out, HasSubstr("bigram, plan 0123"));
+}
+
+TEST_F(Training, RowsCountTheBytesOfEachKindOfCollective) {
+  for (int groups : {1, 2}) {
+    std::string name = "r" + std::to_string(groups);
+    ASSERT_EQ(train(groups, name, {"--steps", "3"}).code, 0);
+    for (const json &row : rows(name)) {
+      const json &sent = *row.find("collective_bytes");
+      ASSERT_EQ(sent.keys.size(), collective_kinds);
+      // Gradients and loss are one buffer; of 2 ranks each sends it once.
+      const std::int64_t reduced = bigram_vocabulary * bigram_vocabulary + bigram_vocabulary + 1;
+      EXPECT_EQ(sent.find("all_reduce")->integer, groups == 1 ? 0 : reduced * 4);
+      for (const char *other : {"all_gather", "reduce_scatter", "all_to_all", "scalars"})
+        EXPECT_EQ(sent.find(other)->integer, 0) << other;
+    }
+  }
 }
 
 TEST_F(Training, ProfilesByKindOfAction) {

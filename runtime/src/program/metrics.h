@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_SRC_PROGRAM_METRICS_H
 #define WINDLASS_RT_SRC_PROGRAM_METRICS_H
 
+#include "windlass/rt/communicator.h"
 #include "windlass/rt/file.h"
 #include "windlass/rt/status.h"
 
@@ -20,6 +21,7 @@ struct step_metrics {
   bool has_grad_norm = true; ///< false: the update was left out
   double lr = 0, seconds = 0;
   double tokens = 0; ///< of the step; 0 where the inputs are no tokens
+  collective_bytes sent;
 };
 
 class metrics_file {

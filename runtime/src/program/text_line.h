@@ -13,7 +13,7 @@ namespace windlass::rt {
 
 class text_line {
 public:
-  text_line() { text_.reserve(512); }
+  text_line() { text_.reserve(1024); }
   /// Begins a new line.
   text_line &start() {
     text_.clear();

@@ -149,6 +149,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   double start = clock_seconds();
   forwards_ = backwards_ = 0;
   skips_update_ = false;
+  context_.take_sent(); // of evaluation, before the step
   WINDLASS_TRY(run_actions(0, p_.actions.size, s));
   {
     stopwatch watch(action_seconds_[wait_activity]);
@@ -161,6 +162,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   row.grad_norm = skips_update_ ? 0 : read_scalar(context_, p_.grad_norm_offset);
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
+  row.sent = context_.take_sent();
   row.tokens = tokens_per_micro_batch(p_) * p_.micro_batches;
   return ok_status();
 }

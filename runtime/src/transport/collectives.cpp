@@ -37,6 +37,7 @@ status check_sizes(const view &larger, const view &smaller, std::int32_t members
 
 status all_reduce(stream &s, communicator &c, const view &data, reduction kind) {
   WINDLASS_TRY(check_dense(data, "all-reduce"));
+  c.count(data.elements() == 1 ? collective_kind::scalars : collective_kind::all_reduce, bytes_of({data}));
   return issue(s, c, {"all_reduce", 0, bytes_of({data}), {data.elements()}},
                [&c, data = data.data, n = data.elements(), type = data.type, kind] {
                  return c.all_reduce(data, n, type, kind);
@@ -45,6 +46,7 @@ status all_reduce(stream &s, communicator &c, const view &data, reduction kind) 
 
 status all_gather(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(out, in, c.size(), "all-gather"));
+  c.count(collective_kind::all_gather, bytes_of({out}));
   return issue(s, c, {"all_gather", 0, bytes_of({out}), {out.elements()}},
                [&c, out = out.data, in = in.data, bytes = in.elements() * size_of(in.type)] {
                  return c.all_gather(out, in, bytes);
@@ -53,6 +55,7 @@ status all_gather(stream &s, communicator &c, const view &out, const view &in) {
 
 status reduce_scatter(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(in, out, c.size(), "reduce-scatter"));
+  c.count(collective_kind::reduce_scatter, bytes_of({in}));
   return issue(s, c, {"reduce_scatter", 0, bytes_of({in}), {in.elements()}},
                [&c, out = out.data, in = in.data, n = out.elements(), type = out.type] {
                  return c.reduce_scatter(out, in, n, type);
@@ -65,6 +68,7 @@ status all_to_all(stream &s, communicator &c, const view &out, const view &in) {
   if (in.elements() % c.size() != 0)
     return internal_error("all-to-all of " + std::to_string(in.elements()) + " elements among " +
                           std::to_string(c.size()) + " members leaves a rest");
+  c.count(collective_kind::all_to_all, bytes_of({in}));
   return issue(s, c, {"all_to_all", 0, bytes_of({in}), {in.elements()}},
                [&c, out = out.data, in = in.data, block = bytes / c.size()] { return c.all_to_all(out, in, block); });
 }

@@ -12,6 +12,20 @@
 
 namespace windlass::rt {
 
+/// Collectives whose bytes are counted apart; `scalars` are all-reduces of one element, such as losses, counts and
+/// norms.
+enum class collective_kind : std::int32_t { all_reduce, all_gather, reduce_scatter, all_to_all, scalars };
+constexpr const char *collective_names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "scalars"};
+constexpr std::size_t collective_kinds = sizeof(collective_names) / sizeof(collective_names[0]);
+
+/// Bytes that a rank sends, by kind. They are those of a ring, whichever way a transport moves the data: of n members
+/// each sends (n - 1)/n of what a reduce-scatter takes, an all-gather gives or an all-to-all exchanges, and 2(n - 1)/n
+/// of what is all-reduced.
+struct collective_bytes {
+  double of[collective_kinds] = {};
+  double operator[](collective_kind kind) const { return of[static_cast<std::size_t>(kind)]; }
+};
+
 /// The members' ranks in the order of their coordinate, and the blocking operations of one rank of the group.
 class communicator {
 public:
@@ -29,6 +43,22 @@ public:
   virtual status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
   virtual status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) = 0;
   virtual status barrier() = 0;
+
+  /// Counts the bytes of all members' data in a collective that this rank issues; its one thread that issues calls
+  /// this.
+  void count(collective_kind kind, std::int64_t bytes) { issued_[static_cast<std::size_t>(kind)] += bytes; }
+  /// Adds what has been issued since the last call.
+  void take_sent(collective_bytes &sum) {
+    for (std::size_t k = 0; k < collective_kinds; ++k) {
+      const auto kind = static_cast<collective_kind>(k);
+      const bool is_twice = kind == collective_kind::all_reduce || kind == collective_kind::scalars;
+      sum.of[k] += static_cast<double>(issued_[k]) * (is_twice ? 2 : 1) * (size() - 1) / size();
+      issued_[k] = 0;
+    }
+  }
+
+private:
+  std::int64_t issued_[collective_kinds] = {};
 };
 
 /// Connects the ranks of a job: `mpi` (processes) or `local` (threads of one process).

@@ -44,6 +44,8 @@ public:
   /// This rank's position on axis `i` of the mesh.
   std::int32_t coordinate(std::int32_t i) const { return coordinates_[static_cast<std::size_t>(i)]; }
   std::int32_t axis_size(std::int32_t i) const { return axis_sizes_[static_cast<std::size_t>(i)]; }
+  /// Bytes of the collectives that this rank has issued since the last call, over all communicators.
+  collective_bytes take_sent();
   /// Waits for every stream and returns the first error among them.
   status synchronize();
 
