@@ -12,7 +12,7 @@ import numpy
 from onnx import parser
 
 import common
-from bad_input import models
+from bad_input import models, settings as settings_files
 from windlass_models import safetensors_file
 
 # Attributes of several kinds, a symbolic dimension, and a function with a parameter.
@@ -53,11 +53,14 @@ def seeds():
     array, archive = io.BytesIO(), io.BytesIO()
     numpy.save(array, numpy.ones(100, numpy.uint16))
     numpy.savez(archive, a=numpy.ones(3, numpy.float32), b=numpy.ones((2, 2), numpy.int64))
+    clusters = {name: subprocess.run([common.WINDLASS, 'explain', '--cluster', name], check=True, stdout=subprocess.PIPE).stdout
+                for name in ('cpu:2', 'v100-16g:2x8', 'rtx4090:1')}
     plan = plan_of(classifier, '--cluster', 'cpu:4', '--micro-batches', '2')
     return {
         'onnx': {'classifier': classifier.SerializeToString(), 'gpt': gpt.SerializeToString(),
                  'functions': parser.parse_model(FUNCTIONS).SerializeToString()},
         'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
+        'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'safetensors': {'two': tensors},
         'tokens': {'npy': array.getvalue(), 'npz': archive.getvalue(), 'llmc': struct.pack('<256i', 20240520, 1, 4, *[0] * 253) + bytes(8),

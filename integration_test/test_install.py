@@ -21,7 +21,8 @@ class InstallTest(common.Case):
             self.assertIn(name, self.run_well(place / 'bin' / name, '--help').out)
         for name in ('README.md', 'docs/architecture.md', 'docs/diagnostics.md'):
             self.assertTrue((place / 'share/doc/windlass' / name).exists(), name)
-        self.assertTrue((place / 'share/windlass/train.schema.json').exists())
+        for name in ('train', 'cluster'):
+            self.assertTrue((place / f'share/windlass/{name}.schema.json').exists())
 
         tool, model, elsewhere = place / 'bin' / 'windlass', self.small_gpt(), self.folder / 'elsewhere'
         elsewhere.mkdir()

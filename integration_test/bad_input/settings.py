@@ -46,13 +46,68 @@ def plans(folder, made):
     yield emit('five million objects', plan=folder / 'many.json')
 
 
+# Two types of device on two kinds of host, with everything that a cluster may say.
+CLUSTER = {
+    'version': 1,
+    'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**11, 'memory_bandwidth_bytes_per_s': 2 * 10**12, 'peak_flops_per_s': {'f32': 10**13, 'bf16': 10**14}},
+                     'small': {'backend': 'cuda', 'memory_bytes': 10**10, 'memory_bandwidth_bytes_per_s': None}},
+    'hosts': [{'count': 1, 'devices': 2, 'device_type': 'big', 'memory_bytes': 10**12, 'device_link': {'latency_s': 1e-5, 'bandwidth_bytes_per_s': 10**10},
+               'disk_bytes': 10**13, 'disk_bandwidth_bytes_per_s': 10**9},
+              {'count': 1, 'devices': 2, 'device_type': 'small'}],
+    'link_tiers': [{'name': 'link', 'devices': 2, 'latency_s': 2.5e-6, 'bandwidth_bytes_per_s': 10**11}, {'name': 'net', 'devices': 4}],
+    'device_order': [3, 2, 1, 0],
+    'sources': {'hosts[0].memory_bytes': 'the label'},
+}
+
+
+def cluster_files(folder, made):
+    path = folder / 'cluster.json'
+    text = json.dumps(CLUSTER, indent=1)
+
+    def plan(label, codes=(BAD_INPUT,), says=('cluster.json',), cluster=path):
+        return Case(label, ['plan', made / 'classifier.onnx', '--cluster', cluster, '--micro-batches', 4, '-o', folder / 'plan.json'], codes, says, output='plan.json')
+
+    write(path, text)
+    yield plan('a good cluster', (0,), ())
+    for label, broken in broken_texts():
+        write(path, broken)
+        yield plan(label)
+    for length, cut in cuts(text.encode()):
+        write(path, cut)
+        yield plan(f'cut at {length}')
+    for i, changed in flips(text.encode(), 100, 5):
+        write(path, changed)
+        yield plan(f'bits turned, {i}', (0, BAD_INPUT), ())
+    for label, changed in json_damage(CLUSTER, json.dumps):
+        write(path, changed)
+        yield plan(label, (0, BAD_INPUT, 3), ())
+    host = CLUSTER['hosts'][0]
+    for label, changed in (('100,000 hosts', {'hosts': [host] * 100000}), ('100,000 devices', {'hosts': [dict(host, count=100000)]}),
+                           ('2^62 devices', {'hosts': [dict(host, count=2**62)]}), ('100,000 tiers', {'link_tiers': CLUSTER['link_tiers'][:1] * 100000}),
+                           ('100,000 types', {'device_types': {f't{i}': CLUSTER['device_types']['big'] for i in range(100000)}}),
+                           ('a million numbers', {'device_order': list(range(1000000))})):
+        write(path, json.dumps(dict(CLUSTER, **changed)))
+        yield plan(label)
+    write(path, json.dumps(dict(CLUSTER, sources={f'a{i}': 'b' for i in range(100000)})))
+    yield plan('100,000 sources', (0,), ())
+    path.unlink()
+    yield plan('missing')
+    path.mkdir()
+    yield plan('folder')
+    os.mkfifo(folder / 'pipe.json')
+    yield plan('named pipe', says=('pipe.json',), cluster=folder / 'pipe.json')
+    with open(folder / 'large.json', 'wb') as large:
+        large.truncate(2**32)
+    yield plan('4 GiB', says=('large.json', '16 MiB'), cluster=folder / 'large.json')
+    write(folder / 'zeros.json', bytes(2**24))
+    yield plan('16 MiB of zeros', says=('zeros.json',), cluster=folder / 'zeros.json')
+
+
 def clusters(folder, made):
     for text in ('', 'cpu', 'cpu:', 'cpu:0', 'cpu:-1', 'cpu:two', 'cpu:99999999999999999999', 'cpu:1000000000', 'gpu:2', 'cpu:2x2', ':2', 'cpu:2:2',
-                 'none.json', '/dev/zero', str(folder), '{"devices": 2}', 'a\nb', 'n' * 100000):
+                 'none.json', '/dev/zero', str(folder), '{"devices": 2}', 'a\nb', 'n' * 100000, 'h200', 'h200:', 'h200:0', 'h200:9', 'h200:x', 'h200:4x', 'h200:0x8',
+                 'h200:8x8x8', 'h200:12500x8', 'h200:99999999999999999999x8', 'h20:8', 'cpu:100000'):
         yield Case(f'cluster {text[:30]!r}', ['plan', made / 'classifier.onnx', '--cluster', text, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
-    for label, broken in broken_texts():
-        path = write(folder / 'cluster.json', broken)
-        yield Case(f'cluster file: {label}', ['plan', made / 'classifier.onnx', '--cluster', path, '-o', folder / 'plan.json'], (BAD_INPUT,), output='plan.json')
     for ranks in (0, -1, 65537, 2**63, 3, 7):
         yield Case(f'{ranks} ranks', ['plan', made / 'classifier.onnx', '-n', ranks, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
     for flag, values in {'--micro-batches': (0, -1, 2**63, 'two'), '--memory-limit': (0, -1, '1KiB', '1XB', 2**64), '--optimizer': ('adam', ''),

@@ -87,7 +87,7 @@ std::string windlass::nearestOf(llvm::StringRef word, llvm::ArrayRef<std::string
     size_t common = 0;
     while (common < std::min(word.size(), candidate.size()) && word[common] == candidate[common])
       ++common;
-    if (common > longest) {
+    if (common > longest || (!best.empty() && common == longest && candidate.size() < best.size())) {
       best = candidate;
       longest = common;
     }
