@@ -2,10 +2,12 @@
 #ifndef WINDLASS_CONFORMANCE_COLLECTIVE_CHECKS_H
 #define WINDLASS_CONFORMANCE_COLLECTIVE_CHECKS_H
 
-#include "windlass/rt/communicator.h"
+#include "windlass/rt/context.h"
 #include "windlass/rt/streams.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,21 @@ inline std::string check_communicator(communicator &c, std::int64_t n) {
     if (all[static_cast<std::size_t>(i)] != value_of(me * n + i % n, static_cast<std::int32_t>(i / n)))
       return fail("all-to-all", i);
 
+  // Rotations, whole reversal (its middle member sends to itself) and the identity.
+  for (const std::int32_t shift : {0, 1, size - 1, -1}) {
+    const auto destination = [&](std::int32_t m) { return shift < 0 ? size - 1 - m : (m + shift) % size; };
+    std::int32_t from = 0;
+    while (destination(from) != me)
+      ++from;
+    for (std::int64_t i = 0; i < n; ++i)
+      x[static_cast<std::size_t>(i)] = value_of(i, me);
+    if (const status s = c.permute(bytes_of(all), bytes_of(x), n * 4, destination(me), from); !s.is_ok())
+      return s.message();
+    for (std::int64_t i = 0; i < n; ++i)
+      if (all[static_cast<std::size_t>(i)] != value_of(i, from))
+        return fail("permute", i);
+  }
+
   for (std::int32_t root = 0; root < size; ++root) {
     for (std::int64_t i = 0; i < n; ++i)
       x[static_cast<std::size_t>(i)] = value_of(i, me);
@@ -124,7 +141,105 @@ inline std::string check_counts(communicator &c) {
   return "";
 }
 
-/// All ranks together, and two groups of every other rank.
+/// A permute on a stream, and destinations that are none.
+inline std::string check_permutes(communicator &c) {
+  const std::unique_ptr<stream> s = make_inline_stream(1, nullptr, 0);
+  std::vector<float> x = {static_cast<float>(c.index()), 7}, y(2);
+  const view in = dense_view(bytes_of(x), element_type::f32, {2}),
+             out = dense_view(bytes_of(y), element_type::f32, {2});
+  collective_bytes sent;
+  c.take_sent(sent = {});
+  status result;
+  switch (c.size()) {
+  case 2:
+    result = permute(*s, c, out, in, {1, 0});
+    break;
+  case 3:
+    result = permute(*s, c, out, in, {1, 2, 0});
+    break;
+  case 4:
+    result = permute(*s, c, out, in, {1, 2, 3, 0});
+    break;
+  default:
+    return "";
+  }
+  if (result.is_ok())
+    result = s->synchronize();
+  if (!result.is_ok())
+    return result.message();
+  c.take_sent(sent = {});
+  if (y[0] != static_cast<float>((c.index() + c.size() - 1) % c.size()) || sent[collective_kind::permute] != 8)
+    return "a permute on a stream is wrong on member " + std::to_string(c.index());
+  for (const status &refused :
+       {permute(*s, c, out, in, {0}), permute(*s, c, out, in, {1, 1}), permute(*s, c, out, in, {1, 2, 1}),
+        permute(*s, c, out, in, {0, 1, 2, 4}), permute(*s, c, out, in, {0, 1, 2, 3, -1})})
+    if (refused.code() != status_code::internal)
+      return "destinations that leave a member out were taken";
+  return "";
+}
+
+/// The communicators of a mesh over all ordered sets of its axes: their members, in the order of their coordinates with
+/// the first axis as the slowest, and their collectives.
+inline std::string check_mesh(transport &world, const std::vector<axis> &axes) {
+  std::vector<std::vector<std::int32_t>> sets = {{}};
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    for (std::int32_t a = 0; a < static_cast<std::int32_t>(axes.size()); ++a)
+      if (std::find(sets[i].begin(), sets[i].end(), a) == sets[i].end()) {
+        sets.push_back(sets[i]);
+        sets.back().push_back(a);
+      }
+  sets.erase(sets.begin());
+  std::vector<communicator_entry> entries;
+  for (const std::vector<std::int32_t> &set : sets)
+    entries.push_back({{set.data(), static_cast<std::int64_t>(set.size())}});
+  program p = {};
+  p.axes = {axes.data(), static_cast<std::int64_t>(axes.size())};
+  p.communicators = {entries.data(), static_cast<std::int64_t>(entries.size())};
+  p.streams = 1;
+  context mine;
+  if (const status s = mine.create(p, world, 1); !s.is_ok())
+    return s.message();
+  const auto coordinate = [&](std::int32_t rank, std::size_t a) {
+    for (std::size_t i = axes.size() - 1; i > a; --i)
+      rank /= axes[i].size;
+    return rank % axes[a].size;
+  };
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    // By number: the ranks that differ from this one on the set's axes only.
+    std::map<std::int32_t, std::int32_t> expected;
+    for (std::int32_t rank = 0; rank < world.size(); ++rank) {
+      bool is_member = true;
+      for (std::size_t a = 0; a < axes.size(); ++a)
+        is_member &= coordinate(rank, a) == coordinate(world.rank(), a) ||
+                     std::find(sets[i].begin(), sets[i].end(), static_cast<std::int32_t>(a)) != sets[i].end();
+      std::int32_t number = 0;
+      for (const std::int32_t a : sets[i])
+        number = number * axes[static_cast<std::size_t>(a)].size + coordinate(rank, static_cast<std::size_t>(a));
+      if (is_member)
+        expected[number] = rank;
+    }
+    communicator &c = mine.get_communicator(static_cast<std::int32_t>(i));
+    std::vector<std::int32_t> own = {world.rank()}, members(static_cast<std::size_t>(c.size()));
+    if (const status s = c.all_gather(bytes_of(members), bytes_of(own), 4); !s.is_ok())
+      return s.message();
+    bool is_right = expected.size() == members.size();
+    for (std::size_t m = 0; m < members.size() && is_right; ++m)
+      is_right = expected[static_cast<std::int32_t>(m)] == members[m];
+    if (!is_right || members[static_cast<std::size_t>(c.index())] != world.rank())
+      return "communicator " + std::to_string(i) + " of a mesh of " + std::to_string(axes.size()) +
+             " axes has other members on rank " + std::to_string(world.rank());
+    for (const std::int64_t n : {1, 999})
+      if (std::string failure = check_communicator(c, n); !failure.empty())
+        return failure;
+    if (std::string failure = check_counts(c); !failure.empty())
+      return failure;
+    if (std::string failure = check_permutes(c); !failure.empty())
+      return failure;
+  }
+  return "";
+}
+
+/// All ranks together, and two groups of every other rank; then those of meshes.
 inline std::string check_collectives(transport &world) {
   std::vector<std::int32_t> all, alternate;
   for (std::int32_t rank = 0; rank < world.size(); ++rank) {
@@ -145,8 +260,18 @@ inline std::string check_collectives(transport &world) {
     if (std::string failure = check_communicator(*b, n); !failure.empty())
       return failure;
   }
-  std::string failure = check_counts(*a);
-  return failure.empty() ? check_counts(*b) : failure;
+  const axis a2 = {"a", 2}, b2 = {"b", 2}, c2 = {"c", 2}, b3 = {"b", 3};
+  std::vector<std::vector<axis>> meshes = {{{"all", world.size()}}};
+  if (world.size() == 4)
+    meshes.push_back({a2, b2});
+  if (world.size() == 6)
+    meshes.push_back({a2, b3});
+  if (world.size() == 8)
+    meshes.push_back({a2, b2, c2});
+  for (const std::vector<axis> &mesh : meshes)
+    if (std::string failure = check_mesh(world, mesh); !failure.empty())
+      return failure;
+  return "";
 }
 
 } // namespace windlass::rt::testing

@@ -32,7 +32,7 @@ TEST_P(Local, Collectives) {
     EXPECT_EQ(failure, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Local, ::testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Local, ::testing::Values(1, 2, 3, 4, 6, 8));
 
 TEST(Local, AbortReleasesTheOthers) {
   std::vector<status> results(4);

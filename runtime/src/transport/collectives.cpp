@@ -3,6 +3,7 @@
 
 #include "windlass/rt/detail/backend.h"
 
+#include <algorithm>
 #include <string>
 
 namespace windlass::rt {
@@ -71,6 +72,29 @@ status all_to_all(stream &s, communicator &c, const view &out, const view &in) {
   c.count(collective_kind::all_to_all, bytes_of({in}));
   return issue(s, c, {"all_to_all", 0, bytes_of({in}), {in.elements()}},
                [&c, out = out.data, in = in.data, block = bytes / c.size()] { return c.all_to_all(out, in, block); });
+}
+
+status permute(stream &s, communicator &c, const view &out, const view &in,
+               std::initializer_list<std::int32_t> destinations) {
+  WINDLASS_TRY(check_sizes(out, in, 1, "permute"));
+  const std::int32_t members = c.size();
+  std::int32_t to = -1, from = -1, member = 0, found = 0;
+  for (const std::int32_t destination : destinations) {
+    if (member == c.index())
+      to = destination;
+    if (destination == c.index())
+      from = member;
+    ++member;
+  }
+  for (std::int32_t m = 0; m < members; ++m)
+    found += std::count(destinations.begin(), destinations.end(), m) == 1;
+  if (member != members || found != members)
+    return internal_error("permute of " + std::to_string(members) + " members needs each of them as one destination");
+  const std::int64_t bytes = in.elements() * size_of(in.type);
+  if (to != c.index())
+    c.count(collective_kind::permute, bytes);
+  return issue(s, c, {"permute", 0, bytes_of({in}), {in.elements()}},
+               [&c, out = out.data, in = in.data, bytes, to, from] { return c.permute(out, in, bytes, to, from); });
 }
 
 } // namespace windlass::rt

@@ -89,6 +89,15 @@ public:
     return finish();
   }
 
+  status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t, std::int32_t from) override {
+    if (bytes == 0) // on all members
+      return {};
+    publish(in, nullptr);
+    WINDLASS_TRY(barrier());
+    std::memcpy(out, source(from), static_cast<std::size_t>(bytes));
+    return finish();
+  }
+
   status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
     if (bytes == 0) // on all members
       return {};

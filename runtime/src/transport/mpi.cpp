@@ -146,6 +146,15 @@ public:
     return check(MPI_Alltoall(in, each.count, each.type, out, each.count, each.type, comm_), "all-to-all");
   }
 
+  status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t to, std::int32_t from) override {
+    const extent all(bytes, page_, page_bytes);
+    if (!all.fits)
+      return too_large(bytes);
+    return check(
+        MPI_Sendrecv(in, all.count, all.type, to, 0, out, all.count, all.type, from, 0, comm_, MPI_STATUS_IGNORE),
+        "permute");
+  }
+
   status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
     constexpr std::int64_t most = 1 << 30;
     for (std::int64_t done = 0; done < bytes; done += most)

@@ -147,6 +147,17 @@ public:
     return {};
   }
 
+  status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t, std::int32_t from) override {
+    for (std::int64_t done = 0; done < bytes; done += stage_) {
+      const std::int64_t n = std::min(stage_, bytes - done);
+      turn_ ^= 1;
+      std::memcpy(stage(index_), in + done, static_cast<std::size_t>(n));
+      WINDLASS_TRY(wait());
+      std::memcpy(out + done, stage(from), static_cast<std::size_t>(n));
+    }
+    return {};
+  }
+
   status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
     for (std::int64_t done = 0; done < bytes; done += stage_) {
       const std::int64_t n = std::min(stage_, bytes - done);

@@ -7,20 +7,23 @@
 #include "windlass/rt/stream.h"
 #include "windlass/rt/view.h"
 
+#include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace windlass::rt {
 
 /// Collectives whose bytes are counted apart; `scalars` are all-reduces of one element, such as losses, counts and
 /// norms.
-enum class collective_kind : std::int32_t { all_reduce, all_gather, reduce_scatter, all_to_all, scalars };
-constexpr const char *collective_names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "scalars"};
+enum class collective_kind : std::int32_t { all_reduce, all_gather, reduce_scatter, all_to_all, permute, scalars };
+constexpr const char *collective_names[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                            "all_to_all", "permute",    "scalars"};
 constexpr std::size_t collective_kinds = sizeof(collective_names) / sizeof(collective_names[0]);
 
 /// Bytes that a rank sends, by kind. They are those of a ring, whichever way a transport moves the data: of n members
 /// each sends (n - 1)/n of what a reduce-scatter takes, an all-gather gives or an all-to-all exchanges, and 2(n - 1)/n
-/// of what is all-reduced.
+/// of what is all-reduced; of a permute, all that goes to another member.
 struct collective_bytes {
   double of[collective_kinds] = {};
   double operator[](collective_kind kind) const { return of[static_cast<std::size_t>(kind)]; }
@@ -41,6 +44,10 @@ public:
   virtual status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) = 0;
   /// `bytes` of the block that goes to one member; `out` and `in` hold size() of them each.
   virtual status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
+  /// Sends `bytes` of `in` to member `to` and receives as many from `from`, which may be this one. Each member sends to
+  /// another one.
+  virtual status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t to,
+                         std::int32_t from) = 0;
   virtual status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) = 0;
   virtual status barrier() = 0;
 
@@ -51,9 +58,9 @@ public:
   void take_sent(collective_bytes &sum) {
     for (std::size_t k = 0; k < collective_kinds; ++k) {
       const auto kind = static_cast<collective_kind>(k);
+      const auto bytes = static_cast<double>(std::exchange(issued_[k], 0));
       const bool is_twice = kind == collective_kind::all_reduce || kind == collective_kind::scalars;
-      sum.of[k] += static_cast<double>(issued_[k]) * (is_twice ? 2 : 1) * (size() - 1) / size();
-      issued_[k] = 0;
+      sum.of[k] += kind == collective_kind::permute ? bytes : bytes * (is_twice ? 2 : 1) * (size() - 1) / size();
     }
   }
 
@@ -80,6 +87,9 @@ status all_gather(stream &s, communicator &c, const view &out, const view &in);
 /// out is this member's part of the sum of the members' `in`.
 status reduce_scatter(stream &s, communicator &c, const view &out, const view &in);
 status all_to_all(stream &s, communicator &c, const view &out, const view &in);
+/// Member m's `in` becomes the `out` of member `destinations[m]`; every member is the destination of one.
+status permute(stream &s, communicator &c, const view &out, const view &in,
+               std::initializer_list<std::int32_t> destinations);
 
 } // namespace windlass::rt
 
