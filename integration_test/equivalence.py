@@ -19,7 +19,7 @@ KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=clip={clip}', '--train-mark-repeats',
          '--train-verify-functions')
-TO_L3 = ('--plan-apply-strategy=strategy=ddp ranks={R} bucket-bytes={bucket}', '--plan-materialize-layouts', '--plan-verify-layouts')
+TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched',)
 TO_FUSED = ('--sched-fuse-elementwise',)
 TO_L5 = ('--sched-lower-to-commands', '--sched-verify-commands')
@@ -44,6 +44,7 @@ class Setup:
     work: str
     micro_batches: int = 1
     ranks: tuple = (1,)
+    strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
     clip: bool = True
     clip_norm: float = 0.1
@@ -78,7 +79,7 @@ class Equivalence:
 
     def lower_for(self, l2, ranks):
         """(module, level) of L3, L4, L4 with fused operators, and L5."""
-        l3 = self.lower(l2, TO_L3, f'l3-{ranks}.mlir', R=ranks)
+        l3 = self.lower(l2, TO_L3, f'l3-{ranks}.mlir', R=ranks, S=self.setup.strategy)
         l4 = self.lower(l3, TO_L4, f'l4-{ranks}.mlir')
         fused = self.lower(l4, TO_FUSED, f'l4-fused-{ranks}.mlir')
         l5 = self.lower(fused, TO_L5, f'l5-{ranks}.mlir')
@@ -129,6 +130,7 @@ def main():
     parser.add_argument('--work', required=True)
     parser.add_argument('--micro-batches', type=int, default=1)
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
+    parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)
     parser.add_argument('--no-clip', dest='clip', action='store_false')
     parser.add_argument('--clip-norm', type=float, default=0.1)

@@ -17,7 +17,7 @@ FORMS = {
     'separate': dict(family='gpt'),
     'fused': dict(family='gpt', fused_qkv=True, tied=False, linear='matmul'),
     'llama': dict(family='llama'),
-    'moe': dict(family='moe', router='scatter'),
+    'moe': dict(family='moe'),
     'bert': dict(family='bert', attention='eager'),
     'irregular': dict(family='irregular', layers=5),
 }
@@ -36,7 +36,6 @@ MORE_FORMS = {
     'llama-operator-mask': dict(family='llama', attention='operator'),
     'moe-threshold': dict(family='moe', router='threshold', experts=6, chosen=3),
     'moe-one': dict(family='moe', chosen=1),
-    'moe-one-hot': dict(family='moe', router='one-hot'),
     **{f'irregular-{structure}': dict(family='irregular', layers=4, structure=structure) for structure in range(1, 7)},
 }
 

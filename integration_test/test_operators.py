@@ -106,17 +106,5 @@ class OperatorTest(common.Case):
         taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'])
         self.check('TopK', [ties, numpy.array([3]), floats(2, 4)], nodes=[taken, helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=1)])
 
-    def test_one_hot(self):
-        pair = floats(2)
-        self.check('OneHot', ['ids', numpy.array(5), pair])
-        self.check('OneHot', ['ids', numpy.array(4), pair], axis=0)
-        self.check('OneHot', [numpy.array([[0, -1, 2], [3, -4, 1]]), numpy.array(4), pair], axis=1)
-
-    def test_scatter_elements(self):
-        self.check('ScatterElements', [floats(2, 7), numpy.array([[0, 3, -1], [2, 6, 0]]), floats(2, 3)], axis=1)
-        self.check('ScatterElements', [floats(4, 3), 'ids', floats(2, 3)], axis=0, reduction='add')
-        self.check('ScatterElements', [floats(2, 4), 'ids', floats(2, 3)], axis=1, reduction='add')
-        self.check('ScatterElements', [floats(2, 3, 4), numpy.array([[[1, 0, 2, 2]], [[0, 0, 1, 2]]]), floats(2, 1, 4)], axis=1)
-
 
 common.main()

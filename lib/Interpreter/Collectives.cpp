@@ -105,6 +105,13 @@ SmallVector<Tensor> windlass::interpreter::allToAll(ArrayRef<Tensor> members, in
   return results;
 }
 
+SmallVector<Tensor> windlass::interpreter::permute(ArrayRef<Tensor> members, ArrayRef<int64_t> destinations) {
+  SmallVector<Tensor> results(members.begin(), members.end());
+  for (auto [member, destination] : llvm::zip_equal(members, destinations))
+    results[destination] = member;
+  return results;
+}
+
 SmallVector<Tensor> windlass::interpreter::ownPart(ArrayRef<Tensor> members, int64_t dim) {
   int64_t size = members.front().getShape()[dim] / static_cast<int64_t>(members.size());
   SmallVector<Tensor> results;

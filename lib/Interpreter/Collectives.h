@@ -22,6 +22,7 @@ llvm::SmallVector<Tensor> allReduce(llvm::ArrayRef<Tensor> members, train::Reduc
 llvm::SmallVector<Tensor> allGather(llvm::ArrayRef<Tensor> members, int64_t dim);
 llvm::SmallVector<Tensor> reduceScatter(llvm::ArrayRef<Tensor> members, int64_t dim, train::ReductionKind kind);
 llvm::SmallVector<Tensor> allToAll(llvm::ArrayRef<Tensor> members, int64_t splitDim, int64_t concatDim);
+llvm::SmallVector<Tensor> permute(llvm::ArrayRef<Tensor> members, llvm::ArrayRef<int64_t> destinations);
 llvm::SmallVector<Tensor> ownPart(llvm::ArrayRef<Tensor> members, int64_t dim);
 
 } // namespace windlass::interpreter

@@ -70,6 +70,12 @@ private:
                                    [kind](ResourceOp resource) { return resource.getKind() == kind; });
   }
 
+  /// Whether another resource, of that kind, holds what counts for the same parameter.
+  bool isReplaced(ResourceOp resource, ResourceKind kind) {
+    return resource.getKind() != kind &&
+           llvm::any_of(resources(kind), [&](ResourceOp other) { return other.getOfAttr() == resource.getOfAttr(); });
+  }
+
   ModuleOp module;
   const RunInputs &inputs;
   plan::MeshAttr mesh;
@@ -106,7 +112,8 @@ static StringRef nameOf(ResourceOp resource) { return resource.getLogicalName().
 
 LogicalResult ScheduleRunner::loadParameters() {
   for (auto [kind, role] :
-       {std::pair(ResourceKind::parameter, train::Role::weight), std::pair(ResourceKind::state, train::Role::state)})
+       {std::pair(ResourceKind::parameter, train::Role::weight), std::pair(ResourceKind::master, train::Role::weight),
+        std::pair(ResourceKind::state, train::Role::state)})
     for (ResourceOp resource : resources(kind))
       if (failed(writeWhole(resource, inputs.parameter(nameOf(resource), resource.getGlobalTensorType(), role))))
         return failure();
@@ -189,9 +196,11 @@ LogicalResult ScheduleRunner::runAction(ActionKind action, int64_t step, RunResu
   case ActionKind::backward_reduce:
     return runFunction(sched::kBackwardReduceFunction, backwards++);
   case ActionKind::update: {
-    for (ResourceOp resource : resources(ResourceKind::gradient))
-      if (failed(dump(resource, "gradient." + Twine(step) + ".", result)))
-        return failure();
+    for (ResourceKind kind : {ResourceKind::gradient, ResourceKind::reduced})
+      for (ResourceOp resource : resources(kind))
+        if (!isReplaced(resource, ResourceKind::reduced) &&
+            failed(dump(resource, "gradient." + Twine(step) + ".", result)))
+          return failure();
     if (failed(writeScalars(step)))
       return failure();
     return runFunction(sched::kUpdateFunction, 0);
@@ -269,9 +278,11 @@ FailureOr<RunResult> ScheduleRunner::run() {
   }
   if (failed(evaluate(result)))
     return failure();
-  for (ResourceOp resource : resources(ResourceKind::parameter))
-    if (failed(dump(resource, "parameter.", result)))
-      return failure();
+  // The compute copy first, which checks that its replicas agree; a master replaces it.
+  for (ResourceKind kind : {ResourceKind::parameter, ResourceKind::master})
+    for (ResourceOp resource : resources(kind))
+      if (failed(dump(resource, "parameter.", result)))
+        return failure();
   for (ResourceOp resource : resources(ResourceKind::state))
     if (failed(dump(resource, "state.", result)))
       return failure();

@@ -56,6 +56,7 @@ private:
   LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
                       bool accumulates);
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
+  FailureOr<Tensor> ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
   LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
@@ -261,6 +262,22 @@ static bool mayRunInPlace(StringRef kernel) {
   return names.contains(kernel);
 }
 
+/// The block of the rank, of a tensor whose first dim counts blocks.
+FailureOr<Tensor> BufferMachine::ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank) {
+  auto axes = op.getSettings().getAs<DenseI64ArrayAttr>("axes");
+  SmallVector<int64_t> coordinates = mesh.coordinatesOf(rank);
+  int64_t block = 0, count = 1;
+  for (int64_t axis : axes ? axes.asArrayRef() : ArrayRef<int64_t>()) {
+    if (axis < 0 || axis >= static_cast<int64_t>(coordinates.size()))
+      return op.emitError("cannot be executed: the mesh has no axis ") << axis;
+    block = block * mesh.getAxes()[axis].getSize() + coordinates[axis];
+    count *= mesh.getAxes()[axis].getSize();
+  }
+  if (!axes || blocks.getRank() == 0 || blocks.getShape().front() != count)
+    return op.emitError("cannot be executed: needs a block for each of ") << count << " members";
+  return sliceAlong(blocks, 0, block, 1);
+}
+
 LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   if (failed(ins) || failed(outs))
@@ -277,6 +294,11 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
       inputs.push_back(load(in, rank));
     if (op.getKernel() == "copy" && inputs.size() == 1 && outs->size() == 1) {
       results.push_back(inputs.front().cast(outs->front().kind));
+    } else if (op.getKernel() == "own_part" && inputs.size() == 1 && outs->size() == 1) {
+      FailureOr<Tensor> part = ownBlock(op, inputs.front(), rank);
+      if (failed(part))
+        return failure();
+      results.push_back(part->reshaped(outs->front().type.getShape()));
     } else if (op.getKernel() == "fill" && inputs.empty() && outs->size() == 1) {
       auto value = op.getSettings().getAs<FloatAttr>("value");
       if (!value)
@@ -361,6 +383,12 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
       break;
     case sched::CollectiveKind::all_to_all:
       results = allToAll(parts, 0, 0);
+      break;
+    case sched::CollectiveKind::permute:
+      if (op.getDestinations()->size() != parts.size())
+        return op.emitError("cannot be executed: sends for ")
+               << op.getDestinations()->size() << " members, but there are " << count;
+      results = permute(parts, *op.getDestinations());
       break;
     }
     for (auto [rank, result] : llvm::zip_equal(members, results))

@@ -60,6 +60,8 @@ private:
   FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, bool isPerGroup,
                              bool isUpdate);
   LogicalResult write(train::WriteOp op, const RankValues &value);
+  /// Brings the gradients that a micro-batch gives to the layouts in which `@update` takes them.
+  LogicalResult accumulateLayouts(func::FuncOp microbatch, func::FuncOp update, SpmdValues &results);
   FailureOr<RankValues> reshard(Operation *op, const Placement &from, const Placement &to, const RankValues &parts,
                                 ArrayRef<SmallVector<int64_t>> of);
   /// Inputs of the rank's micro-batch: k of group j is first + j.
@@ -99,6 +101,8 @@ LayoutAttr FunctionRunner::layoutOf(Value value) {
     layout = function.getArgAttr(argument.getArgNumber(), plan::kLayoutAttr);
   } else {
     auto result = llvm::cast<OpResult>(value);
+    if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(result.getOwner()))
+      return reshard.getTo();
     auto layouts = result.getOwner()->getAttrOfType<ArrayAttr>(plan::kLayoutsAttr);
     if (layouts && result.getResultNumber() < layouts.size())
       layout = layouts[result.getResultNumber()];
@@ -212,6 +216,15 @@ LogicalResult FunctionRunner::write(train::WriteOp op, const RankValues &value) 
   return success();
 }
 
+static bool namesAxis(LayoutAttr layout, StringRef axis) {
+  for (plan::DimLayoutAttr dim : layout.getDims())
+    for (plan::FactorLayoutAttr factor : dim.getFactors())
+      for (StringAttr name : factor.getAxes())
+        if (name.getValue() == axis)
+          return true;
+  return false;
+}
+
 FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
                                            bool isPerGroup, bool isUpdate) {
   if (auto read = llvm::dyn_cast<train::ReadOp>(op)) {
@@ -222,13 +235,13 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     if (failed(place))
       return failure();
     Stored &stored = found->second;
-    if (isUpdate && place->isSameAs(*stored.master))
-      results[0] = stored.masterParts;
-    else if (place->isSameAs(*stored.compute))
-      results[0] = stored.computeParts;
-    else
-      return op.emitError("reads ") << read.getParameterAttr()
-                                    << " under a layout in which the parameter is not stored";
+    // Where layouts are not materialized yet a read gives the layout in which consumers find the value.
+    FailureOr<RankValues> parts = isUpdate && place->isSameAs(*stored.master)
+                                      ? FailureOr<RankValues>(stored.masterParts)
+                                      : reshard(&op, *stored.compute, *place, stored.computeParts, everyone);
+    if (failed(parts))
+      return failure();
+    results[0] = std::move(*parts);
     return true;
   }
   if (auto writeOp = llvm::dyn_cast<train::WriteOp>(op)) {
@@ -254,7 +267,9 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     FailureOr<Placement> to = placementOf(&op, reshardOp.getTo(), reshardOp.getInput().getType());
     if (failed(from) || failed(to))
       return failure();
-    FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isPerGroup ? groups : everyone);
+    // What names the axis of the groups is read of a parameter, which all of them share.
+    bool isShared = !isPerGroup || namesAxis(reshardOp.getFrom(), dataAxis);
+    FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isShared ? everyone : groups);
     if (failed(parts))
       return failure();
     results[0] = std::move(*parts);
@@ -350,6 +365,37 @@ LogicalResult FunctionRunner::evaluate(RunResult &result) {
   return success();
 }
 
+LogicalResult FunctionRunner::accumulateLayouts(func::FuncOp microbatch, func::FuncOp update, SpmdValues &results) {
+  for (unsigned r = 1; r < microbatch.getNumResults(); ++r) {
+    Attribute weight = microbatch.getResultAttr(r, train::kGradientAttr);
+    for (unsigned n = 0; n < update.getNumArguments(); ++n) {
+      if (update.getArgAttr(n, train::kGradientAttr) != weight)
+        continue;
+      Type type = update.getArgumentTypes()[n];
+      LayoutAttr made = wholeIfMissing(microbatch.getResultAttr(r, plan::kLayoutAttr), type);
+      if (!dataAxis.empty()) {
+        MLIRContext *context = module.getContext();
+        SmallVector<plan::UnreducedAttr> unreduced = {
+            plan::UnreducedAttr::get(context, StringAttr::get(context, dataAxis), train::ReductionKind::sum)};
+        llvm::append_range(unreduced, made.getUnreduced());
+        made = LayoutAttr::get(context, made.getDims(), unreduced, made.getMemory());
+      }
+      FailureOr<Placement> from = placementOf(microbatch, made, type);
+      FailureOr<Placement> to =
+          placementOf(update, wholeIfMissing(update.getArgAttr(n, plan::kLayoutAttr), type), type);
+      if (failed(from) || failed(to))
+        return failure();
+      if (from->isSameAs(*to))
+        continue;
+      FailureOr<RankValues> parts = reshard(microbatch, *from, *to, results[r], everyone);
+      if (failed(parts))
+        return failure();
+      results[r] = std::move(*parts);
+    }
+  }
+  return success();
+}
+
 FailureOr<RunResult> FunctionRunner::runSteps() {
   auto init = module.lookupSymbol<func::FuncOp>(train::kInitFunction);
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
@@ -377,7 +423,7 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       if (failed(arguments))
         return failure();
       FailureOr<SpmdValues> results = runFunction(microbatch, std::move(*arguments), true, false);
-      if (failed(results))
+      if (failed(results) || failed(accumulateLayouts(microbatch, update, *results)))
         return failure();
       if (i == 0) {
         sums = std::move(*results);

@@ -167,6 +167,14 @@ FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> op
     return done(onMembers(op, exchange.getAxes(), operands[0], results[0], [&](ArrayRef<Tensor> members) {
       return allToAll(members, exchange.getSplitDim(), exchange.getConcatDim());
     }));
+  if (auto permutation = llvm::dyn_cast<sched::PermuteOp>(op)) {
+    auto communicators = communicatorsOver(mesh, permutation.getAxes());
+    if (communicators && communicators->front().size() != permutation.getDestinations().size())
+      return op.emitError("cannot be executed: sends for ")
+             << permutation.getDestinations().size() << " members, but there are " << communicators->front().size();
+    return done(onMembers(op, permutation.getAxes(), operands[0], results[0],
+                          [&](ArrayRef<Tensor> members) { return permute(members, permutation.getDestinations()); }));
+  }
   if (auto own = llvm::dyn_cast<sched::OwnPartOp>(op); own && isDim(own.getDim()))
     return done(onMembers(op, own.getAxes(), operands[0], results[0],
                           [&](ArrayRef<Tensor> members) { return ownPart(members, own.getDim()); }));

@@ -96,6 +96,7 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
 
 int Compilation::materialize(Code code) {
   return runPasses(*module, code, [&](OpPassManager &manager) {
+    manager.addPass(plan::createDecomposeSplitReductions());
     manager.addPass(plan::createMaterializeLayouts());
     manager.addPass(plan::createVerifyLayouts());
   });

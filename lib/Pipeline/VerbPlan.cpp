@@ -26,9 +26,11 @@ Memory memoryOf(ModuleOp module) {
     int64_t bytes = type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
+    case sched::ResourceKind::master:
       memory.parameters += bytes;
       break;
     case sched::ResourceKind::gradient:
+    case sched::ResourceKind::reduced:
       memory.gradients += bytes;
       break;
     case sched::ResourceKind::state:

@@ -101,7 +101,11 @@ void CompileFlags::declareSettings(Flags &flags) {
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
-  flags.addChoice("strategy", {"auto", "ddp"}, "auto is ddp until the search exists (default auto)", choice.strategy);
+  flags.addText(
+      "strategy", "NAME[=K][*NAME[=K]]",
+      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; auto is ddp "
+      "until the search exists (default auto)",
+      choice.strategy);
   flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: what the device has)",
             [this](llvm::StringRef text) -> std::string {
               return parseBytes(text, choice.memoryLimit)

@@ -47,7 +47,7 @@ def _parser():
     command = commands.add_parser('moe', parents=[decoder], help='the same with experts', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--experts', type=int, default=4)
     command.add_argument('--chosen', type=int, default=2, help='experts of each token')
-    command.add_argument('--router', choices=moe.ROUTERS, default='compare', help='what makes the chosen shares a row of all; threshold: without TopK')
+    command.add_argument('--router', choices=moe.ROUTERS, default='topk', help='topk: TopK and a one-hot matrix; threshold: maxima and masks')
 
     command = commands.add_parser('bert', parents=[language], help='a BERT-like masked language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')

@@ -7,16 +7,15 @@ from onnx import TensorProto
 
 from . import layers, llama
 
-# How the chosen experts' shares become a row of all: by a matrix of comparisons, by ONNX's OneHot, by a scatter into zeros; threshold:
-# without TopK, everything below the k-th greatest is masked.
-ROUTERS = ('compare', 'one-hot', 'scatter', 'threshold')
+# topk: TopK and a one-hot matrix, as the exporter writes a router; threshold: everything below the k-th greatest is masked.
+ROUTERS = ('topk', 'threshold')
 
 
 @dataclasses.dataclass(frozen=True)
 class MoeConfig(llama.LlamaConfig):
     experts: int = 4
     chosen: int = 2
-    router: str = 'compare'
+    router: str = 'topk'
 
     def __post_init__(self):
         super().__post_init__()
@@ -37,7 +36,7 @@ def _experts(builder, value, name, config):
         with builder.scope(f'{name}.moe.gate', 'torch.nn.modules.linear.Linear'):
             weight = builder.parameter(f'{name}.moe.gate.weight', [config.experts, width], 'matrix')
             scores = builder.op('Gemm', [flat, weight], 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
-        shares = (_chosen_by_threshold if config.router == 'threshold' else _chosen_by_topk)(builder, scores, config)
+        shares = {'topk': _chosen_by_topk, 'threshold': _chosen_by_threshold}[config.router](builder, scores, config)
 
         def product(of, part, inputs, outputs, kind):
             weights = builder.parameter(f'{name}.moe.{part}', [config.experts, inputs, outputs], kind)
@@ -62,18 +61,10 @@ def _chosen_by_topk(builder, scores, config):
     chances = builder.op('Softmax', [scores], 'softmax', axis=-1)
     values, places = builder.op('TopK', [chances, builder.vector(config.chosen)], 'getitem', outputs=2, origin='aten.topk.default',
                                 axis=-1, largest=1, sorted=1)
-    values = _normalized(builder, values)
-    if config.router == 'scatter':
-        zeros = builder.op('Expand', [builder.scalar(0.0), builder.op('Shape', [chances], start=0)], 'zeros_like')
-        return builder.op('ScatterElements', [zeros, places, values], 'scatter', axis=1, reduction='none')
-    if config.router == 'one-hot':
-        depth, pair = builder.scalar(config.experts, TensorProto.INT64), builder.op('Constant', [], value_ints=[0, 1])
-        one_hot = builder.op('OneHot', [places, depth, pair], 'one_hot', origin='aten.one_hot.default', axis=-1)
-    else:
-        hits = builder.op('Equal', [builder.op('Unsqueeze', [places, builder.vector(-1)], 'unsqueeze'), builder.arange(config.experts)], 'eq')
-        one_hot = builder.op('Cast', [hits], '_to_copy', to=TensorProto.INT64)
-    one_hot = builder.op('Cast', [one_hot], '_to_copy', to=TensorProto.FLOAT)
-    rows = builder.op('Unsqueeze', [values, builder.vector(1)], 'unsqueeze')
+    numbers = builder.arange(config.experts)
+    hits = builder.op('Equal', [builder.op('Unsqueeze', [places, builder.vector(-1)], 'unsqueeze'), numbers], 'eq')
+    one_hot = builder.op('Cast', [builder.op('Cast', [hits], '_to_copy', to=TensorProto.INT64)], '_to_copy', to=TensorProto.FLOAT)
+    rows = builder.op('Unsqueeze', [_normalized(builder, values), builder.vector(1)], 'unsqueeze')
     return builder.op('Squeeze', [builder.op('MatMul', [rows, one_hot], 'matmul'), builder.vector(1)], 'squeeze')
 
 

@@ -15,8 +15,6 @@ void Legalizer::registerIndexing() {
   handlers["GatherElements"] = &Legalizer::legalizeGatherElements;
   handlers["Trilu"] = &Legalizer::legalizeTrilu;
   handlers["TopK"] = &Legalizer::legalizeTopK;
-  handlers["OneHot"] = &Legalizer::legalizeOneHot;
-  handlers["ScatterElements"] = &Legalizer::legalizeScatterElements;
 }
 
 LogicalResult Legalizer::legalizeGather(NodeContext &node) {
@@ -179,8 +177,6 @@ LogicalResult Legalizer::legalizeTrilu(NodeContext &node) {
 }
 
 std::pair<Entry, Entry> Legalizer::takeGreatest(const Entry &x, const Entry &ranking, int64_t count) {
-  if (!x.isTensor())
-    return {};
   int64_t last = x.getRank() - 1, width = x.getShape()[last];
   Shape column(x.getShape());
   column[last] = 1;
@@ -252,77 +248,4 @@ LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
     return give(node, index, isLast || !result.isTensor() ? result : eval.transpose(result, order));
   };
   return failed(giveBack(0, values)) ? failure() : giveBack(1, indices);
-}
-
-Entry Legalizer::hitsAlong(const Entry &places, int64_t axis, int64_t extent) {
-  if (!places.isTensor())
-    return {};
-  Type integer = builder.getI64Type();
-  Shape row(places.getRank(), 1);
-  row[axis] = extent;
-  Known numbers = makeKnown(RankedTensorType::get(row, integer), [&](KnownStorage &out) {
-    for (int64_t i = 0; i < extent; ++i)
-      out.integers[i] = i;
-  });
-  Entry wide = eval.cast(places, integer);
-  Entry isNegative = eval.compare(CompareKind::less, wide, eval.scalar(0, integer));
-  Entry fromEnd = eval.binary(BinaryKind::add, wide, eval.scalar(double(extent), integer));
-  return eval.compare(CompareKind::equal, eval.select(isNegative, fromEnd, wide), Entry::of(numbers));
-}
-
-LogicalResult Legalizer::legalizeOneHot(NodeContext &node) {
-  if (failed(expectTensors(node, 3)))
-    return failure();
-  const Entry &indices = node.inputs[0], &values = node.inputs[2];
-  FailureOr<Shape> depth = readIntegers(node, 1, "a depth");
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), indices.getRank() + 1);
-  if (failed(depth) || failed(axis))
-    return failure();
-  if (indices.isBoolean() || values.getShape() != llvm::ArrayRef<int64_t>{2} || depth->size() != 1 || (*depth)[0] < 1)
-    return invalid(node, "needs indices that are numbers, a depth of at least 1, and two values");
-  Shape column(indices.getShape()), whole(indices.getShape());
-  column.insert(column.begin() + *axis, 1);
-  whole.insert(whole.begin() + *axis, (*depth)[0]);
-  if (failed(checkCount(node, whole)))
-    return failure();
-  if (!eval.mayEvaluate((*depth)[0]))
-    return unsupported("is too deep");
-  auto valueAt = [&](int64_t index) { return eval.reshape(eval.slice(values, {index}, {1}, {1}), {}); };
-  Entry hits = hitsAlong(eval.reshape(indices, column), *axis, (*depth)[0]);
-  return give(node, eval.select(hits, valueAt(1), valueAt(0)));
-}
-
-LogicalResult Legalizer::legalizeScatterElements(NodeContext &node) {
-  constexpr int64_t kMostRounds = 64;
-  if (failed(expectTensors(node, 3)))
-    return failure();
-  const Entry &data = node.inputs[0], &indices = node.inputs[1], &updates = node.inputs[2];
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", 0), data.getRank());
-  if (failed(axis))
-    return failure();
-  if (indices.isFloat() || indices.isBoolean() || indices.getShape() != updates.getShape() ||
-      indices.getRank() != data.getRank() || updates.getElementType() != data.getElementType())
-    return invalid(node, "has indices or updates that do not fit its tensor");
-  llvm::StringRef reduction = node.getString("reduction", "none");
-  Shape column(indices.getShape()), expected(data.getShape());
-  int64_t extent = data.getShape()[*axis], count = indices.getShape()[*axis];
-  column[*axis] = 1;
-  expected[*axis] = 1;
-  // One round for each index of a row: few of them, as a router has, each on the whole tensor.
-  if (column != expected || count > kMostRounds || (reduction != "none" && reduction != "add") ||
-      !eval.mayEvaluate(extent))
-    return standIn(
-        node, 0, data.getShape(), data.getElementType(),
-        "has more than 64 indices in a row, rows of another shape than its tensor, or a reduction other than add");
-  Entry result = data;
-  for (int64_t round = 0; round < count; ++round) {
-    Shape starts(data.getRank(), 0), steps(data.getRank(), 1);
-    starts[*axis] = round;
-    Entry hits = hitsAlong(eval.slice(indices, starts, column, steps), *axis, extent);
-    Entry update = eval.slice(updates, starts, column, steps);
-    result = reduction == "none" ? eval.select(hits, update, result)
-                                 : eval.binary(BinaryKind::add, result,
-                                               eval.select(hits, update, eval.scalar(0, data.getElementType())));
-  }
-  return give(node, result);
 }

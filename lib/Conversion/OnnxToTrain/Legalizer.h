@@ -138,11 +138,6 @@ private:
   mlir::LogicalResult gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis);
   mlir::LogicalResult legalizeTrilu(NodeContext &node);
   mlir::LogicalResult legalizeTopK(NodeContext &node);
-  mlir::LogicalResult legalizeOneHot(NodeContext &node);
-  mlir::LogicalResult legalizeScatterElements(NodeContext &node);
-  /// Where `places`, a column of integers at `axis`, name an element of `extent` along it; negative ones count from the
-  /// end.
-  Entry hitsAlong(const Entry &places, int64_t axis, int64_t extent);
   /// The `count` greatest of each row and their places, [..., count] each.
   std::pair<Entry, Entry> takeGreatest(const Entry &x, const Entry &ranking, int64_t count);
   // Attention and the position embedding of its operands.

@@ -15,7 +15,7 @@ using namespace windlass;
 void Legalizer::registerStandIns() {
   for (const char *name :
        {"BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN", "Elu", "Selu", "LeakyRelu", "PRelu",
-        "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "Round", "ScatterND"})
+        "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "Round", "ScatterElements", "ScatterND"})
     handlers[name] = &Legalizer::standInLikeFirst;
   for (const char *name : {"MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool"})
     handlers[name] = &Legalizer::standInWindow;

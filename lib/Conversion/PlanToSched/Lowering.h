@@ -28,8 +28,20 @@ public:
   static mlir::FailureOr<Resources> create(mlir::ModuleOp module, plan::MeshAttr mesh, mlir::Operation *before);
 
   ResourceOp ofArgument(mlir::BlockArgument argument);
+  /// The compute copy, or the state.
   ResourceOp ofParameter(mlir::StringRef parameter) { return parameters.lookup(parameter); }
+  /// What `@update` reads and writes: the compute copy where it is the master too.
+  ResourceOp ofMaster(mlir::StringRef parameter) {
+    ResourceOp master = masters.lookup(parameter);
+    return master ? master : ofParameter(parameter);
+  }
+  /// The accumulated gradient.
   ResourceOp ofGradient(mlir::StringRef parameter) { return gradients.lookup(parameter); }
+  /// What `@update` reads; the accumulated gradient where that needs no other place.
+  ResourceOp ofReduced(mlir::StringRef parameter) {
+    ResourceOp reduced = reducedGradients.lookup(parameter);
+    return reduced ? reduced : ofGradient(parameter);
+  }
   ResourceOp ofValue(int64_t index) { return values.lookup(index); }
   ResourceOp ofScalar(train::Hyperparameter name) { return scalars.lookup(static_cast<int64_t>(name)); }
   ResourceOp getLoss() { return loss; }
@@ -48,7 +60,7 @@ private:
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
   llvm::StringSet<> names;
-  llvm::StringMap<ResourceOp> inputs, parameters, gradients;
+  llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;
   llvm::DenseMap<int64_t, ResourceOp> values, scalars;
   ResourceOp loss, gradientNorm, evaluation;
 };

@@ -23,21 +23,19 @@ public:
 
   /// An op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
   LogicalResult lower(Operation &op) {
+    if (ResourceOp reduced = getReducedGradient(op))
+      return load(op.getResult(0), reduced, op);
     for (Value operand : op.getOperands())
       if (failed(provide(operand, op)))
         return failure();
+    bool isUpdate = op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction;
     if (auto read = llvm::dyn_cast<train::ReadOp>(op))
-      return load(read.getResult(), resources.ofParameter(read.getParameter()), op);
+      return load(read.getResult(),
+                  isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()), op);
     if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op))
       return load(hyperparameter.getResult(), resources.ofScalar(hyperparameter.getName()), op);
-    if (auto write = llvm::dyn_cast<train::WriteOp>(op)) {
-      ResourceOp resource = resources.ofParameter(write.getParameter());
-      if (!resource)
-        return op.emitOpError("names no train.parameter: ") << write.getParameterAttr();
-      auto store = StoreOp::create(builder, op.getLoc(), resource.getSymName(), mapping.lookup(write.getValue()));
-      copyLabels(op, store);
-      return success();
-    }
+    if (auto write = llvm::dyn_cast<train::WriteOp>(op))
+      return lower(write);
     if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
       return lower(reshard);
     FailureOr<Operation *> local = cloneLocal(builder, op, mapping, mesh);
@@ -79,28 +77,62 @@ public:
   MeshAttr mesh;
   OpBuilder builder;
 
+  /// The part of a value under another layout; what that takes carries the labels of `op`.
+  FailureOr<Value> reshardPart(Operation &op, Value part, RankedTensorType global, LayoutAttr from, LayoutAttr to) {
+    Block *block = builder.getInsertionBlock();
+    Operation *last = block->empty() ? nullptr : &block->back();
+    FailureOr<Value> moved = lowerReshard(builder, op.getLoc(), part, global, from, to, mesh);
+    if (failed(moved))
+      return failure();
+    for (Operation *made = last             ? last->getNextNode()
+                           : block->empty() ? nullptr
+                                            : &block->front();
+         made; made = made->getNextNode())
+      copyLabels(op, made);
+    return moved;
+  }
+
 private:
-  LogicalResult lower(plan::ReshardOp reshard) {
-    auto argument = llvm::dyn_cast<BlockArgument>(reshard.getInput());
+  /// The resource with what `@reduce` has made of a gradient, where `op` is the reshard that asks for that.
+  ResourceOp getReducedGradient(Operation &op) {
+    auto reshard = llvm::dyn_cast<plan::ReshardOp>(op);
+    auto argument = reshard ? llvm::dyn_cast<BlockArgument>(reshard.getInput()) : BlockArgument();
+    if (!argument)
+      return nullptr;
     auto function = reshard->getParentOfType<func::FuncOp>();
-    if (argument && function.getArgAttr(argument.getArgNumber(), train::kGradientAttr)) {
-      // Done by @reduce: what is left is the gradient's resource.
-      if (!reshard.getTo().getUnreduced().empty() ||
-          !haveSameParts(plan::dropUnreduced(reshard.getFrom()), reshard.getTo(), mesh))
-        return reshard.emitOpError("brings a gradient to ")
-               << reshard.getTo() << ": gradients that are split while they are reduced are not available yet";
-      mapping.map(reshard.getResult(), mapping.lookup(reshard.getInput()));
-      return success();
-    }
-    Operation *last = builder.getInsertionBlock()->empty() ? nullptr : &builder.getInsertionBlock()->back();
-    FailureOr<Value> part = lowerReshard(builder, reshard.getLoc(), mapping.lookup(reshard.getInput()),
-                                         llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(),
-                                         reshard.getTo(), mesh);
+    auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
+    ResourceOp reduced = name ? resources.ofReduced(name.getValue()) : ResourceOp();
+    return reduced && haveSameParts(plan::dropUnreduced(reduced.getLayout()), reshard.getTo(), mesh) ? reduced
+                                                                                                     : ResourceOp();
+  }
+
+  LogicalResult lower(plan::ReshardOp reshard) {
+    FailureOr<Value> part =
+        reshardPart(*reshard, mapping.lookup(reshard.getInput()),
+                    llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(), reshard.getTo());
     if (failed(part))
       return failure();
-    for (Operation *op = last ? last->getNextNode() : &builder.getInsertionBlock()->front(); op; op = op->getNextNode())
-      copyLabels(*reshard, op);
     mapping.map(reshard.getResult(), *part);
+    return success();
+  }
+
+  /// A new value of the master, and of the compute copy where that is another one.
+  LogicalResult lower(train::WriteOp write) {
+    ResourceOp master = resources.ofMaster(write.getParameter()), compute = resources.ofParameter(write.getParameter());
+    if (!master || !compute)
+      return write.emitOpError("names no train.parameter: ") << write.getParameterAttr();
+    Value part = mapping.lookup(write.getValue());
+    auto store = [&](ResourceOp resource, Value value) {
+      copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
+    };
+    store(master, part);
+    if (master == compute)
+      return success();
+    FailureOr<Value> copy =
+        reshardPart(*write, part, master.getGlobalTensorType(), master.getLayout(), compute.getLayout());
+    if (failed(copy))
+      return failure();
+    store(compute, *copy);
     return success();
   }
 
@@ -132,6 +164,8 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     if (!microbatch || !update)
       return module.emitError("has no @") << (microbatch ? train::kUpdateFunction : train::kMicrobatchFunction);
 
+    for (func::FuncOp function : planned)
+      markNormScales(function);
     FailureOr<Resources> declared = Resources::create(module, mesh, planned.front());
     if (failed(declared))
       return failure();
@@ -152,6 +186,20 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
   }
 
 private:
+  /// Later levels do not know any more which weight an operator reads.
+  static void markNormScales(func::FuncOp function) {
+    function.walk([](Operation *op) {
+      if (!llvm::isa<train::LayerNormOp, train::RmsNormOp>(op))
+        return;
+      Value scale = op->getOperand(1);
+      while (auto reshard = scale.getDefiningOp<plan::ReshardOp>())
+        scale = reshard.getInput();
+      if (auto read = scale.getDefiningOp<train::ReadOp>())
+        if (auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, read.getParameterAttr()))
+          parameter->setAttr(train::kNormScaleAttr, UnitAttr::get(op->getContext()));
+    });
+  }
+
   /// A new function at the end of the module.
   func::FuncOp createFunction(Location loc, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
@@ -215,10 +263,16 @@ private:
       if (failed(lowering.provide(value, user)))
         return failure();
       Value part = lowering.mapping.lookup(value);
-      if (part.getType() != resource.getType())
-        return user.emitOpError("returns a part of type ")
-               << part.getType() << " for a gradient that is accumulated as " << resource.getType()
-               << ": gradients that are split while they are accumulated are not available yet";
+      LayoutAttr made = plan::getLayout(value);
+      if (auto axis = getOperation()->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+        made = plan::addUnreduced(made, plan::UnreducedAttr::get(&getContext(), axis, train::ReductionKind::sum), mesh);
+      if (!plan::haveSameParts(made, resource.getLayout(), mesh)) {
+        FailureOr<Value> moved =
+            lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, resource.getLayout());
+        if (failed(moved))
+          return failure();
+        part = *moved;
+      }
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
       if (Attribute repeat = user.getAttr(plan::kRepeatAttr))
         add->setAttr(plan::kRepeatAttr, repeat);
@@ -364,6 +418,16 @@ private:
     for (ResourceOp resource : gradientOrder) {
       if (!seen.insert(resource).second)
         return resource.emitOpError("is accumulated twice in a micro-batch");
+      if (ResourceOp reduced = resources->ofReduced(resource.getOf().value_or("")); reduced != resource) {
+        Value part =
+            LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName()).getResult();
+        FailureOr<Value> moved = lowerReshard(builder, resource.getLoc(), part, resource.getGlobalTensorType(),
+                                              resource.getLayout(), reduced.getLayout(), mesh);
+        if (failed(moved))
+          return failure();
+        StoreOp::create(builder, resource.getLoc(), reduced.getSymName(), *moved);
+        continue;
+      }
       FailureOr<Axes> axes = getSumAxes(resource);
       if (failed(axes))
         return failure();

@@ -82,19 +82,28 @@ LogicalResult Resources::declareParameters() {
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
     if (!plan::haveSameParts(compute, master, mesh))
-      return parameter.emitOpError("has a master copy in ")
-             << master << " and a compute copy in " << compute << ": split optimizer states are not available yet";
+      masters[parameter.getSymName()] =
+          describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
+                           parameter.getTensorType(), master),
+                   parameter);
     parameters[parameter.getSymName()] =
         describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
                          parameter.getTensorType(), compute),
                  parameter);
   }
   for (train::ParameterOp parameter : all)
-    if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr))
+    if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr)) {
       gradients[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(),
                            parameter.getTensorType(), layout),
                    parameter);
+      LayoutAttr master = layoutOf(parameter, plan::kMasterLayoutAttr);
+      if (!plan::haveSameParts(plan::dropUnreduced(layout), master, mesh))
+        reducedGradients[parameter.getSymName()] =
+            describe(declare(parameter.getLoc(), ResourceKind::reduced, "reduced_" + parameter.getSymName(),
+                             parameter.getTensorType(), master),
+                     parameter);
+    }
   for (train::ParameterOp parameter : all)
     if (parameter.getRole() == train::Role::state) {
       LayoutAttr layout = layoutOf(parameter, plan::kMasterLayoutAttr);

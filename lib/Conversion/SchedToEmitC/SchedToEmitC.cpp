@@ -117,7 +117,7 @@ private:
             scope.calls.map(functor->second, stream, outs, ins);
           return success();
         })
-        .Case([&](sched::LaunchCollectiveOp op) {
+        .Case([&](sched::LaunchCollectiveOp op) -> LogicalResult {
           auto [index, streamIndex] = communicators.lookup(op.getCommunicator());
           cpp::Stream stream = streamOf(scope, streamIndex);
           View in = viewOf(scope, op.getIn()), out = viewOf(scope, op.getOut());
@@ -135,6 +135,8 @@ private:
           case sched::CollectiveKind::all_to_all:
             scope.calls.allToAll(stream, communicator, out, in);
             break;
+          case sched::CollectiveKind::permute:
+            return op.emitOpError("the runtime has no permute");
           }
           return success();
         })

@@ -143,6 +143,8 @@ private:
   std::map<std::pair<std::string, std::string>, std::string> arrays;
   std::string arrayText, tableText;
   llvm::MapVector<StringAttr, size_t> parameterIndex;
+  /// By parameter, where they are resources of their own.
+  llvm::DenseMap<StringAttr, sched::ResourceOp> masters, reduced;
   llvm::SmallVector<sched::ResourceOp> parameters, states, gradients, inputs, scalars;
   sched::ResourceOp loss, gradNorm, evaluate;
 };
@@ -177,6 +179,12 @@ LogicalResult Tables::collect() {
     case sched::ResourceKind::evaluate:
       evaluate = resource;
       break;
+    case sched::ResourceKind::master:
+      masters[resource.getOfAttr().getAttr()] = resource;
+      break;
+    case sched::ResourceKind::reduced:
+      reduced[resource.getOfAttr().getAttr()] = resource;
+      break;
     case sched::ResourceKind::value:
       break;
     }
@@ -186,20 +194,8 @@ LogicalResult Tables::collect() {
   return success();
 }
 
-/// Names of the parameters that scale a normalised row: `--init random` makes them 1.
-static llvm::DenseSet<int64_t> offsetsOfScales(ModuleOp module) {
-  llvm::DenseSet<int64_t> offsets;
-  module.walk([&](sched::LaunchOp launch) {
-    if ((launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm") && launch.getIns().size() > 1)
-      if (auto buffer = launch.getIns()[1].getDefiningOp<sched::BufferOp>())
-        offsets.insert(buffer.getOffset());
-  });
-  return offsets;
-}
-
 FailureOr<std::string> Tables::parameterTable() {
   llvm::SmallVector<std::string> rows;
-  llvm::DenseSet<int64_t> scales = offsetsOfScales(module);
   for (sched::ResourceOp resource : parameters) {
     auto parameter = module.lookupSymbol<train::ParameterOp>(resource.getOf().value_or(""));
     if (!parameter)
@@ -207,14 +203,16 @@ FailureOr<std::string> Tables::parameterTable() {
     auto tensor = tensorEntry(resource);
     if (failed(tensor))
       return failure();
-    std::string random = resource.getGlobalTensorType().getRank() > 1                   ? "initializer::normal"
-                         : scales.contains(static_cast<int64_t>(*resource.getOffset())) ? "initializer::ones"
-                                                                                        : "initializer::zeros";
-    auto masterSplits = splitsOf(resource);
+    std::string random = resource.getGlobalTensorType().getRank() > 1 ? "initializer::normal"
+                         : parameter->hasAttr(train::kNormScaleAttr)  ? "initializer::ones"
+                                                                      : "initializer::zeros";
+    sched::ResourceOp own = masters.lookup(resource.getOfAttr().getAttr());
+    sched::ResourceOp master = own ? own : resource;
+    auto masterSplits = splitsOf(master);
     if (failed(masterSplits))
       return failure();
     [[maybe_unused]] auto [t, splits, offset, bytes, init, trains, decays] = rt::parameter_entry{};
-    rows.push_back(braces({*tensor, *masterSplits, offsetOf(resource), sourceOf(parameter), random,
+    rows.push_back(braces({*tensor, *masterSplits, offsetOf(master), sourceOf(parameter), random,
                            parameter.getTrainable() ? "true" : "false", parameter.getDecays() ? "true" : "false"}));
   }
   return table("parameter_entry", "parameters", rows);
@@ -309,7 +307,10 @@ FailureOr<std::string> Tables::write() {
   std::string stateSpan = table("state_entry", "states", rows);
 
   rows.clear();
-  for (sched::ResourceOp gradient : gradients) {
+  for (sched::ResourceOp accumulated : gradients) {
+    // As @update reads it.
+    sched::ResourceOp own = reduced.lookup(accumulated.getOfAttr().getAttr());
+    sched::ResourceOp gradient = own ? own : accumulated;
     auto splits = splitsOf(gradient);
     if (failed(splits))
       return failure();

@@ -14,8 +14,8 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @microbatch(%x: tensor<6xf32> {train.input = "x", plan.layout = #plan.layout<[<[<6>]>]>}) -> (tensor<6xf32> {plan.layout = #plan.layout<[<[<6>]>]>}) {
-    // expected-error @below {{cannot reshard dim 0}}
-    %0 = plan.reshard %x from <[<[<6>]>]> to <[<[<3>, <2, ["a"]>]>]> : tensor<6xf32>
+    // expected-error @below {{a value that is not partial over axis 'a' cannot become so}}
+    %0 = plan.reshard %x from <[<[<6>]>]> to <[<[<6>]>], unreduced = [<"a", sum>]> : tensor<6xf32>
     return %x : tensor<6xf32>
   }
   func.func @update() -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
@@ -27,8 +27,8 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{split optimizer states are not available yet}}
-  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4, ["a"]>]>]>}
+  // expected-error @below {{has no layouts}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>}
   func.func @microbatch(%x: tensor<f32> {train.input = "x", plan.layout = #plan.layout<[]>}) -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
     return %x : tensor<f32>
   }

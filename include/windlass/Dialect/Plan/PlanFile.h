@@ -41,6 +41,7 @@ std::string hashModel(mlir::ModuleOp module);
 /// A planned operator. Layouts are text, such as "[8:batch, 3*64] sum(data)": sizes of factors, major to minor, each
 /// with the axes that split it (`8:data+batch`), then axes over which parts are still to be combined.
 struct PlannedOp {
+  /// Axes by factor, outermost first; "3*" in front of them says that each of 3 equal blocks is split.
   std::map<std::string, std::vector<std::string>> splits;
   std::vector<std::string> layouts;
 };

@@ -258,8 +258,16 @@ private:
       if (factor.kind == train::FactorKind::Inner || factor.kind == train::FactorKind::Replicated)
         return makeError(place + " cannot be split along " + printable(factor.name));
       SmallVector<StringAttr> axes;
-      int64_t rest = factor.size;
-      for (const std::string &axis : split->second) {
+      int64_t rest = factor.size, blocks = 1;
+      llvm::ArrayRef<std::string> texts = split->second;
+      if (StringRef first = texts.front(); first.consume_back("*") && !first.getAsInteger(10, blocks)) {
+        texts = texts.drop_front();
+        if (blocks < 2 || factor.size % blocks != 0 || texts.empty())
+          return makeError(place + " has " + Twine(factor.size) + " along " + printable(factor.name) +
+                           ", which cannot be split in " + Twine(blocks) + " blocks; leave the blocks out");
+        rest /= blocks;
+      }
+      for (const std::string &axis : texts) {
         if (mesh.indexOf(axis) < 0)
           return makeError(place + " is split over axis " + printable(axis) + ", which the mesh does not have");
         if (!used.insert(axis).second)
@@ -270,7 +278,7 @@ private:
         rest /= mesh.sizeOf(axis);
         axes.push_back(StringAttr::get(context, axis));
       }
-      splits.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factor.name), axes));
+      splits.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factor.name), axes, blocks));
     }
     for (const auto &[factor, axes] : row.splits)
       if (!llvm::is_contained(names, factor)) {

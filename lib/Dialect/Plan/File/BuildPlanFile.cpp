@@ -136,9 +136,13 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
         continue;
       }
       PlannedOp &row = rows.operators[key];
-      for (FactorAxesAttr split : strategy.getSplits())
+      for (FactorAxesAttr split : strategy.getSplits()) {
+        std::vector<std::string> &texts = row.splits[split.getFactor().getValue().str()];
+        if (split.getBlocks() > 1)
+          texts.push_back(std::to_string(split.getBlocks()) + "*");
         for (StringAttr axis : split.getAxes())
-          row.splits[split.getFactor().getValue().str()].push_back(axis.getValue().str());
+          texts.push_back(axis.getValue().str());
+      }
       for (Value result : op.getResults())
         row.layouts.push_back(toText(getLayout(result)));
     }

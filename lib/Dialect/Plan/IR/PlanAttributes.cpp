@@ -32,11 +32,16 @@ llvm::SmallVector<int64_t> MeshAttr::coordinatesOf(int64_t rank) const {
   return coordinates;
 }
 
-llvm::ArrayRef<StringAttr> StrategyAttr::axesOf(llvm::StringRef factor) const {
+FactorAxesAttr StrategyAttr::splitOf(llvm::StringRef factor) const {
   for (FactorAxesAttr split : getSplits())
     if (split.getFactor().getValue() == factor)
-      return split.getAxes();
-  return {};
+      return split;
+  return nullptr;
+}
+
+llvm::ArrayRef<StringAttr> StrategyAttr::axesOf(llvm::StringRef factor) const {
+  FactorAxesAttr split = splitOf(factor);
+  return split ? split.getAxes() : llvm::ArrayRef<StringAttr>();
 }
 
 LayoutAttr LayoutAttr::getWhole(RankedTensorType type) {

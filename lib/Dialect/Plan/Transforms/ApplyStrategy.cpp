@@ -1,8 +1,8 @@
-#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "ModelParallel.h"
+#include "NamedStrategy.h"
+#include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
-#include "windlass/Support/Printable.h"
 
-#include <map>
 #include <numeric>
 
 namespace windlass::plan {
@@ -18,165 +18,7 @@ namespace {
 
 constexpr char kDataAxis[] = "data";
 constexpr char kBatchAxis[] = "batch";
-
-/// Spreads the splits of a function's arguments over its ops.
-class Propagation {
-public:
-  Propagation(func::FuncOp function, MeshAttr mesh) : function(function), mesh(mesh), context(function.getContext()) {}
-
-  LogicalResult run() {
-    for (Operation &op : function.front().without_terminator())
-      if (failed(choose(op)))
-        return failure();
-    for (Operation &op : llvm::reverse(function.front().without_terminator()))
-      if (failed(followConsumers(op)))
-        return failure();
-    for (Operation &op : function.front().without_terminator())
-      if (failed(layOut(op)))
-        return failure();
-    return success();
-  }
-
-private:
-  /// Axes per factor of an op, by index of the factor.
-  using Splits = std::map<unsigned, SmallVector<StringAttr, 1>>;
-
-  /// Whether the op may carry `axes` on a factor besides what it already carries.
-  bool canSplit(const train::OpFactors &factors, unsigned index, ArrayRef<StringAttr> axes,
-                const Splits &splits) const {
-    const train::Factor &factor = factors.factors[index];
-    if (factor.kind != train::FactorKind::Parallel && factor.kind != train::FactorKind::Reduction)
-      return false;
-    int64_t ranks = 1;
-    for (StringAttr axis : axes) {
-      ranks *= mesh.sizeOf(axis.getValue());
-      for (auto &[other, used] : splits)
-        if (other != index && llvm::is_contained(used, axis))
-          return false;
-    }
-    if (factor.size % ranks != 0)
-      return false;
-    // Every result must have the factor or leave it unreduced.
-    return factor.kind == train::FactorKind::Reduction ||
-           llvm::all_of(factors.results, [&](const train::ValueFactors &result) {
-             return llvm::any_of(result, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, index); });
-           });
-  }
-
-  StrategyAttr getStrategy(const train::OpFactors &factors, const Splits &splits) const {
-    SmallVector<FactorAxesAttr> attributes;
-    for (auto &[index, axes] : splits)
-      if (!axes.empty())
-        attributes.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factors.factors[index].name), axes));
-    return StrategyAttr::get(context, attributes, 0, -1);
-  }
-
-  /// Takes over the axes with which a dim arrives (or is wanted), where its factors can say them.
-  void takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout,
-                Splits &splits) const {
-    SmallVector<int64_t> sizes;
-    for (unsigned index : dim)
-      sizes.push_back(factors.factors[index].size);
-    auto axes = mapAxes(layout, sizes, mesh);
-    if (!axes)
-      return;
-    for (auto [index, wanted] : llvm::zip_equal(dim, *axes))
-      if (!wanted.empty() && !splits.count(index) && canSplit(factors, index, wanted, splits))
-        splits[index] = wanted;
-  }
-
-  SmallVector<LayoutAttr> getOperandLayouts(Operation &op) const {
-    SmallVector<LayoutAttr> layouts;
-    for (Value operand : op.getOperands())
-      layouts.push_back(getLayout(operand));
-    return layouts;
-  }
-
-  /// Gives the op the splits of its operands.
-  LogicalResult choose(Operation &op) {
-    StrategyAttr strategy = getWholeStrategy(context);
-    if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
-      train::OpFactors factors = compute.getFactors();
-      Splits splits;
-      if (factors.operands.size() == op.getNumOperands())
-        for (auto [operand, value] : llvm::zip_equal(op.getOperands(), factors.operands)) {
-          LayoutAttr layout = getLayout(operand);
-          if (layout && layout.getDims().size() == value.size())
-            for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
-              takeAxes(factors, dim, dimLayout, splits);
-        }
-      strategy = getStrategy(factors, splits);
-    }
-    op.setAttr(kStrategyAttr, strategy);
-    return layOut(op);
-  }
-
-  LogicalResult layOut(Operation &op) {
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(op), mesh);
-    if (failed(layouts))
-      return failure();
-    setLayouts(&op, layouts->results);
-    return success();
-  }
-
-  /// Splits a whole op where all its consumers want parts only: less to compute, and no communication.
-  LogicalResult followConsumers(Operation &op) {
-    auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
-    if (!compute)
-      return success();
-    train::OpFactors factors = compute.getFactors();
-    Splits splits;
-    auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
-    for (auto [i, factor] : llvm::enumerate(factors.factors))
-      if (ArrayRef<StringAttr> axes = strategy.axesOf(factor.name); !axes.empty())
-        splits[i] = SmallVector<StringAttr, 1>(axes);
-    size_t before = splits.size();
-    for (OpResult result : op.getResults()) {
-      FailureOr<LayoutAttr> common = getWanted(result);
-      if (failed(common))
-        return failure();
-      LayoutAttr wanted = *common;
-      if (!wanted)
-        continue;
-      const train::ValueFactors &value = factors.results[result.getResultNumber()];
-      for (auto [dim, layout] : llvm::zip_equal(value, wanted.getDims()))
-        takeAxes(factors, dim, layout, splits);
-    }
-    if (splits.size() == before)
-      return success();
-    op.setAttr(kStrategyAttr, getStrategy(factors, splits));
-    return layOut(op);
-  }
-
-  /// The layout in which all consumers take a value; null where they differ, or take any. A stash wants what the
-  /// backward pass does.
-  FailureOr<LayoutAttr> getWanted(Value value) {
-    LayoutAttr wanted;
-    for (OpOperand &use : value.getUses()) {
-      Operation *op = use.getOwner();
-      LayoutAttr layout;
-      if (auto stash = llvm::dyn_cast<train::StashOp>(op)) {
-        FailureOr<LayoutAttr> common = getWanted(stash.getResult());
-        if (failed(common))
-          return failure();
-        layout = *common;
-      } else if (llvm::isa<train::TrainOpInterface>(op)) {
-        FailureOr<OpLayouts> layouts = inferLayouts(op, getOperandLayouts(*op), mesh);
-        if (failed(layouts))
-          return failure();
-        layout = dropUnreduced(layouts->operands[use.getOperandNumber()]);
-      }
-      if (!layout || (wanted && !haveSameParts(wanted, layout, mesh)))
-        return LayoutAttr();
-      wanted = layout;
-    }
-    return wanted;
-  }
-
-  func::FuncOp function;
-  MeshAttr mesh;
-  MLIRContext *context;
-};
+constexpr char kModelAxis[] = "model";
 
 struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   using ApplyStrategyBase::ApplyStrategyBase;
@@ -188,34 +30,16 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
 
   LogicalResult apply() {
     ModuleOp module = getOperation();
-    MLIRContext *context = &getContext();
-    if (strategy != "ddp" && strategy != "auto")
-      return module.emitError("strategy ") << printable(strategy) << " is not known: use ddp, or auto, which is ddp";
     if (ranks < 1 || ranks > (1 << 20))
       return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and " << (1 << 20);
     if (bucketBytes < 1)
       return module.emitError("buckets of ") << int64_t(bucketBytes) << " bytes hold nothing: use at least 1";
-    const int64_t ranks = this->ranks;
-    int64_t microBatches = 1;
-    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
-        microBatches = attribute.getInt();
-    if (microBatches < 1)
-      return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
-
-    int64_t groups = std::gcd<int64_t>(ranks, microBatches), parts = ranks / groups;
-    if (failed(checkBatch(module, ranks, microBatches, groups, parts)))
+    llvm::Expected<NamedStrategy> parsed = parseStrategy(strategy, ranks);
+    if (!parsed)
+      return module.emitError() << llvm::toString(parsed.takeError());
+    named = *parsed;
+    if (failed(makeMesh()))
       return failure();
-    SmallVector<AxisAttr> axes;
-    if (groups > 1)
-      axes.push_back(AxisAttr::get(context, StringAttr::get(context, kDataAxis), groups));
-    if (parts > 1)
-      axes.push_back(AxisAttr::get(context, StringAttr::get(context, kBatchAxis), parts));
-    auto mesh = MeshAttr::get(context, axes);
-    module->setAttr(kMeshAttr, mesh);
-    if (groups > 1)
-      module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
-    module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), bucketBytes));
 
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       LayoutAttr whole = LayoutAttr::getWhole(parameter.getTensorType());
@@ -224,12 +48,37 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       parameter->removeAttr(kGradientLayoutAttr);
     }
     for (func::FuncOp function : getPlannedFunctions(module)) {
-      for (BlockArgument argument : function.getArguments())
-        if (failed(layOutArgument(function, argument, mesh)))
-          return failure();
-      if (failed(Propagation(function, mesh).run()) || failed(layOutResults(function, mesh)))
+      LogicalResult done =
+          function.getName() == train::kMicrobatchFunction ? planMicrobatch(function) : planFunction(function);
+      if (failed(done))
         return failure();
     }
+    return success();
+  }
+
+  /// The axes: P groups, parts of the batch, parts of the model; each only where it has more than one member.
+  LogicalResult makeMesh() {
+    ModuleOp module = getOperation();
+    MLIRContext *context = &getContext();
+    int64_t microBatches = 1;
+    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
+        microBatches = attribute.getInt();
+    if (microBatches < 1)
+      return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
+    int64_t groups = std::gcd<int64_t>(named.dataRanks, microBatches), parts = named.dataRanks / groups;
+    if (failed(checkBatch(module, named.dataRanks, microBatches, groups, parts)))
+      return failure();
+    SmallVector<AxisAttr> axes;
+    for (auto [name, size] : {std::pair(kDataAxis, groups), {kBatchAxis, parts}, {kModelAxis, named.modelRanks}})
+      if (size > 1)
+        axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
+    mesh = MeshAttr::get(context, axes);
+    module->setAttr(kMeshAttr, mesh);
+    module->removeAttr(kDataAxisAttr);
+    if (groups > 1)
+      module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
+    module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), bucketBytes));
     return success();
   }
 
@@ -253,7 +102,66 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return success();
   }
 
-  LogicalResult layOutArgument(func::FuncOp function, BlockArgument argument, MeshAttr mesh) {
+  /// `@microbatch` decides how weights are split among the model's ranks: as all its operators of the forward pass want
+  /// them. That changes what the operators get, so it is repeated until nothing changes.
+  LogicalResult planMicrobatch(func::FuncOp function) {
+    for (int round = 0; round < 4; ++round) {
+      if (failed(propagate(function)))
+        return failure();
+      if (named.modelRanks == 1)
+        break;
+      ReadLayouts wanted;
+      if (failed(findWanted(function, wanted)))
+        return failure();
+      if (llvm::all_of(wanted, [&](auto &entry) { return reads.lookup(entry.first) == entry.second; }))
+        break;
+      reads = std::move(wanted);
+    }
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      if (LayoutAttr layout = reads.lookup(parameter.getSymNameAttr()))
+        parameter->setAttr(kLayoutAttr, layout);
+    if (failed(layOutResults(function)))
+      return failure();
+    return shareOut(function);
+  }
+
+  LogicalResult planFunction(func::FuncOp function) {
+    if (failed(propagate(function)))
+      return failure();
+    return layOutResults(function);
+  }
+
+  LogicalResult propagate(func::FuncOp function) {
+    for (BlockArgument argument : function.getArguments())
+      if (failed(layOutArgument(function, argument)))
+        return failure();
+    llvm::DenseMap<Operation *, Splits> seeds;
+    bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
+    if (named.modelRanks > 1 && isCompute)
+      seeds = findColumnParallel(function, StringAttr::get(&getContext(), kModelAxis), mesh);
+    return Propagation(function, mesh, reads, seeds).run();
+  }
+
+  /// The layouts in which the forward pass wants its weights, where all their readers agree.
+  LogicalResult findWanted(func::FuncOp function, ReadLayouts &wanted) {
+    const llvm::DenseMap<Operation *, Splits> noSeeds;
+    Propagation propagation(function, mesh, reads, noSeeds);
+    for (auto read : function.getOps<train::ReadOp>()) {
+      if (read->hasAttr(train::kForwardAttr))
+        continue;
+      FailureOr<LayoutAttr> layout = propagation.getWanted(read.getResult());
+      if (failed(layout))
+        return failure();
+      LayoutAttr whole = LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()));
+      LayoutAttr own = *layout && !haveSameParts(*layout, whole, mesh) ? *layout : whole;
+      auto [it, isNew] = wanted.try_emplace(read.getParameterAttr().getAttr(), own);
+      if (!isNew && !haveSameParts(it->second, own, mesh))
+        it->second = whole;
+    }
+    return success();
+  }
+
+  LogicalResult layOutArgument(func::FuncOp function, BlockArgument argument) {
     MLIRContext *context = &getContext();
     auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
@@ -264,7 +172,6 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
       if (!parameter)
         return function.emitError("argument ") << argument.getArgNumber() << " of @update names no weight";
-      // The layout in which `@microbatch` leaves the gradient, summed over the groups at the end of the step only.
       if (auto accumulated = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
         layout = accumulated;
       else
@@ -280,15 +187,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return success();
   }
 
-  /// Results stay as they are made, so that gradients and losses are reduced once a step; those of `@init`, `@update`
-  /// and `@evaluate` are whole.
-  LogicalResult layOutResults(func::FuncOp function, MeshAttr mesh) {
-    MLIRContext *context = &getContext();
-    auto module = function->getParentOfType<ModuleOp>();
+  /// The result of `@init`, `@update` and `@evaluate` is whole. Those of `@microbatch` stay partial sums, so that
+  /// gradients and losses are reduced once a step; gradients are split as their weights are.
+  LogicalResult layOutResults(func::FuncOp function) {
     bool isMicrobatch = function.getName() == train::kMicrobatchFunction;
-    SmallVector<UnreducedAttr> overGroups;
-    if (auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr))
-      overGroups.push_back(UnreducedAttr::get(context, axis, train::ReductionKind::sum));
     for (OpOperand &operand : function.front().getTerminator()->getOpOperands()) {
       unsigned i = operand.getOperandNumber();
       auto type = llvm::dyn_cast<RankedTensorType>(operand.get().getType());
@@ -296,19 +198,104 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       if (!type || !made)
         return function.emitError("result ") << i << " has no layout";
       LayoutAttr layout = LayoutAttr::getWhole(type);
-      if (isMicrobatch)
-        layout = addUnreduced(layout, made.getUnreduced(), mesh);
+      if (auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr)) {
+        auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name);
+        if (!parameter)
+          return function.emitError("result ")
+                 << i << " is the gradient of " << name << ", which is no train.parameter";
+        layout = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
+      }
+      if (isMicrobatch) {
+        llvm::SmallDenseSet<StringAttr> used;
+        for (DimLayoutAttr dim : layout.getDims())
+          for (FactorLayoutAttr factor : dim.getFactors())
+            used.insert(factor.getAxes().begin(), factor.getAxes().end());
+        for (UnreducedAttr unreduced : made.getUnreduced())
+          if (!used.contains(unreduced.getAxis()))
+            layout = addUnreduced(layout, unreduced, mesh);
+      }
       function.setResultAttr(i, kLayoutAttr, layout);
-      auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
-      if (!isMicrobatch || !name)
-        continue;
-      auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name);
-      if (!parameter)
-        return function.emitError("result ") << i << " is the gradient of " << name << ", which is no train.parameter";
-      parameter->setAttr(kGradientLayoutAttr, addUnreduced(layout, overGroups, mesh));
     }
     return success();
   }
+
+  /// Gives each weight its three layouts: what the data-parallel ranks hold of it, by the strategy's level.
+  LogicalResult shareOut(func::FuncOp microbatch) {
+    MLIRContext *context = &getContext();
+    for (unsigned i = 1; i < microbatch.getNumResults(); ++i) {
+      auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
+      auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(microbatch, name) : nullptr;
+      if (!parameter)
+        return microbatch.emitError("result ") << i << " is the gradient of no train.parameter";
+      auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
+      LayoutAttr shared = named.zeroLevel > 0 ? split(parameter.getTensorType(), whole) : whole;
+      auto made = microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+      if (mesh.indexOf(kDataAxis) >= 0)
+        made = addUnreduced(
+            made, UnreducedAttr::get(context, StringAttr::get(context, kDataAxis), train::ReductionKind::sum), mesh);
+      parameter->setAttr(kMasterLayoutAttr, shared);
+      parameter->setAttr(kGradientLayoutAttr, named.zeroLevel > 1 ? keepUnreduced(shared, made) : made);
+      if (named.zeroLevel > 2)
+        parameter->setAttr(kLayoutAttr, shared);
+    }
+    // Optimizer state lies as its weight's master does.
+    for (auto state : getOperation().getOps<train::ParameterOp>())
+      if (auto name = state.getOfAttr())
+        if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
+          for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
+            state->setAttr(attribute, weight->getAttr(kMasterLayoutAttr));
+    return success();
+  }
+
+  /// `layout`, partial over those axes of `made` on which it is not split.
+  LayoutAttr keepUnreduced(LayoutAttr layout, LayoutAttr made) {
+    for (UnreducedAttr unreduced : made.getUnreduced())
+      if (unreduced.getAxis().getValue() == kModelAxis)
+        layout = addUnreduced(layout, unreduced, mesh);
+    return layout;
+  }
+
+  /// Puts the axes of the data-parallel ranks on the first factor that they divide; as many of them as any factor
+  /// takes, none where none does.
+  LayoutAttr split(RankedTensorType type, LayoutAttr layout) {
+    MLIRContext *context = &getContext();
+    SmallVector<SmallVector<StringAttr, 2>> choices;
+    auto axis = [&](const char *name) { return StringAttr::get(context, name); };
+    bool hasData = mesh.indexOf(kDataAxis) >= 0, hasBatch = mesh.indexOf(kBatchAxis) >= 0;
+    if (hasData && hasBatch)
+      choices.push_back({axis(kDataAxis), axis(kBatchAxis)});
+    SmallVector<StringAttr, 2> single;
+    if (hasData)
+      single.push_back(axis(kDataAxis));
+    if (hasBatch)
+      single.push_back(axis(kBatchAxis));
+    if (single.size() == 2 && mesh.sizeOf(single[1]) > mesh.sizeOf(single[0]))
+      std::swap(single[0], single[1]);
+    for (StringAttr name : single)
+      choices.push_back({name});
+    for (ArrayRef<StringAttr> choice : choices)
+      for (auto [d, dim] : llvm::enumerate(layout.getDims()))
+        for (auto [f, factor] : llvm::enumerate(dim.getFactors())) {
+          int64_t parts = 1;
+          for (StringAttr name : llvm::concat<const StringAttr>(factor.getAxes(), choice))
+            parts *= mesh.sizeOf(name);
+          if (factor.getSize() % parts != 0)
+            continue;
+          SmallVector<StringAttr> axes(factor.getAxes());
+          llvm::append_range(axes, choice);
+          SmallVector<FactorLayoutAttr> factors(dim.getFactors());
+          factors[f] = FactorLayoutAttr::get(context, factor.getSize(), axes);
+          SmallVector<DimLayoutAttr> dims(layout.getDims());
+          dims[d] = DimLayoutAttr::get(context, factors);
+          return LayoutAttr::get(context, dims, layout.getUnreduced(), layout.getMemory());
+        }
+    return layout;
+  }
+
+  NamedStrategy named;
+  MeshAttr mesh;
+  /// Layouts of weights as operators want them, split among the model's ranks only.
+  ReadLayouts reads;
 };
 
 } // namespace

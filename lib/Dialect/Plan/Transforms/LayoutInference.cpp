@@ -67,28 +67,30 @@ LayoutAttr plan::dropUnreduced(LayoutAttr layout) {
   return LayoutAttr::get(layout.getContext(), layout.getDims(), {}, layout.getMemory());
 }
 
-std::optional<SmallVector<SmallVector<StringAttr, 1>>> plan::mapAxes(DimLayoutAttr dim, ArrayRef<int64_t> sizes,
-                                                                     MeshAttr mesh) {
+std::optional<SmallVector<FactorSplit>> plan::mapAxes(DimLayoutAttr dim, ArrayRef<int64_t> sizes, MeshAttr mesh) {
   std::optional<Digits> digits = getDigits(dim, mesh);
   if (!digits)
     return std::nullopt;
-  SmallVector<SmallVector<StringAttr, 1>> axes(sizes.size());
+  SmallVector<FactorSplit> splits(sizes.size());
   size_t next = 0;
   for (auto [i, size] : llvm::enumerate(sizes)) {
-    int64_t rest = size;
+    FactorSplit &split = splits[i];
+    // What is left of the factor, and of that what follows the axes: they stand side by side.
+    int64_t rest = size, end = size;
     while (rest > 1) {
       if (next == digits->size())
         return std::nullopt;
       Digit &digit = (*digits)[next];
       if (digit.axis) {
-        // Axes are the outermost digits of a factor.
-        int64_t split = 1;
-        for (StringAttr axis : axes[i])
-          split *= mesh.sizeOf(axis.getValue());
-        if (size / rest != split || rest % digit.size != 0)
+        if (split.axes.empty())
+          split.blocks = size / rest;
+        else if (rest != end)
           return std::nullopt;
-        axes[i].push_back(digit.axis);
+        if (rest % digit.size != 0)
+          return std::nullopt;
+        split.axes.push_back(digit.axis);
         rest /= digit.size;
+        end = rest;
         ++next;
         continue;
       }
@@ -103,7 +105,7 @@ std::optional<SmallVector<SmallVector<StringAttr, 1>>> plan::mapAxes(DimLayoutAt
       }
     }
   }
-  return axes;
+  return splits;
 }
 
 StrategyAttr plan::getWholeStrategy(MLIRContext *context) { return StrategyAttr::get(context, {}, 0, -1); }
@@ -149,7 +151,12 @@ static FailureOr<LayoutAttr> layOut(Operation *op, Type type, const train::OpFac
     for (unsigned index : dim) {
       const train::Factor &factor = factors.factors[index];
       product *= factor.size;
-      layouts.push_back(FactorLayoutAttr::get(context, factor.size, strategy.axesOf(factor.name)));
+      FactorAxesAttr split = strategy.splitOf(factor.name);
+      int64_t blocks = split ? split.getBlocks() : 1;
+      if (blocks > 1)
+        layouts.push_back(FactorLayoutAttr::get(context, blocks, {}));
+      layouts.push_back(
+          FactorLayoutAttr::get(context, factor.size / blocks, split ? split.getAxes() : ArrayRef<StringAttr>()));
     }
     if (dim.empty() && size != 1)
       layouts.push_back(FactorLayoutAttr::get(context, product = size, {}));
@@ -176,6 +183,17 @@ static ArrayRef<unsigned> chooseUnreduced(const train::OpFactors &factors, Array
   return best;
 }
 
+/// Whether the results together have at most as many elements as these operands.
+static bool reducesNoMore(Operation *op, ArrayRef<unsigned> operands) {
+  auto elementsOf = [](Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); };
+  int64_t before = 0, after = 0;
+  for (unsigned operand : operands)
+    before += elementsOf(op->getOperand(operand));
+  for (Value result : op->getResults())
+    after += elementsOf(result);
+  return after <= before;
+}
+
 FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &factors, StrategyAttr strategy,
                                         ArrayRef<LayoutAttr> available, MeshAttr mesh) {
   MLIRContext *context = op->getContext();
@@ -191,7 +209,10 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
     if (factor->kind == train::FactorKind::Inner || factor->kind == train::FactorKind::Replicated)
       return op->emitOpError("cannot split its factor ") << split.getFactor() << ", as its strategy wants";
-    int64_t rest = factor->size;
+    if (split.getBlocks() < 1 || factor->size % split.getBlocks() != 0)
+      return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which is not "
+                                            << split.getBlocks() << " equal blocks";
+    int64_t rest = factor->size / split.getBlocks();
     for (StringAttr axis : split.getAxes()) {
       if (mesh.indexOf(axis.getValue()) < 0)
         return op->emitOpError("is split over axis ") << axis << ", which the mesh " << mesh << " does not have";
@@ -231,7 +252,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     layouts.results.push_back(addUnreduced(*layout, unreduced, mesh));
   }
 
-  // Linear operators hand unreduced axes on, unless the axis splits something here.
+  // Linear operators hand unreduced axes on, unless the axis splits something here or there would be more to reduce
+  // behind the operator than before it.
   for (AxisAttr axis : mesh.getAxes()) {
     if (used.contains(axis.getName().getValue()))
       continue;
@@ -240,6 +262,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     for (LayoutAttr layout : available)
       unreduced.push_back(layout && llvm::is_contained(layout.getUnreduced(), sum));
     ArrayRef<unsigned> kept = chooseUnreduced(factors, unreduced);
+    if (!reducesNoMore(op, kept))
+      continue;
     for (unsigned i : kept)
       layouts.operands[i] = addUnreduced(layouts.operands[i], sum, mesh);
     if (!kept.empty())

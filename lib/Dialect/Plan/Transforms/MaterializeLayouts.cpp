@@ -20,8 +20,15 @@ public:
     if (function.getName() == train::kUpdateFunction && failed(reshardGradients()))
       return failure();
     for (Operation &op : llvm::make_early_inc_range(function.front()))
-      if (!llvm::isa<ReshardOp>(op) && failed(materialize(op)))
-        return failure();
+      if (!llvm::isa<ReshardOp>(op)) {
+        // The backward pass uses nothing of the forward pass but its stash, so it makes reshards of its own.
+        if (op.hasAttr(train::kForwardAttr) && !isBackward) {
+          isBackward = true;
+          reshards.clear();
+        }
+        if (failed(materialize(op)))
+          return failure();
+      }
     return success();
   }
 
@@ -102,6 +109,7 @@ private:
 
   func::FuncOp function;
   MeshAttr mesh;
+  bool isBackward = false;
   llvm::DenseMap<Value, SmallVector<ReshardOp, 1>> reshards;
 };
 

@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -93,9 +94,23 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       if (name == kGradientLayoutAttr && !parameter->hasAttr(name))
         continue;
       auto emit = [&] { return parameter.emitOpError() << name << " "; };
-      if (failed(verifyLayout(emit, parameter->getAttrOfType<LayoutAttr>(name), parameter.getTensorType(), mesh, {})))
+      auto layout = parameter->getAttrOfType<LayoutAttr>(name);
+      if (failed(verifyLayout(emit, layout, parameter.getTensorType(), mesh, {})))
         return failure();
+      if (name != kGradientLayoutAttr && !layout.getUnreduced().empty())
+        return emit() << "is " << layout << ", but only gradients may be partial sums";
     }
+    if (auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
+      return verifyReshard(parameter, parameter.getTensorType(), gradient,
+                           parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr));
+    return success();
+  }
+
+  LogicalResult verifyReshard(Operation *op, RankedTensorType type, LayoutAttr from, LayoutAttr to) {
+    if (haveSameParts(from, to, mesh))
+      return success();
+    if (llvm::Error error = planReshard(type.getShape(), from, to, mesh).takeError())
+      return op->emitOpError() << llvm::toString(std::move(error));
     return success();
   }
 
@@ -123,8 +138,22 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     return success();
   }
 
-  /// `@update` receives a gradient as its weight says.
+  /// A gradient can be brought from what `@microbatch` returns to what its weight says, and so `@update` receives it.
   LogicalResult verifyGradients(func::FuncOp function) {
+    if (function.getName() == train::kMicrobatchFunction)
+      for (unsigned i = 1; i < function.getNumResults(); ++i) {
+        auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
+        auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+        auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
+        if (!layout)
+          return function.emitError("result ") << i << " is the gradient of no weight with a plan.gradient_layout";
+        auto made = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+        if (dataAxis)
+          made =
+              addUnreduced(made, UnreducedAttr::get(function.getContext(), dataAxis, train::ReductionKind::sum), mesh);
+        if (failed(verifyReshard(parameter, parameter.getTensorType(), made, layout)))
+          return failure();
+      }
     if (function.getName() != train::kUpdateFunction)
       return success();
     for (BlockArgument argument : function.getArguments()) {
@@ -153,6 +182,9 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
                                         << " results";
       }
     }
+    // What is read of a parameter is the same in every group, so the group's axis may split it.
+    if (llvm::isa<train::ReadOp>(op))
+      forbidden = nullptr;
     for (OpResult result : op.getResults()) {
       auto emit = [&] { return op.emitOpError() << "result " << result.getResultNumber() << " "; };
       if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden)))

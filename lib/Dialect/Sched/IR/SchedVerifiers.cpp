@@ -1,6 +1,8 @@
 // What the operators of `sched` promise about their symbols and shapes.
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
+#include "llvm/ADT/SmallBitVector.h"
+
 using namespace mlir;
 using namespace windlass::sched;
 
@@ -37,6 +39,25 @@ LogicalResult ResourceOp::verify() {
 LogicalResult AllReduceOp::verify() {
   if (getInputs().getTypes() != getResults().getTypes())
     return emitOpError("results must have the types of the operands");
+  return success();
+}
+
+/// Whether every member sends to another one.
+static bool isPermutation(ArrayRef<int64_t> destinations) {
+  llvm::SmallBitVector reached(destinations.size());
+  for (int64_t destination : destinations) {
+    if (destination < 0 || destination >= static_cast<int64_t>(destinations.size()) || reached.test(destination))
+      return false;
+    reached.set(destination);
+  }
+  return true;
+}
+
+LogicalResult PermuteOp::verify() {
+  if (getInput().getType() != getResult().getType())
+    return emitOpError("receives ") << getResult().getType() << " where members send " << getInput().getType();
+  if (!isPermutation(getDestinations()))
+    return emitOpError("sends to ") << getDestinationsAttr() << ": every member must receive from one member";
   return success();
 }
 
@@ -99,6 +120,10 @@ LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables
 LogicalResult LaunchCollectiveOp::verify() {
   if (getKind() == CollectiveKind::all_reduce && getIn() != getOut())
     return emitOpError("an all_reduce works in place: its two buffers must be one");
+  if ((getKind() == CollectiveKind::permute) != getDestinations().has_value())
+    return emitOpError("a permute, and nothing else, says where members send to");
+  if (getDestinations() && !isPermutation(*getDestinations()))
+    return emitOpError("sends to ") << getDestinationsAttr() << ": every member must receive from one member";
   return success();
 }
 

@@ -55,6 +55,15 @@ LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
+LogicalResult FunctionLowering::lowerPermute(PermuteOp op) {
+  View in = makeDense(op, views.lookup(op.getInput()));
+  View out = allocate(tensorType(op.getResult()));
+  pushCollective(op, CollectiveKind::permute, train::ReductionKind::sum, op.getAxes(), out, in);
+  commands[commands.size() - 2].destinations = op.getDestinationsAttr();
+  views[op.getResult()] = out;
+  return success();
+}
+
 /// Dim `dim` as [members, rest], with the members in front of all.
 static View membersFirst(const View &view, int64_t dim, int64_t members) {
   View result = view;
@@ -105,19 +114,27 @@ LogicalResult FunctionLowering::lowerExchange(Operation *op) {
   View in = views.lookup(input);
   if (cut >= 0)
     in = membersFirst(in, cut, members);
+  if (isa<OwnPartOp>(op)) {
+    Builder builder(op->getContext());
+    SmallVector<int64_t> indices;
+    for (auto axis : axes.getAsRange<StringAttr>())
+      indices.push_back(program.getMesh().indexOf(axis.getValue()));
+    Command command(Command::Kind::Launch, op->getLoc());
+    command.kernel = "own_part";
+    command.ins.push_back(in);
+    makeOutputs(op, /*canAccumulate=*/false, command);
+    command.settings.push_back(builder.getNamedAttr("axes", builder.getDenseI64ArrayAttr(indices)));
+    push(std::move(command), op);
+    finish(op);
+    return success();
+  }
   in = makeDense(op, in);
   SmallVector<int64_t> blocks = part;
   if (kind != CollectiveKind::reduce_scatter)
     blocks.insert(blocks.begin(), members);
   View out = allocate(RankedTensorType::get(blocks, inputType.getElementType()));
   pushCollective(op, kind, train::ReductionKind::sum, axes, out, in);
-  if (isa<OwnPartOp>(op)) {
-    // Every member holds the same value, so every block that arrives is the part of this rank. There is no cheaper way
-    // as long as all ranks share one text: offsets cannot depend on the rank.
-    SmallVector<int64_t> starts(blocks.size(), 0), sizes = blocks;
-    sizes[0] = 1;
-    out = *out.sliced(starts, sizes).reshaped(part);
-  } else if (join >= 0) {
+  if (join >= 0) {
     SmallVector<int64_t> order;
     for (int64_t dim = 0; dim < rank; ++dim) {
       if (dim == join)

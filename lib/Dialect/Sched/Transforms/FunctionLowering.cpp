@@ -138,6 +138,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerAllReduce(allReduce);
   if (isa<AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp>(op))
     return lowerExchange(op);
+  if (auto permute = dyn_cast<PermuteOp>(op))
+    return lowerPermute(permute);
   if (isKernel(op))
     return lowerKernel(op);
   if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))

@@ -45,6 +45,7 @@ private:
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   /// all_gather, reduce_scatter, all_to_all and own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
+  mlir::LogicalResult lowerPermute(PermuteOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       const View &out, const View &in);
 

@@ -21,7 +21,8 @@ Program::Program(ModuleOp module, func::FuncOp reduce) : module(module), symbols
     storage.bytes = getTensorBytes(resource.getTensorType());
     storage.isTransient = false;
     storage.isMutableInStep = !llvm::is_contained(
-        {ResourceKind::input, ResourceKind::parameter, ResourceKind::value, ResourceKind::scalar}, resource.getKind());
+        {ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value, ResourceKind::scalar},
+        resource.getKind());
     resourceViews[resource.getSymNameAttr()] = View::dense(storages.size(), resource.getTensorType());
     storages.push_back(storage);
   }
@@ -276,7 +277,7 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
           builder, command.loc, CollectiveKindAttr::get(context, command.collective),
           train::ReductionKindAttr::get(context, command.reduction),
           FlatSymbolRefAttr::get(context, ("communicator_" + Twine(command.communicator)).str()), ins.front(),
-          outs.front());
+          outs.front(), command.destinations);
       break;
     case Command::Kind::Record:
       op = RecordOp::create(builder, command.loc, command.event, command.stream);

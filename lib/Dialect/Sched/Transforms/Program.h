@@ -39,6 +39,7 @@ struct Command {
   CollectiveKind collective = CollectiveKind::all_reduce;
   train::ReductionKind reduction = train::ReductionKind::sum;
   unsigned communicator = 0;
+  mlir::DenseI64ArrayAttr destinations;
   /// Record, Wait.
   int64_t event = 0;
   /// Wait: storages that are in use until it.
@@ -70,6 +71,7 @@ public:
   unsigned addTransient(int64_t bytes);
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
+  plan::MeshAttr getMesh() { return module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr); }
   /// Index of the communicator over these axes, created at its first use.
   unsigned getCommunicator(mlir::ArrayAttr axes);
   static int64_t getStream(unsigned communicator) { return kComputeStream + 1 + communicator; }

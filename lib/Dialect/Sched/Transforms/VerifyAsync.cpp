@@ -125,6 +125,8 @@ private:
       return checkShape(op, scatter.getAxes(), std::nullopt, scatter.getDim());
     if (auto part = llvm::dyn_cast<OwnPartOp>(op))
       return checkShape(op, part.getAxes(), std::nullopt, part.getDim());
+    if (auto permute = llvm::dyn_cast<PermuteOp>(op))
+      return checkAxes(op, permute.getAxes());
     if (auto exchange = llvm::dyn_cast<AllToAllOp>(op))
       return checkShape(op, exchange.getAxes(), exchange.getConcatDim(), exchange.getSplitDim());
     if (llvm::isa<LoadOp, StoreOp, AddToOp, MapOp, func::ReturnOp, train::TrainOpInterface>(op))

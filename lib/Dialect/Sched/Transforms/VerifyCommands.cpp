@@ -243,7 +243,8 @@ private:
     bool hasInit = module.lookupSymbol<func::FuncOp>(kInitFunction) != nullptr;
     for (Place &place : places) {
       ResourceKind kind = place.resource.getKind();
-      if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::state, ResourceKind::scalar},
+      if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::state,
+                              ResourceKind::scalar},
                              kind) ||
           (kind == ResourceKind::value && !hasInit))
         memory.define(place.range, place.owner.value_or(0));

@@ -165,6 +165,23 @@ OpFactors getReshapeFactors(RankedTensorType from, RankedTensorType to) {
   return factors;
 }
 
+/// Factors of dim `axis` of each of the parts that lie side by side in the dim whose factor is `axis`. Equal parts
+/// share a factor that may be split, and the whole dim is their number times that factor; unequal ones stay whole.
+SmallVector<DimFactors> addParts(OpFactors &factors, int64_t axis, TypeRange parts, ValueFactors &whole) {
+  SmallVector<DimFactors> result;
+  auto sizeOf = [&](Type type) { return cast<RankedTensorType>(type).getDimSize(axis); };
+  if (llvm::all_equal(llvm::map_range(parts, sizeOf))) {
+    factors.factors[axis].size = parts.size();
+    unsigned inner = factors.add("part", sizeOf(parts.front()));
+    whole[axis].push_back(inner);
+    result.assign(parts.size(), {inner});
+    return result;
+  }
+  for (auto [index, type] : llvm::enumerate(parts))
+    result.push_back({factors.add("part" + std::to_string(index), sizeOf(type), FactorKind::Replicated)});
+  return result;
+}
+
 /// Moves of elements are linear in every operand.
 void allowUnreduced(OpFactors &factors) {
   factors.unreducedTogether.emplace_back();
@@ -371,10 +388,10 @@ OpFactors ConcatOp::getFactors() {
   ValueFactors target = addDims(factors, typeOf(getResult()));
   int64_t axis = getAxis();
   factors.factors[axis].kind = FactorKind::Replicated;
-  for (auto [index, input] : llvm::enumerate(getInputs())) {
+  SmallVector<DimFactors> parts = addParts(factors, axis, getInputs().getTypes(), target);
+  for (DimFactors &part : parts) {
     ValueFactors source = target;
-    source[axis] = {
-        factors.add("part" + std::to_string(index), typeOf(input).getDimSize(axis), FactorKind::Replicated)};
+    source[axis] = part;
     factors.operands.push_back(source);
   }
   factors.results = {target};
@@ -402,9 +419,9 @@ OpFactors SplitOp::getFactors() {
   ValueFactors source = addDims(factors, typeOf(getInput()));
   int64_t axis = getAxis();
   factors.factors[axis].kind = FactorKind::Replicated;
-  for (auto [index, size] : llvm::enumerate(getSizes())) {
+  for (DimFactors &part : addParts(factors, axis, getResults().getTypes(), source)) {
     ValueFactors target = source;
-    target[axis] = {factors.add("part" + std::to_string(index), size, FactorKind::Replicated)};
+    target[axis] = part;
     factors.results.push_back(target);
   }
   factors.operands = {source};

@@ -8,6 +8,8 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
   sched.resource value @turned : tensor<2x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["model"]>]>, #plan.dim<[#plan.factor<12>]>]>
   sched.resource value @own : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
 
+  sched.resource value @swapped : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
+
   // CHECK: sched.communicator @communicator_0 over ["model"] stream 1
   // CHECK: sched.communicator @communicator_1 over ["data"] stream 2
   // CHECK-LABEL: func.func @init() {
@@ -31,11 +33,14 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     %t = sched.all_to_all %w split 0 concat 1 over ["model"] : tensor<4x6xf32> -> tensor<2x12xf32>
     sched.store @turned, %t : tensor<2x12xf32>
     // The own part along the columns.
-    // CHECK: sched.launch "copy" {{.*}} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<2x4x6xf32>
-    // CHECK: sched.launch_collective{{ +}}all_to_all{{ +}}sum @communicator_0, %{{.*}} : memref<2x4x6xf32> -> memref<2x4x6xf32>
-    // CHECK: return
+    // CHECK: sched.launch "own_part" {{.*}} {axes = array<i64: 1>} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<4x6xf32>
     %o = sched.own_part %g dim 1 over ["model"] : tensor<4x12xf32> -> tensor<4x6xf32>
     sched.store @own, %o : tensor<4x6xf32>
+    // Members change places.
+    // CHECK: sched.launch_collective{{ +}}permute{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} to [1, 0] : memref<4x6xf32> -> memref<4x6xf32>
+    // CHECK: return
+    %p = sched.permute %w to [1, 0] over ["model"] : tensor<4x6xf32> -> tensor<4x6xf32>
+    sched.store @swapped, %p : tensor<4x6xf32>
     return
   }
 }

@@ -36,8 +36,13 @@ def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
 
 def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
   let summary = "axes that split a named factor of an operator, outermost first";
-  let parameters = (ins "::mlir::StringAttr":$factor, ArrayRefParameter<"::mlir::StringAttr">:$axes);
-  let assemblyFormat = "`<` $factor `,` `[` $axes `]` `>`";
+  let description = [{
+    With `blocks` > 1 the factor is that many equal blocks, each of which is split: the heads of a fused projection
+    `[3 * heads * width]` are split in 3 blocks.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$factor, ArrayRefParameter<"::mlir::StringAttr">:$axes,
+                        DefaultValuedParameter<"int64_t", "1">:$blocks);
+  let assemblyFormat = "`<` $factor `,` `[` $axes `]` (`,` `blocks` `=` $blocks^)? `>`";
 }
 
 def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
@@ -46,6 +51,8 @@ def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
                         DefaultValuedParameter<"int64_t", "0">:$stage, DefaultValuedParameter<"int64_t", "-1">:$segment);
   let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`,` `stage` `=` $stage^)? (`,` `segment` `=` $segment^)? `>`";
   let extraClassDeclaration = [{
+    /// How the factor of that name is split; null when it is whole.
+    FactorAxesAttr splitOf(::llvm::StringRef factor) const;
     /// Axes on the factor of that name; empty when it is whole.
     ::llvm::ArrayRef<::mlir::StringAttr> axesOf(::llvm::StringRef factor) const;
   }];

@@ -14,7 +14,9 @@ def PlanDialect : Dialect {
     argument and result has a layout (`plan.layouts` on ops, `plan.layout` on arguments and results). Layouts differ
     between a producer and a consumer only at `plan.reshard`. Types stay global. The axis named by `plan.data_axis`
     carries P groups, each of which runs `@microbatch` on micro-batches of its own: values inside `@microbatch` and
-    `@evaluate` differ between groups and never name that axis, gradients are unreduced over it from `@update` on.
+    `@evaluate` differ between groups and never name that axis, but for what is read of a parameter, which all groups
+    share. Gradients leave `@microbatch` unreduced over that axis, whatever their layout says, and are brought to the
+    weight's `plan.gradient_layout` before they are added to those of earlier micro-batches.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::windlass::train::TrainDialect"];

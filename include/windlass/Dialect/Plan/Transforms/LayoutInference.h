@@ -30,10 +30,15 @@ bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 LayoutAttr addUnreduced(LayoutAttr layout, llvm::ArrayRef<UnreducedAttr> added, MeshAttr mesh);
 LayoutAttr dropUnreduced(LayoutAttr layout);
 
-/// Axes per factor of one dimension that put its elements where `dim` does, or nothing where these factors cannot say
+/// How a factor is split: axes on each of `blocks` equal blocks of it.
+struct FactorSplit {
+  llvm::SmallVector<mlir::StringAttr, 1> axes;
+  int64_t blocks = 1;
+};
+
+/// Splits per factor of one dimension that put its elements where `dim` does, or nothing where these factors cannot say
 /// it. `sizes` are the factors' sizes, major to minor, with the product of the dimension's size.
-std::optional<llvm::SmallVector<llvm::SmallVector<mlir::StringAttr, 1>>>
-mapAxes(DimLayoutAttr dim, llvm::ArrayRef<int64_t> sizes, MeshAttr mesh);
+std::optional<llvm::SmallVector<FactorSplit>> mapAxes(DimLayoutAttr dim, llvm::ArrayRef<int64_t> sizes, MeshAttr mesh);
 
 struct OpLayouts {
   llvm::SmallVector<LayoutAttr, 4> operands;

@@ -7,18 +7,48 @@ include "mlir/Pass/PassBase.td"
 def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
   let summary = "gives every op and parameter its place under a named strategy";
   let description = [{
-    Takes the four functions of L2. `ddp` on R ranks runs P = gcd(R, G) micro-batches at once on the axis "data" and
-    splits the graph's batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of every graph input is
-    the batch; from there splits follow the operators' factors, and a factor that may not be split stays whole.
+    Takes the four functions of L2. `ddp` and `zero1` to `zero3` on R ranks run P = gcd(R, G) micro-batches at once on
+    the axis "data" and split the graph's batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of
+    every graph input is the batch; from there splits follow the operators' factors, and a factor that may not be split
+    stays whole. Among these ranks `zero1` splits the master copy and the optimizer's state of each weight, `zero2` the
+    accumulated gradient too, `zero3` the compute copy too: on the first factor that the ranks divide, or on none.
+
+    `megatron` splits matmuls on the axis "model": their columns, where what they make stays split until other matmuls
+    sum over it (the heads of attention, the hidden layer of an MLP), and the rows of those others. Weights are split as
+    their operators are.
 
     Afterwards the module has `plan.mesh` (and `plan.data_axis` where P > 1), every op `plan.strategy` and
     `plan.layouts`, every argument and result of a function `plan.layout`, every parameter its three layouts.
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"ddp\"", "name of the strategy: ddp, or auto, which is ddp">,
+    Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp (auto is ddp), zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
   ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+def ApplyRandomPlan : Pass<"plan-apply-random", "::mlir::ModuleOp"> {
+  let summary = "gives every op and parameter a random legal place, for tests";
+  let description = [{
+    Takes the four functions of L2. The mesh has one to three axes, one of which may carry the groups; every op splits
+    factors that it may split, every value lies anyhow, every parameter has three layouts. One seed gives one plan.
+
+    Afterwards the module is at L3, as after `plan-apply-strategy`.
+  }];
+  let options = [
+    Option<"seed", "seed", "uint64_t", "0", "number of the plan">,
+    Option<"ranks", "ranks", "int64_t", "2", "devices">,
+  ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+def DecomposeSplitReductions : Pass<"plan-decompose-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "takes apart operators that reduce inside, where the plan splits what they reduce";
+  let description = [{
+    A sum of terms that are partial over different axes (the squares of the global norm, where some weights are split)
+    becomes a sum for each set of axes, and a sum of those, so that each set is reduced once.
+  }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 

@@ -76,6 +76,17 @@ def AllToAllOp : Sched_Collective<"all_to_all", "splits along `split_dim`, excha
   let assemblyFormat = "$input `split` $split_dim `concat` $concat_dim `over` $axes attr-dict `:` type($input) `->` type($result)";
 }
 
+def PermuteOp : Sched_Collective<"permute", "each member sends its value to one member and receives one"> {
+  let description = [{
+    Member i, by its coordinates on `axes` as one number, sends to member `destinations[i]`. A member that sends to
+    itself keeps its value.
+  }];
+  let arguments = (ins Train_Tensor:$input, DenseI64ArrayAttr:$destinations, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `to` $destinations `over` $axes attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def OwnPartOp : Sched_Collective<"own_part", "the rank's own part along `dim`; moves nothing between devices"> {
   let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
   let results = (outs Train_Tensor:$result);

@@ -36,7 +36,8 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch..,
     rows.., contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
     `reduce` takes a view with the reduced dims last and the settings `kind` and `reduced_rank`. Kernels that are no op:
-    `fill` (setting `value`, f64) and `copy`. `adamw` and `sgd` work in place: their `outs` are the first of their
+    `fill` (setting `value`, f64), `copy`, and `own_part`, which copies the rank's block of a view whose first dim counts
+    the blocks (setting `axes`, the indices of the axes whose coordinates, first axis outermost, number the blocks). `adamw` and `sgd` work in place: their `outs` are the first of their
     `ins`. `accumulate` adds to the outs, `accumulate_after_first` does from the second micro-batch of a step on and
     overwrites in the first.
   }];
@@ -62,9 +63,12 @@ def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInt
 
 def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a collective of dense buffers on the communicator's stream; an all_reduce works in place (in is out)";
+  let description = [{ `destinations` is of a permute: the member to which each member sends. }];
   let arguments = (ins Sched_CollectiveKindAttr:$kind, Train_ReductionKindAttr:$reduction, FlatSymbolRefAttr:$communicator,
-                       Sched_Buffer:$in, Sched_Buffer:$out);
-  let assemblyFormat = "$kind $reduction $communicator `,` $in `->` $out attr-dict `:` type($in) `->` type($out)";
+                       Sched_Buffer:$in, Sched_Buffer:$out, OptionalAttr<DenseI64ArrayAttr>:$destinations);
+  let assemblyFormat = [{
+    $kind $reduction $communicator `,` $in `->` $out (`to` $destinations^)? attr-dict `:` type($in) `->` type($out)
+  }];
   let hasVerifier = 1;
 }
 

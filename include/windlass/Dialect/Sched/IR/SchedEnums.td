@@ -30,14 +30,16 @@ class Sched_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32
 
 def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
   I32EnumAttrCase<"input", 0>,      // a rank's part of a graph input of the current micro-batch
-  I32EnumAttrCase<"parameter", 1>,  // a weight or buffer (compute copy; also master where both are equal)
-  I32EnumAttrCase<"gradient", 2>,   // the accumulated gradient of a weight
+  I32EnumAttrCase<"parameter", 1>,  // a weight or buffer (compute copy; also master where both have one layout)
+  I32EnumAttrCase<"gradient", 2>,   // the accumulated gradient of a weight; what @update reads where that is the same
   I32EnumAttrCase<"state", 3>,      // optimizer state
   I32EnumAttrCase<"value", 4>,      // result of @init
   I32EnumAttrCase<"scalar", 5>,     // a hyperparameter
   I32EnumAttrCase<"loss", 6>,       // accumulated loss share; the step's loss after @reduce
   I32EnumAttrCase<"grad_norm", 7>,  // of the step, after @update
-  I32EnumAttrCase<"evaluate", 8>    // loss of the micro-batch, after @evaluate
+  I32EnumAttrCase<"evaluate", 8>,   // loss of the micro-batch, after @evaluate
+  I32EnumAttrCase<"master", 9>,     // the master copy of a weight whose compute copy has another layout
+  I32EnumAttrCase<"reduced", 10>    // the gradient as @update reads it, where the accumulated one has another layout
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
 
@@ -47,7 +49,7 @@ def Sched_ActionKind : Sched_Enum<"ActionKind", "unit of a rank's schedule", [
 
 def Sched_CollectiveKind : Sched_Enum<"CollectiveKind", "collective", [
   I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
-  I32EnumAttrCase<"all_to_all", 3>]>;
+  I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"permute", 4>]>;
 def Sched_CollectiveKindAttr : EnumAttr<SchedDialect, Sched_CollectiveKind, "collective">;
 
 #endif

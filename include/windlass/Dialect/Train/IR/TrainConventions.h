@@ -43,6 +43,10 @@ constexpr char kIdAttr[] = "train.id";
 /// StringAttr on an adjoint op: the id of its forward op.
 constexpr char kForwardAttr[] = "train.forward";
 
+// Attribute of a parameter.
+/// UnitAttr, from L4 on: it scales normalised rows, so that `--init random` makes it 1.
+constexpr char kNormScaleAttr[] = "train.norm_scale";
+
 // Module attributes.
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";

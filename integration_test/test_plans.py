@@ -1,0 +1,107 @@
+"""Any legal plan gives the same numbers (design §2): named strategies and random plans, at L3 to L5, against the unplanned graph at L2.
+
+    test_plans.py                      named strategies and a few random plans of each one-layer model
+    test_plans.py --plans N [FAMILY]   N random plans of each, or of one: over 2, 4 and 8 ranks and meshes of one to three axes
+"""
+
+import collections
+import concurrent.futures
+import pathlib
+import re
+import sys
+
+import common
+import equivalence
+from test_equivalence import InterpreterCase
+from windlass_models import files, mlp
+
+STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
+RANKS = (2, 4, 8)
+PLANS = 3
+FAMILIES = ['mlp', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'dropout']
+TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false', '--plan-decompose-split-reductions',
+         '--plan-materialize-layouts', '--plan-verify-layouts')
+TO_L4 = ('--plan-to-sched', '--sched-verify-async')
+
+
+class Coverage:
+    """What plans have used, read from their text."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+
+    def add(self, l3, l4):
+        for factor in re.findall(r'<"([a-z]+)\d*(?:\.\w+)?", \["[xyz]"', l3):
+            self.counts['factor ' + factor] += 1
+        for kind in re.findall(r'<"[xyz]", (sum|max|min)>', l3):
+            self.counts['unreduced ' + kind] += 1
+        for kind in re.findall(r'sched\.(all_reduce|all_gather|reduce_scatter|all_to_all|permute|own_part)', l4):
+            self.counts[kind] += 1
+
+    def __str__(self):
+        return ', '.join(f'{name} {count}' for name, count in sorted(self.counts.items()))
+
+
+class PlansCase(InterpreterCase):
+    def setup_of_family(self, family, **change):
+        sizes = dict(tokens=8, width=16, vocabulary=32)
+        if family == 'mlp':
+            model = self.folder / 'mlp.onnx'
+            files.save(mlp.build(mlp.MlpConfig((12, 16, 16, 5), ('relu', 'gelu'), 8), jitter=0.05), model, False)
+        elif family == 'gpt-fused':
+            model = self.small_gpt(fused_qkv=True, **sizes)
+        elif family == 'dropout':
+            model = self.small_gpt(dropout=0.1, **sizes)
+        else:
+            model = self.small_gpt(**sizes) if family == 'gpt' else self.small(family, **sizes)
+        return self.setup_of(model, micro_batches=4, bucket_bytes=1024, **change)
+
+
+class NamedStrategiesTest(PlansCase):
+    def test_families(self):
+        for family in FAMILIES:
+            for strategy, ranks in STRATEGIES:
+                with self.subTest(family=family, strategy=strategy):
+                    self.check(self.setup_of_family(family, strategy=strategy, ranks=(ranks,)))
+
+
+class RandomPlansTest(PlansCase):
+    def one_plan(self, judge, reference, seed):
+        """Lowers and runs one plan; returns its texts."""
+        ranks = RANKS[seed % len(RANKS)]
+        l3 = judge.lower(pathlib.Path(judge.work / 'l2.mlir'), [text.format(seed=seed, R=ranks) for text in TO_L3], f'l3-{seed}.mlir')
+        l4 = judge.lower(l3, TO_L4, f'l4-{seed}.mlir')
+        l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{seed}.mlir')
+        for module, level in ((l3, 'L3'), (l4, 'L4'), (l5, 'L5')):
+            dump = judge.run(module, level, 'f64', '--ranks', ranks)
+            judge.compare(reference, dump, 'f64')
+            dump.unlink()
+        texts = l3.read_text(), l4.read_text()
+        for file in (l3, l4, l5):
+            file.unlink()
+        return texts
+
+    def test_families(self):
+        for family in FAMILIES:
+            judge = equivalence.Equivalence(self.setup_of_family(family))
+            judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+            reference = judge.run(judge.work / 'l2.mlir', 'L2', 'f64')
+            coverage = Coverage()
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                plans = {seed: pool.submit(self.one_plan, judge, reference, seed) for seed in range(PLANS)}
+                for seed, plan in plans.items():
+                    with self.subTest(family=family, seed=seed):
+                        try:
+                            coverage.add(*plan.result())
+                        except equivalence.Failure as failure:
+                            self.fail(str(failure))
+            print(f"{family}: {PLANS} plans, worst {judge.worst['f64']:.1e}; {coverage}", file=sys.stderr)
+
+
+if __name__ == '__main__':
+    if '--plans' in sys.argv:
+        at = sys.argv.index('--plans')
+        PLANS = int(sys.argv[at + 1])
+        FAMILIES = sys.argv[at + 2:] or FAMILIES
+        del sys.argv[at:], NamedStrategiesTest
+    common.main()

@@ -1,0 +1,106 @@
+#include "ModelParallel.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+namespace {
+
+bool isForward(Operation *op) { return !llvm::isa<train::StashOp>(op) && !op->hasAttr(train::kForwardAttr); }
+
+/// Whether an operand comes from a weight alone.
+bool isWeight(Value value) {
+  for (int depth = 0; depth < 8; ++depth) {
+    Operation *producer = value.getDefiningOp();
+    if (llvm::isa_and_nonnull<train::ReadOp>(producer))
+      return true;
+    if (!llvm::isa_and_nonnull<train::ReshapeOp, train::TransposeOp>(producer))
+      return false;
+    value = producer->getOperand(0);
+  }
+  return false;
+}
+
+/// Follows a split forward until matmuls sum over it.
+class Follower {
+public:
+  explicit Follower(MeshAttr mesh) : mesh(mesh) {}
+
+  /// Whether every way that `value`, laid out so, goes ends in a sum.
+  bool endsInSums(Value value, LayoutAttr layout) {
+    if (!visited.insert(value.getAsOpaquePointer()).second)
+      return true;
+    bool isUsed = false;
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      if (!isForward(op))
+        continue;
+      isUsed = true;
+      auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+      if (!compute || !endsInSums(op, compute.getFactors(), use.getOperandNumber(), layout))
+        return false;
+    }
+    return isUsed;
+  }
+
+private:
+  bool endsInSums(Operation *op, const train::OpFactors &factors, unsigned operand, LayoutAttr layout) {
+    Splits splits;
+    const train::ValueFactors &value = factors.operands[operand];
+    if (value.size() != layout.getDims().size())
+      return false;
+    for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
+      if (!takeAxes(factors, dim, dimLayout, splits, mesh))
+        return false;
+    for (auto &[index, split] : splits)
+      if (factors.factors[index].kind == train::FactorKind::Reduction)
+        return llvm::isa<train::MatmulOp>(op);
+    SmallVector<LayoutAttr> whole(op->getNumOperands());
+    FailureOr<OpLayouts> layouts =
+        inferLayouts(op, factors, getStrategy(op->getContext(), factors, splits), whole, mesh);
+    if (failed(layouts))
+      return false;
+    for (auto [result, made] : llvm::zip_equal(op->getResults(), layouts->results))
+      if (llvm::any_of(result.getUsers(), isForward) && !endsInSums(result, made))
+        return false;
+    return true;
+  }
+
+  MeshAttr mesh;
+  std::set<void *> visited;
+};
+
+} // namespace
+
+llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh) {
+  llvm::DenseMap<Operation *, Splits> found;
+  // Fused projections: as many blocks as a split makes parts.
+  std::set<int64_t> blockCounts = {1};
+  for (auto split : function.getOps<train::SplitOp>())
+    blockCounts.insert(split.getNumResults());
+  for (auto matmul : function.getOps<train::MatmulOp>()) {
+    if (!isForward(matmul) || !isWeight(matmul.getRhs()))
+      continue;
+    train::OpFactors factors = matmul.getFactors();
+    for (auto [index, factor] : llvm::enumerate(factors.factors)) {
+      if (found.contains(matmul) || !StringRef(factor.name).starts_with("n"))
+        continue;
+      for (int64_t blocks : blockCounts) {
+        FactorSplit split{{axis}, blocks};
+        if (!canSplit(factors, index, split, {}, mesh))
+          continue;
+        Splits splits = {{static_cast<unsigned>(index), split}};
+        SmallVector<LayoutAttr> whole(2);
+        FailureOr<OpLayouts> layouts =
+            inferLayouts(matmul, factors, getStrategy(function.getContext(), factors, splits), whole, mesh);
+        if (succeeded(layouts) && Follower(mesh).endsInSums(matmul.getResult(), layouts->results.front())) {
+          found[matmul] = splits;
+          break;
+        }
+      }
+    }
+  }
+  return found;
+}

@@ -1,0 +1,19 @@
+// Which matmuls Megatron's tensor parallelism splits.
+#ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
+#define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
+
+#include "Propagation.h"
+
+namespace windlass::plan {
+
+/// Matmuls of the forward pass by a weight whose columns are split over `axis`, because what they make stays split
+/// until other matmuls sum over it: the up and gate projections of an MLP before its down projection, the projections
+/// of attention, whose heads are split, before the output projection. A matmul whose columns meet an operator that
+/// cannot work on parts, or whose split `axis` does not divide, is not among them.
+/// (Shoeybi et al.: Megatron-LM, arXiv:1909.08053, section 3.)
+llvm::DenseMap<mlir::Operation *, Splits> findColumnParallel(mlir::func::FuncOp function, mlir::StringAttr axis,
+                                                             MeshAttr mesh);
+
+} // namespace windlass::plan
+
+#endif

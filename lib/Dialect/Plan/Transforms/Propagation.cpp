@@ -1,0 +1,170 @@
+#include "Propagation.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+bool plan::canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit &split, const Splits &others,
+                    MeshAttr mesh) {
+  const train::Factor &factor = factors.factors[index];
+  if (factor.kind != train::FactorKind::Parallel && factor.kind != train::FactorKind::Reduction)
+    return false;
+  int64_t parts = split.blocks;
+  for (StringAttr axis : split.axes) {
+    parts *= mesh.sizeOf(axis.getValue());
+    for (auto &[other, used] : others)
+      if (other != index && llvm::is_contained(used.axes, axis))
+        return false;
+  }
+  if (factor.size % parts != 0)
+    return false;
+  return factor.kind == train::FactorKind::Reduction ||
+         llvm::all_of(factors.results, [&](const train::ValueFactors &result) {
+           return llvm::any_of(result, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, index); });
+         });
+}
+
+bool plan::takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
+                    MeshAttr mesh) {
+  SmallVector<int64_t> sizes;
+  for (unsigned index : dim)
+    sizes.push_back(factors.factors[index].size);
+  auto wanted = mapAxes(layout, sizes, mesh);
+  if (!wanted)
+    return false;
+  bool hasAll = true;
+  for (auto [index, split] : llvm::zip_equal(dim, *wanted)) {
+    if (split.axes.empty())
+      continue;
+    auto it = splits.find(index);
+    if (it == splits.end() && canSplit(factors, index, split, splits, mesh))
+      it = splits.insert({index, split}).first;
+    hasAll &= it != splits.end() && it->second.axes == split.axes && it->second.blocks == split.blocks;
+  }
+  return hasAll;
+}
+
+StrategyAttr plan::getStrategy(MLIRContext *context, const train::OpFactors &factors, const Splits &splits) {
+  SmallVector<FactorAxesAttr> attributes;
+  for (auto &[index, split] : splits)
+    if (!split.axes.empty())
+      attributes.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factors.factors[index].name),
+                                               split.axes, split.blocks));
+  return StrategyAttr::get(context, attributes, 0, -1);
+}
+
+LogicalResult Propagation::run() {
+  for (Operation &op : function.front().without_terminator())
+    if (failed(choose(op)))
+      return failure();
+  for (Operation &op : llvm::reverse(function.front().without_terminator()))
+    if (failed(followConsumers(op)))
+      return failure();
+  for (Operation &op : function.front().without_terminator())
+    if (failed(layOut(op)))
+      return failure();
+  return success();
+}
+
+/// `@update` sees gradients as `@reduce` leaves them: like the master copy.
+LayoutAttr Propagation::layoutOf(Value value) {
+  auto argument = llvm::dyn_cast<BlockArgument>(value);
+  if (argument && function.getName() == train::kUpdateFunction)
+    if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr))
+      if (auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name))
+        if (auto master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr))
+          return master;
+  return getLayout(value);
+}
+
+SmallVector<LayoutAttr> Propagation::getOperandLayouts(Operation &op) {
+  SmallVector<LayoutAttr> layouts;
+  for (Value operand : op.getOperands())
+    layouts.push_back(layoutOf(operand));
+  return layouts;
+}
+
+/// Gives the op the splits of its operands.
+LogicalResult Propagation::choose(Operation &op) {
+  StrategyAttr strategy = getWholeStrategy(context);
+  if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
+    train::OpFactors factors = compute.getFactors();
+    Splits splits = seeds.lookup(&op);
+    if (factors.operands.size() == op.getNumOperands())
+      for (auto [operand, value] : llvm::zip_equal(op.getOperands(), factors.operands)) {
+        LayoutAttr layout = layoutOf(operand);
+        if (layout && layout.getDims().size() == value.size())
+          for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
+            takeAxes(factors, dim, dimLayout, splits, mesh);
+      }
+    strategy = getStrategy(context, factors, splits);
+  }
+  op.setAttr(kStrategyAttr, strategy);
+  return layOut(op);
+}
+
+LogicalResult Propagation::layOut(Operation &op) {
+  auto read = llvm::dyn_cast<train::ReadOp>(op);
+  if (read && function.getName() != train::kUpdateFunction) {
+    LayoutAttr layout = reads.lookup(read.getParameterAttr().getAttr());
+    setLayouts(&op, {layout ? layout : LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()))});
+    return success();
+  }
+  FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(op), mesh);
+  if (failed(layouts))
+    return failure();
+  setLayouts(&op, layouts->results);
+  return success();
+}
+
+/// Splits a whole op where all its consumers want parts only: less to compute, and no communication.
+LogicalResult Propagation::followConsumers(Operation &op) {
+  auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+  if (!compute)
+    return success();
+  train::OpFactors factors = compute.getFactors();
+  Splits splits;
+  auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+  for (auto [i, factor] : llvm::enumerate(factors.factors))
+    if (FactorAxesAttr split = strategy.splitOf(factor.name))
+      splits[i] = {SmallVector<StringAttr, 1>(split.getAxes()), split.getBlocks()};
+  size_t before = splits.size();
+  for (OpResult result : op.getResults()) {
+    FailureOr<LayoutAttr> common = getWanted(result);
+    if (failed(common))
+      return failure();
+    LayoutAttr wanted = *common;
+    if (!wanted)
+      continue;
+    const train::ValueFactors &value = factors.results[result.getResultNumber()];
+    for (auto [dim, layout] : llvm::zip_equal(value, wanted.getDims()))
+      takeAxes(factors, dim, layout, splits, mesh);
+  }
+  if (splits.size() == before)
+    return success();
+  op.setAttr(kStrategyAttr, getStrategy(context, factors, splits));
+  return layOut(op);
+}
+
+FailureOr<LayoutAttr> Propagation::getWanted(Value value) {
+  LayoutAttr wanted;
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    LayoutAttr layout;
+    if (auto stash = llvm::dyn_cast<train::StashOp>(op)) {
+      FailureOr<LayoutAttr> common = getWanted(stash.getResult());
+      if (failed(common))
+        return failure();
+      layout = *common;
+    } else if (llvm::isa<train::TrainOpInterface>(op)) {
+      FailureOr<OpLayouts> layouts = inferLayouts(op, getOperandLayouts(*op), mesh);
+      if (failed(layouts))
+        return failure();
+      layout = dropUnreduced(layouts->operands[use.getOperandNumber()]);
+    }
+    if (!layout || (wanted && !haveSameParts(wanted, layout, mesh)))
+      return LayoutAttr();
+    wanted = layout;
+  }
+  return wanted;
+}

@@ -1,0 +1,59 @@
+// Spreads the splits of what a function reads over its operators.
+#ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
+#define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
+
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+
+#include <map>
+
+namespace windlass::plan {
+
+/// Splits of an operator by index of the factor.
+using Splits = std::map<unsigned, FactorSplit>;
+
+/// Whether an op may split a factor so, besides `others`: the axes divide it and are free, and every result has the
+/// factor or is left unreduced.
+bool canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit &split, const Splits &others,
+              MeshAttr mesh);
+
+/// Adds the splits with which a dim arrives (or is wanted), where its factors can say them. Returns whether all of the
+/// dim's axes are among the splits then.
+bool takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
+              MeshAttr mesh);
+
+StrategyAttr getStrategy(mlir::MLIRContext *context, const train::OpFactors &factors, const Splits &splits);
+
+/// Layouts in which consumers find the parameters that they read, by symbol.
+using ReadLayouts = llvm::DenseMap<mlir::StringAttr, LayoutAttr>;
+
+class Propagation {
+public:
+  /// `seeds` are splits that operators have to begin with. Reads of parameters that `reads` does not have are whole.
+  Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
+              const llvm::DenseMap<mlir::Operation *, Splits> &seeds)
+      : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds) {}
+
+  /// Gives every op a strategy and layouts.
+  mlir::LogicalResult run();
+
+  /// The layout in which all consumers take a value; null where they differ, or take any. A stash wants what the
+  /// backward pass does.
+  mlir::FailureOr<LayoutAttr> getWanted(mlir::Value value);
+
+private:
+  LayoutAttr layoutOf(mlir::Value value);
+  llvm::SmallVector<LayoutAttr> getOperandLayouts(mlir::Operation &op);
+  mlir::LogicalResult choose(mlir::Operation &op);
+  mlir::LogicalResult layOut(mlir::Operation &op);
+  mlir::LogicalResult followConsumers(mlir::Operation &op);
+
+  mlir::func::FuncOp function;
+  MeshAttr mesh;
+  mlir::MLIRContext *context;
+  const ReadLayouts &reads;
+  const llvm::DenseMap<mlir::Operation *, Splits> &seeds;
+};
+
+} // namespace windlass::plan
+
+#endif

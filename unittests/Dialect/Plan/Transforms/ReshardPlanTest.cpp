@@ -1,0 +1,295 @@
+// All reshards between layouts of a tensor [4 x 6, 8]: the plan is executed on plain arrays, one per rank.
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+using Kind = ReshardStep::Kind;
+using Part = std::vector<double>;
+
+namespace {
+
+constexpr int64_t kRows = 24, kColumns = 8, kElements = kRows * kColumns;
+constexpr int64_t kFactors[] = {4, 6, 8};
+
+class ReshardPlanTest : public testing::TestWithParam<std::vector<int64_t>> {
+protected:
+  ReshardPlanTest() {
+    context.loadDialect<PlanDialect>();
+    SmallVector<AxisAttr> axes;
+    for (auto [i, size] : llvm::enumerate(GetParam()))
+      axes.push_back(AxisAttr::get(&context, StringAttr::get(&context, std::string(1, 'a' + i)), size));
+    mesh = MeshAttr::get(&context, axes);
+  }
+
+  StringAttr axis(size_t i) { return mesh.getAxes()[i].getName(); }
+
+  /// Every layout: each axis on one of the three factors (in both orders where two meet), on nothing, or unreduced.
+  std::vector<LayoutAttr> getLayouts() {
+    std::vector<LayoutAttr> layouts;
+    size_t count = mesh.getAxes().size();
+    std::vector<size_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::set<const void *> seen;
+    do {
+      std::vector<int> places(count, 0); // 0..2: factors, 3: nothing, 4: a sum, 5: a maximum
+      for (;;) {
+        if (LayoutAttr layout = makeLayout(order, places); layout && seen.insert(layout.getAsOpaquePointer()).second)
+          layouts.push_back(layout);
+        size_t i = 0;
+        while (i < count && ++places[i] == 6)
+          places[i++] = 0;
+        if (i == count)
+          break;
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+    return layouts;
+  }
+
+  /// Null where an axis does not divide, or where sums and maxima mix.
+  LayoutAttr makeLayout(const std::vector<size_t> &order, const std::vector<int> &places) {
+    SmallVector<SmallVector<StringAttr>> axes(3);
+    SmallVector<UnreducedAttr> unreduced;
+    int64_t rest[] = {kFactors[0], kFactors[1], kFactors[2]};
+    for (size_t i : order) {
+      int64_t size = mesh.getAxes()[i].getSize();
+      if (places[i] < 3) {
+        if (rest[places[i]] % size)
+          return nullptr;
+        rest[places[i]] /= size;
+        axes[places[i]].push_back(axis(i));
+      }
+    }
+    for (size_t i = 0; i < places.size(); ++i)
+      if (places[i] > 3)
+        unreduced.push_back(UnreducedAttr::get(&context, axis(i),
+                                               places[i] == 4 ? train::ReductionKind::sum : train::ReductionKind::max));
+    for (UnreducedAttr one : unreduced)
+      if (one.getKind() != unreduced.front().getKind())
+        return nullptr;
+    auto factor = [&](int i) { return FactorLayoutAttr::get(&context, kFactors[i], axes[i]); };
+    return LayoutAttr::get(
+        &context, {DimLayoutAttr::get(&context, {factor(0), factor(1)}), DimLayoutAttr::get(&context, {factor(2)})},
+        unreduced, MemoryKind::device);
+  }
+
+  int64_t coordinate(int64_t rank, StringRef name) { return mesh.coordinatesOf(rank)[mesh.indexOf(name)]; }
+
+  /// Indices of the whole tensor that a rank holds, in the order of its memory.
+  std::vector<int64_t> indicesOf(LayoutAttr layout, int64_t rank) {
+    std::vector<int64_t> held = {0};
+    for (DimLayoutAttr dim : layout.getDims())
+      for (FactorLayoutAttr factor : dim.getFactors()) {
+        int64_t parts = 1, part = 0;
+        for (StringAttr name : factor.getAxes()) {
+          parts *= mesh.sizeOf(name.getValue());
+          part = part * mesh.sizeOf(name.getValue()) + coordinate(rank, name.getValue());
+        }
+        int64_t local = factor.getSize() / parts;
+        std::vector<int64_t> refined;
+        for (int64_t index : held)
+          for (int64_t i = 0; i < local; ++i)
+            refined.push_back(index * factor.getSize() + part * local + i);
+        held = refined;
+      }
+    return held;
+  }
+
+  static double valueOf(int64_t index) { return 1000 + 7 * index; }
+
+  /// What a rank contributes to an element: exact integers that add up (or whose largest is) the value.
+  double contribution(LayoutAttr layout, int64_t rank, int64_t index) {
+    int64_t members = 1, member = 0;
+    for (UnreducedAttr unreduced : layout.getUnreduced()) {
+      members *= mesh.sizeOf(unreduced.getAxis().getValue());
+      member = member * mesh.sizeOf(unreduced.getAxis().getValue()) + coordinate(rank, unreduced.getAxis().getValue());
+    }
+    if (members == 1)
+      return valueOf(index);
+    if (layout.getUnreduced().front().getKind() == train::ReductionKind::max)
+      return index % members == member ? valueOf(index) : valueOf(index) - 1 - member;
+    return member == 0 ? valueOf(index) - members * (members - 1) / 2 * (index + 1) : double(member * (index + 1));
+  }
+
+  std::vector<SmallVector<int64_t>> getCommunicators(ArrayRef<StringAttr> axes) {
+    std::map<std::vector<int64_t>, std::map<std::vector<int64_t>, int64_t>> groups;
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+      std::vector<int64_t> own, others;
+      for (StringAttr name : axes)
+        own.push_back(coordinate(rank, name.getValue()));
+      for (AxisAttr one : mesh.getAxes())
+        if (!llvm::is_contained(axes, one.getName()))
+          others.push_back(coordinate(rank, one.getName().getValue()));
+      groups[others][own] = rank;
+    }
+    std::vector<SmallVector<int64_t>> result;
+    for (auto &[others, members] : groups) {
+      result.emplace_back();
+      for (auto &[own, rank] : members)
+        result.back().push_back(rank);
+    }
+    return result;
+  }
+
+  /// Block number `block` of `blocks` along `dim`, of an array of that shape.
+  static Part cut(const Part &part, ArrayRef<int64_t> shape, int64_t dim, int64_t block, int64_t blocks) {
+    int64_t before = 1, after = 1, size = shape[dim] / blocks;
+    for (int64_t i = 0; i < dim; ++i)
+      before *= shape[i];
+    for (size_t i = dim + 1; i < shape.size(); ++i)
+      after *= shape[i];
+    Part result;
+    for (int64_t i = 0; i < before; ++i)
+      for (int64_t j = 0; j < size * after; ++j)
+        result.push_back(part[(i * shape[dim] + block * size) * after + j]);
+    return result;
+  }
+
+  /// Arrays of that shape, one behind the other along `dim`.
+  static Part join(const std::vector<Part> &parts, ArrayRef<int64_t> shape, int64_t dim) {
+    int64_t before = 1, chunk = 1;
+    for (int64_t i = 0; i < dim; ++i)
+      before *= shape[i];
+    for (size_t i = dim; i < shape.size(); ++i)
+      chunk *= shape[i];
+    Part result;
+    for (int64_t i = 0; i < before; ++i)
+      for (const Part &part : parts)
+        result.insert(result.end(), part.begin() + i * chunk, part.begin() + (i + 1) * chunk);
+    return result;
+  }
+
+  void execute(const ReshardStep &step, std::vector<Part> &parts) {
+    for (const SmallVector<int64_t> &members : getCommunicators(step.axes)) {
+      ASSERT_EQ(int64_t(members.size()), step.members);
+      std::vector<Part> before;
+      for (int64_t rank : members) {
+        before.push_back(parts[rank]);
+        ASSERT_EQ(int64_t(parts[rank].size()),
+                  std::accumulate(step.shape.begin(), step.shape.end(), int64_t(1), std::multiplies<int64_t>()));
+      }
+      Part combined = before.front();
+      for (size_t m = 1; m < before.size(); ++m)
+        for (size_t i = 0; i < combined.size(); ++i)
+          combined[i] = step.reduction == train::ReductionKind::max ? std::max(combined[i], before[m][i])
+                                                                    : combined[i] + before[m][i];
+      for (size_t m = 0; m < members.size(); ++m) {
+        Part &part = parts[members[m]];
+        switch (step.kind) {
+        case Kind::AllReduce:
+          part = combined;
+          break;
+        case Kind::ReduceScatter:
+          part = cut(combined, step.shape, step.cut, m, members.size());
+          break;
+        case Kind::Slice:
+          part = cut(before[m], step.shape, step.cut, m, members.size());
+          break;
+        case Kind::AllGather:
+          part = join(before, step.shape, step.join);
+          break;
+        case Kind::AllToAll: {
+          std::vector<Part> pieces;
+          for (const Part &sender : before)
+            pieces.push_back(cut(sender, step.shape, step.cut, m, members.size()));
+          SmallVector<int64_t> shape(step.shape.begin(), step.shape.end());
+          shape[step.cut] /= step.members;
+          part = join(pieces, shape, step.join);
+          break;
+        }
+        case Kind::Permute:
+          parts[members[step.destinations[m]]] = before[m];
+          break;
+        }
+      }
+    }
+  }
+
+  /// Elements that a rank sends when everything is reduced and gathered and then cut.
+  double getNaiveCost(LayoutAttr from, LayoutAttr to) {
+    int64_t local = indicesOf(from, 0).size(), members = 1;
+    for (UnreducedAttr unreduced : from.getUnreduced())
+      if (!llvm::is_contained(to.getUnreduced(), unreduced))
+        members *= mesh.sizeOf(unreduced.getAxis().getValue());
+    return 2.0 * (members - 1) / members * local + (kElements - local);
+  }
+
+  MLIRContext context;
+  MeshAttr mesh;
+};
+
+TEST_P(ReshardPlanTest, MovesEveryLayoutToEveryOther) {
+  std::vector<LayoutAttr> layouts = getLayouts();
+  int64_t pairs = 0, refused = 0;
+  std::map<Kind, int64_t> used;
+  for (LayoutAttr from : layouts)
+    for (LayoutAttr to : layouts) {
+      bool isPossible = llvm::all_of(to.getUnreduced(), [&](UnreducedAttr unreduced) {
+        return llvm::is_contained(from.getUnreduced(), unreduced);
+      });
+      llvm::Expected<ReshardPlan> plan = planReshard({kRows, kColumns}, from, to, mesh);
+      ASSERT_EQ(bool(plan), isPossible);
+      if (!plan) {
+        llvm::consumeError(plan.takeError());
+        ++refused;
+        continue;
+      }
+      ++pairs;
+      std::vector<Part> parts(mesh.getRanks());
+      for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+        for (int64_t index : indicesOf(from, rank))
+          parts[rank].push_back(contribution(from, rank, index));
+      for (const ReshardStep &step : plan->steps) {
+        ++used[step.kind];
+        execute(step, parts);
+        if (HasFatalFailure())
+          return;
+      }
+      std::string text;
+      llvm::raw_string_ostream(text) << from << " to " << to;
+      ASSERT_LE(plan->sentElements, getNaiveCost(from, to) + 1e-9) << text;
+      // What is still partial adds up over the axes that are left.
+      SmallVector<StringAttr> left;
+      for (UnreducedAttr unreduced : to.getUnreduced())
+        left.push_back(unreduced.getAxis());
+      for (const SmallVector<int64_t> &members : getCommunicators(left)) {
+        std::vector<int64_t> indices = indicesOf(to, members.front());
+        for (size_t i = 0; i < indices.size(); ++i) {
+          bool isMax = !left.empty() && to.getUnreduced().front().getKind() == train::ReductionKind::max;
+          double whole = isMax ? -1e300 : 0;
+          for (int64_t rank : members) {
+            ASSERT_EQ(parts[rank].size(), indices.size()) << text;
+            whole = isMax ? std::max(whole, parts[rank][i]) : whole + parts[rank][i];
+          }
+          ASSERT_EQ(whole, valueOf(indices[i])) << text;
+        }
+      }
+    }
+  EXPECT_GT(pairs, 0);
+  std::string counts;
+  for (auto [kind, name] : {std::pair(Kind::AllReduce, "all-reduce"),
+                            {Kind::ReduceScatter, "reduce-scatter"},
+                            {Kind::AllGather, "all-gather"},
+                            {Kind::AllToAll, "all-to-all"},
+                            {Kind::Slice, "slice"},
+                            {Kind::Permute, "permute"}})
+    counts += std::string(" ") + name + " " + std::to_string(used[kind]);
+  std::cout << layouts.size() << " layouts, " << pairs << " pairs, " << refused << " refused;" << counts << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, ReshardPlanTest,
+                         testing::Values(std::vector<int64_t>{2}, std::vector<int64_t>{3}, std::vector<int64_t>{4},
+                                         std::vector<int64_t>{6}, std::vector<int64_t>{8}, std::vector<int64_t>{2, 2},
+                                         std::vector<int64_t>{2, 3}, std::vector<int64_t>{3, 2},
+                                         std::vector<int64_t>{2, 4}, std::vector<int64_t>{4, 2},
+                                         std::vector<int64_t>{2, 2, 2}));
+
+} // namespace
