@@ -3,6 +3,7 @@
 #include "ReverseWalk.h"
 #include "Stash.h"
 #include "windlass/Autodiff/Passes.h"
+#include "windlass/Support/FunctionAttributes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -122,14 +123,17 @@ func::FuncOp Differentiator::buildForward(StringRef name, Value &lossCopy, IRMap
   Block *block = function.addEntryBlock();
   builder.setInsertionPointToStart(block);
   unsigned inputs = lossFunction.getNumArguments();
+  SmallVector<DictionaryAttr> attributes;
   for (unsigned index = 0; index < inputs; ++index) {
-    function.setArgAttrs(index, lossFunction.getArgAttrDict(index));
+    attributes.push_back(lossFunction.getArgAttrDict(index));
     map.map(lossFunction.getArgument(index), block->getArgument(index));
   }
   for (auto [index, value] : llvm::enumerate(activity.initValues)) {
-    function.setArgAttr(inputs + index, kInitValueAttr, builder.getI64IntegerAttr(index));
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(kInitValueAttr, builder.getI64IntegerAttr(static_cast<int64_t>(index)))));
     map.map(value, block->getArgument(inputs + index));
   }
+  function.setAllArgAttrs(attributes);
 
   // One read per parameter: a tied weight then has one gradient, the sum over its uses.
   llvm::DenseMap<StringAttr, Value> reads;
@@ -194,7 +198,7 @@ LogicalResult Differentiator::buildMicrobatch() {
   insertStash(block, last->getNextNode());
 
   SmallVector<Value> results{lossShare};
-  SmallVector<FlatSymbolRefAttr> weights;
+  SmallVector<Attribute> weights{nullptr};
   for (ParameterOp parameter : module.getOps<ParameterOp>()) {
     if (!parameter.getTrainable())
       continue;
@@ -207,8 +211,7 @@ LogicalResult Differentiator::buildMicrobatch() {
     weights.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
   }
   finishFunction(function, results);
-  for (auto [index, weight] : llvm::enumerate(weights))
-    function.setResultAttr(index + 1, kGradientAttr, weight);
+  setEachResultAttr(function, kGradientAttr, weights);
   return success();
 }
 

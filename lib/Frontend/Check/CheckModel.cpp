@@ -93,6 +93,7 @@ bool isFloatValue(Value value) { return isa<FloatType>(getElementTypeOrSelf(valu
 void findMissingGradients(ModuleOp module, func::FuncOp function, Summary &summary) {
   llvm::DenseSet<Value> active;
   llvm::DenseSet<Operation *> leadsToLoss;
+  SymbolTable symbols(module);
   Block &block = function.getBody().front();
   for (Operation &op : llvm::reverse(block)) {
     bool leads = op.hasTrait<OpTrait::IsTerminator>();
@@ -105,7 +106,7 @@ void findMissingGradients(ModuleOp module, func::FuncOp function, Summary &summa
     if (op.hasTrait<OpTrait::IsTerminator>())
       continue;
     if (auto read = dyn_cast<train::ReadOp>(op)) {
-      auto parameter = module.lookupSymbol<train::ParameterOp>(read.getParameter());
+      auto parameter = symbols.lookup<train::ParameterOp>(read.getParameter());
       if (parameter && parameter.getTrainable())
         active.insert(read.getResult());
       continue;

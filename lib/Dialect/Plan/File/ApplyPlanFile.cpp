@@ -3,6 +3,7 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Support/Flags.h"
+#include "windlass/Support/FunctionAttributes.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 
@@ -172,18 +173,21 @@ private:
       return error;
     if (Error error = checkCount(rows.results.size(), function.getNumResults(), "results"))
       return error;
+    SmallVector<Attribute> arguments, results;
     for (auto [i, text] : llvm::enumerate(rows.arguments)) {
       auto layout = getLayout(text, function.getArgumentTypes()[i], "argument " + std::to_string(i) + in);
       if (!layout)
         return layout.takeError();
-      function.setArgAttr(i, kLayoutAttr, *layout);
+      arguments.push_back(*layout);
     }
     for (auto [i, text] : llvm::enumerate(rows.results)) {
       auto layout = getLayout(text, function.getResultTypes()[i], "result " + std::to_string(i) + in);
       if (!layout)
         return layout.takeError();
-      function.setResultAttr(i, kLayoutAttr, *layout);
+      results.push_back(*layout);
     }
+    setEachArgAttr(function, kLayoutAttr, arguments);
+    setEachResultAttr(function, kLayoutAttr, results);
 
     std::set<std::string> whole;
     for (const std::string &id : rows.whole)

@@ -2,6 +2,7 @@
 #include "NamedStrategy.h"
 #include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Support/FunctionAttributes.h"
 
 #include <numeric>
 
@@ -132,9 +133,11 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   }
 
   LogicalResult propagate(func::FuncOp function) {
+    SmallVector<Attribute> layouts;
     for (BlockArgument argument : function.getArguments())
-      if (failed(layOutArgument(function, argument)))
+      if (failed(layOutArgument(function, argument, layouts)))
         return failure();
+    setEachArgAttr(function, kLayoutAttr, layouts);
     llvm::DenseMap<Operation *, Splits> seeds;
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
     if (named.modelRanks > 1 && isCompute)
@@ -161,7 +164,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return success();
   }
 
-  LogicalResult layOutArgument(func::FuncOp function, BlockArgument argument) {
+  LogicalResult layOutArgument(func::FuncOp function, BlockArgument argument, SmallVectorImpl<Attribute> &layouts) {
     MLIRContext *context = &getContext();
     auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
@@ -183,7 +186,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
           context, {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
       layout = LayoutAttr::get(context, dims, {}, MemoryKind::device);
     }
-    function.setArgAttr(argument.getArgNumber(), kLayoutAttr, layout);
+    layouts.push_back(layout);
     return success();
   }
 
@@ -191,6 +194,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   /// gradients and losses are reduced once a step; gradients are split as their weights are.
   LogicalResult layOutResults(func::FuncOp function) {
     bool isMicrobatch = function.getName() == train::kMicrobatchFunction;
+    SmallVector<Attribute> layouts;
     for (OpOperand &operand : function.front().getTerminator()->getOpOperands()) {
       unsigned i = operand.getOperandNumber();
       auto type = llvm::dyn_cast<RankedTensorType>(operand.get().getType());
@@ -214,8 +218,9 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
           if (!used.contains(unreduced.getAxis()))
             layout = addUnreduced(layout, unreduced, mesh);
       }
-      function.setResultAttr(i, kLayoutAttr, layout);
+      layouts.push_back(layout);
     }
+    setEachResultAttr(function, kLayoutAttr, layouts);
     return success();
   }
 

@@ -1,6 +1,7 @@
 // train-add-optimizer
 #include "NamePatterns.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
+#include "windlass/Support/FunctionAttributes.h"
 
 using namespace mlir;
 
@@ -18,6 +19,8 @@ public:
       : module(module), weights(std::move(weights)), isAdamW(isAdamW), clips(clips), builder(module.getContext()) {}
 
   void build() {
+    for (ParameterOp parameter : module.getOps<ParameterOp>())
+      lastParameter = parameter;
     for (ParameterOp weight : weights)
       for (StringRef name : getStateNames())
         states[weight].push_back(addState(weight, name));
@@ -31,16 +34,15 @@ private:
   }
 
   ParameterOp addState(ParameterOp weight, StringRef name) {
-    // After all parameters that are there.
-    Operation *last = weight;
-    for (ParameterOp parameter : module.getOps<ParameterOp>())
-      last = parameter;
-    builder.setInsertionPointAfter(last);
+    builder.setInsertionPointAfter(lastParameter);
     auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0);
-    return ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
-                               (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
-                               /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
-                               /*reason=*/StringAttr());
+    auto state =
+        ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
+                            (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
+                            /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
+                            /*reason=*/StringAttr());
+    lastParameter = state;
+    return state;
   }
 
   template <class Op, class... Args> Op make(const Twine &id, Location loc, Args &&...args) {
@@ -74,8 +76,10 @@ private:
     builder.setInsertionPointToEnd(module.getBody());
     auto function = func::FuncOp::create(builder, module.getLoc(), kUpdateFunction,
                                          builder.getFunctionType(types, TypeRange(scalarType)));
-    for (auto [index, weight] : llvm::enumerate(weights))
-      function.setArgAttr(index, kGradientAttr, FlatSymbolRefAttr::get(weight.getSymNameAttr()));
+    SmallVector<Attribute> names;
+    for (ParameterOp weight : weights)
+      names.push_back(FlatSymbolRefAttr::get(weight.getSymNameAttr()));
+    setEachArgAttr(function, kGradientAttr, names);
     Block *block = function.addEntryBlock();
     builder.setInsertionPointToStart(block);
 
@@ -128,6 +132,8 @@ private:
   ModuleOp module;
   SmallVector<ParameterOp> weights;
   bool isAdamW, clips;
+  /// State comes after all parameters that are there.
+  ParameterOp lastParameter;
   OpBuilder builder;
   RankedTensorType scalarType;
   llvm::DenseMap<Operation *, SmallVector<ParameterOp, 2>> states;
