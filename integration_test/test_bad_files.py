@@ -24,7 +24,7 @@ SECONDS, BYTES = 10, 2 << 30
 # A sanitizer's own bookkeeping is not the program's.
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
-          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants)
+          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants)
 RUNS = (settings.plans, settings.clusters, settings.cluster_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
         checkpoints.manifests, checkpoints.others)
 only = ''

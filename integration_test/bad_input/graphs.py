@@ -103,6 +103,35 @@ def functions(folder):
     yield check('function with an operand twice', write(path, made.SerializeToString()), says=("'c'",))
 
 
+def amplified(folder):
+    """Two bytes of a file that become hundreds in memory, and much that is read again in each of many calls."""
+    path = folder / 'amplified.onnx'
+    graph = graph_text(LINEAR).graph.SerializeToString()
+    many = 20_000_000
+
+    def model(more):
+        return wire.model(graph + more)
+
+    for label, more in (('nodes', wire.text(wire.GRAPH_NODE, b'') * many), ('weights', wire.text(wire.GRAPH_INITIALIZER, b'') * many),
+                        ('inputs', wire.text(wire.GRAPH_INPUT, b'') * many), ('attributes', wire.text(wire.GRAPH_NODE, wire.text(wire.NODE_ATTRIBUTE, b'') * many)),
+                        ('operands', wire.text(wire.GRAPH_NODE, b'\x0a\0' * many))):
+        yield check(f'20 million empty {label}', write(path, model(more)), says=('budget',))
+
+    wide = onnx.NodeProto(op_type='Neg', input=['a'], output=['b'])
+    wide.metadata_props.add(key='pkg.torch.onnx.name_scopes', value=str(['s'] * 1_000_000))
+    values = helper.make_tensor('t', TensorProto.FLOAT, [4_000_000], bytes(16_000_000), raw=True)
+    for label, calls, nodes in (('operands', 20000, [helper.make_node('Max', ['a'] * 100000, ['b'])]),
+                                ('results', 5000, [helper.make_node('Split', ['a'], ['b'] + [f's{i}' for i in range(100000)])]),
+                                ('numbers', 1000, [helper.make_node('Constant', [], ['c'], value_ints=list(range(1_000_000))), helper.make_node('Neg', ['a'], ['b'])]),
+                                ('values', 1000, [helper.make_node('Constant', [], ['c'], value=values), helper.make_node('Neg', ['a'], ['b'])]),
+                                ('scopes', 20000, [wide])):
+        made = graph_text(LINEAR, opset='"" : 20, "local" : 1')
+        made.functions.append(helper.make_function('local', 'f', ['a'], ['b'], nodes, [helper.make_opsetid('', 20)]))
+        for i in range(calls):
+            made.graph.node.append(helper.make_node('f', ['x'], [f'r{i}'], domain='local'))
+        yield check(f'many {label} in a function that is called {calls} times', write(path, made.SerializeToString()), says=('budget',))
+
+
 def nesting(folder):
     path = folder / 'nested.onnx'
     bodies = {
@@ -161,6 +190,11 @@ def far_shapes(folder):
         model = graph_text(f'{body} z = MatMul (x, w) k = ReduceMean <keepdims = 0> (y) q = ReduceMean <keepdims = 0> (z) loss = Add (k, q)', weights=weights)
         unused = label in ('a million masks', 'masks of 16 million', 'triangle of 2^40')
         yield check(label, write(path, model.SerializeToString()), ANY if unused else (0, BAD_INPUT, UNSUPPORTED))
+    # Each takes little, all of them together do not.
+    split = 'r0 = Range (start, single, step) ' + ' '.join(
+        f's{i} = SplitToSequence <keepdims = 0> (r{i}) r{i + 1} = ConcatFromSequence <axis = 0, new_axis = 1> (s{i})' for i in range(300))
+    body = f'{split} k = ReduceMax <keepdims = 0> (r300) f = Cast <to = 1> (k) m = MatMul (x, w) y = Mul (m, f) loss = ReduceMean <keepdims = 0> (y)'
+    yield check('300 times 60,000 parts', write(path, graph_text(body, weights=weights.replace(f'single = {{{FAR}}}', 'single = {60000}')).SerializeToString()), ANY)
     huge = f'float[{FAR}, 4] x'
     yield check('input of 2^62 elements', write(path, graph_text(LINEAR, huge).SerializeToString()), says=('2^48',))
     yield check('input of 2^42 elements', write(path, graph_text(LINEAR, f'float[{2**40}, 4] x').SerializeToString()), ANY)

@@ -70,9 +70,15 @@ bool Flags::isGiven(llvm::StringRef name) const {
 }
 
 std::string windlass::nearestOf(llvm::StringRef word, llvm::ArrayRef<std::string> candidates) {
+  // Names of files may have thousands of letters, and there may be thousands of them.
+  constexpr size_t kLongest = 256;
+  if (word.size() > kLongest)
+    return "";
   std::string best;
   unsigned bestDistance = 1 + static_cast<unsigned>(word.size()) / 3;
   for (const std::string &candidate : candidates) {
+    if (candidate.size() > word.size() + bestDistance)
+      continue;
     unsigned distance = word.edit_distance(candidate, true, bestDistance);
     if (distance <= bestDistance && (best.empty() || distance < bestDistance)) {
       best = candidate;

@@ -315,6 +315,8 @@ LogicalResult Legalizer::legalizeSplitToSequence(NodeContext &node) {
       sizes = *list;
     }
   }
+  if (!sequenceParts.spend(static_cast<int64_t>(sizes.size())))
+    return tooManyParts();
   FailureOr<std::vector<Entry>> parts = splitEntry(node, x, *axis, sizes);
   if (failed(parts))
     return failure();
@@ -327,6 +329,11 @@ LogicalResult Legalizer::legalizeSplitToSequence(NodeContext &node) {
   node.outputs[0].kind = Entry::Kind::sequence;
   node.outputs[0].sequence = std::make_shared<std::vector<Entry>>(std::move(*parts));
   return success();
+}
+
+LogicalResult Legalizer::tooManyParts() {
+  return unsupported("takes the sequences of the model to more than " + llvm::Twine(sequenceParts.getLimit()) +
+                     " parts in all");
 }
 
 LogicalResult Legalizer::legalizeSequenceConstruct(NodeContext &node) {
@@ -354,6 +361,8 @@ LogicalResult Legalizer::legalizeSequenceAt(NodeContext &node) {
 LogicalResult Legalizer::legalizeConcatFromSequence(NodeContext &node) {
   if (node.inputs.size() != 1 || node.inputs[0].kind != Entry::Kind::sequence)
     return invalid(node, "needs a sequence");
+  if (!sequenceParts.spend(static_cast<int64_t>(node.inputs[0].sequence->size())))
+    return tooManyParts();
   std::vector<Entry> parts = *node.inputs[0].sequence;
   int64_t axis = node.getInt("axis", 0);
   if (node.getInt("new_axis", 0) != 0 && !parts.empty()) {

@@ -179,7 +179,11 @@ private:
   const OnnxToTrainOptions &options;
   OnnxToTrainReport &report;
   mlir::OpBuilder &builder;
+  mlir::LogicalResult tooManyParts();
+
   EvaluationBudgets budgets;
+  /// Parts of sequences that are made or joined: each may become an operator.
+  WorkBudget sequenceParts{400'000};
   PartialEvaluator eval;
 
   llvm::StringMap<Handler> handlers;

@@ -34,10 +34,7 @@ Entry PartialEvaluator::poison(const llvm::Twine &why) {
 }
 
 bool PartialEvaluator::mayEvaluate(int64_t elements) {
-  if (elements > budgets.tensorElements || evaluated + elements > budgets.totalElements)
-    return false;
-  evaluated += elements;
-  return true;
+  return elements <= budgets.tensorElements && work.spend(elements + budgets.tensorOverhead);
 }
 
 bool PartialEvaluator::isUsable(Type elementType) {

@@ -12,6 +12,7 @@
 #include "Known.h"
 
 #include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Support/WorkBudget.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -71,15 +72,18 @@ mlir::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayR
 struct EvaluationBudgets {
   /// Elements of one known tensor.
   int64_t tensorElements = int64_t(64) << 20;
-  /// Elements of all known tensors that were computed.
-  int64_t totalElements = int64_t(512) << 20;
+  /// Elements of all known tensors that were computed; each counts `tensorOverhead` more.
+  int64_t totalElements = int64_t(256) << 20;
+  /// What a tensor costs besides its elements, in elements.
+  int64_t tensorOverhead = 256;
   /// Elements of a constant that has no compact form.
   int64_t constantElements = int64_t(64) << 10;
 };
 
 class PartialEvaluator {
 public:
-  PartialEvaluator(mlir::OpBuilder &builder, const EvaluationBudgets &budgets) : builder(builder), budgets(budgets) {}
+  PartialEvaluator(mlir::OpBuilder &builder, const EvaluationBudgets &budgets)
+      : builder(builder), budgets(budgets), work(budgets.totalElements) {}
 
   /// Location of what is emitted from now on.
   void setLocation(mlir::Location location) { loc = location; }
@@ -134,7 +138,7 @@ private:
   const EvaluationBudgets &budgets;
   std::optional<mlir::Location> loc;
   std::string reason;
-  int64_t evaluated = 0;
+  WorkBudget work;
 
   /// Results by primitive, parameters and operand ids. Kept, because exporters repeat a mask's chain in every layer;
   /// the oldest go when they exceed the tensor budget together.

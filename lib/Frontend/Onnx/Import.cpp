@@ -10,10 +10,37 @@
 #include "llvm/Support/Path.h"
 
 #include <google/protobuf/arena.h>
-#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 using namespace mlir;
 using namespace windlass;
+
+namespace {
+
+/// Gives the parser a message in pieces, and no more once what it made of them takes too much memory.
+class BoundedStream : public google::protobuf::io::ZeroCopyInputStream {
+public:
+  BoundedStream(llvm::StringRef bytes, const google::protobuf::Arena &arena, int64_t budget)
+      : pieces(bytes.data(), static_cast<int>(bytes.size()), kPieceBytes), arena(arena), budget(budget) {}
+
+  bool Next(const void **data, int *size) override {
+    exceeded |= static_cast<int64_t>(arena.SpaceAllocated()) > budget;
+    return !exceeded && pieces.Next(data, size);
+  }
+  void BackUp(int count) override { pieces.BackUp(count); }
+  bool Skip(int count) override { return pieces.Skip(count); }
+  int64_t ByteCount() const override { return pieces.ByteCount(); }
+  bool isExceeded() const { return exceeded; }
+
+private:
+  static constexpr int kPieceBytes = 64 << 10;
+  google::protobuf::io::ArrayInputStream pieces;
+  const google::protobuf::Arena &arena;
+  int64_t budget;
+  bool exceeded = false;
+};
+
+} // namespace
 
 FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext &context,
                                               const ImportOptions &options) {
@@ -33,9 +60,13 @@ FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext 
 
   google::protobuf::Arena arena;
   auto *model = google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(skeleton->bytes.data()),
-                                                static_cast<int>(skeleton->bytes.size()));
-  if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+  BoundedStream stream(skeleton->bytes, arena, options.budgets.parsedBytes);
+  bool isParsed = model->ParseFromZeroCopyStream(&stream);
+  if (stream.isExceeded())
+    return emitError(location, Code::model_budget)
+           << "the model takes more than the budget of " << options.budgets.parsedBytes
+           << " bytes of memory without the values of its weights";
+  if (!isParsed) {
     emitError(location) << printable(path) << " is not a valid ONNX file: its message is damaged or nested too deeply";
     return failure();
   }

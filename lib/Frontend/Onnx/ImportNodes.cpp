@@ -138,8 +138,35 @@ LogicalResult OnnxImporter::charge(int64_t cost, llvm::StringRef name) {
   return success();
 }
 
+LogicalResult OnnxImporter::chargeSteps(int64_t steps) {
+  if (work.spend(steps))
+    return success();
+  return emitError(location, Code::model_budget)
+         << "the operands, results and attributes of the nodes take more than the budget of " << work.getLimit()
+         << " steps once functions are inlined";
+}
+
+constexpr int64_t kBytesPerStep = 32;
+
+LogicalResult OnnxImporter::chargeSteps(const ::onnx::NodeProto &node) {
+  return chargeSteps(1 + int64_t(node.input_size()) + node.output_size() + node.attribute_size() +
+                     static_cast<int64_t>(node.ByteSizeLong()) / kBytesPerStep);
+}
+
+LogicalResult OnnxImporter::chargeSteps(const ::onnx::FunctionProto &function) {
+  size_t bytes = 0;
+  for (const auto &fallback : function.attribute_proto())
+    bytes += fallback.ByteSizeLong();
+  for (const auto &info : function.value_info())
+    bytes += info.ByteSizeLong();
+  return chargeSteps(int64_t(function.input_size()) + function.attribute_proto_size() + function.value_info_size() +
+                     function.opset_import_size() + static_cast<int64_t>(bytes) / kBytesPerStep);
+}
+
 LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node, int64_t index) {
   if (failed(checkName(node.name())) || failed(checkName(node.op_type())) || failed(checkName(node.domain())))
+    return failure();
+  if (failed(chargeSteps(node)))
     return failure();
   std::string name = node.name();
   if (name.empty())
@@ -228,7 +255,7 @@ LogicalResult OnnxImporter::addCall(Scope &scope, const ::onnx::NodeProto &node,
   // Each call walks the function's lists.
   int64_t lists = int64_t(function.input_size()) + function.attribute_proto_size() + function.value_info_size() +
                   function.opset_import_size();
-  if (failed(charge(1 + lists, inner.prefix)))
+  if (failed(charge(1 + lists, inner.prefix)) || failed(chargeSteps(function)))
     return failure();
   if (failed(readOpsets(function.opset_import(), "function " + callee, inner.opsets)))
     return failure();

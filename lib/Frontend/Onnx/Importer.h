@@ -8,6 +8,7 @@
 
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
 #include "windlass/Frontend/Onnx/Import.h"
+#include "windlass/Support/WorkBudget.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -20,7 +21,8 @@ class OnnxImporter {
 public:
   OnnxImporter(const ::onnx::ModelProto &model, const MessageSkeleton &skeleton, WeightStore &weights,
                const ImportOptions &options, mlir::Location location, mlir::OpBuilder &builder)
-      : model(model), skeleton(skeleton), weights(weights), options(options), location(location), builder(builder) {}
+      : model(model), skeleton(skeleton), weights(weights), options(options), location(location), builder(builder),
+        work(options.budgets.steps) {}
 
   mlir::LogicalResult run();
 
@@ -46,6 +48,11 @@ private:
   /// Charges what inlining makes of the file against the budgets: nodes, or what costs as much, and the bytes of a
   /// name.
   mlir::LogicalResult charge(int64_t nodes, llvm::StringRef name);
+  /// Charges what reading the node takes, before it is read.
+  mlir::LogicalResult chargeSteps(const ::onnx::NodeProto &node);
+  /// Charges what a call reads of the function besides its nodes.
+  mlir::LogicalResult chargeSteps(const ::onnx::FunctionProto &function);
+  mlir::LogicalResult chargeSteps(int64_t steps);
   mlir::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value);
 
   mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
@@ -74,6 +81,7 @@ private:
   llvm::StringMap<llvm::StringRef> kinds;
   /// Nodes of functions are counted as often as they are inlined, and so are their names.
   int64_t nodes = 0, inlinedNameBytes = 0;
+  WorkBudget work;
   mlir::Value absent;
 };
 

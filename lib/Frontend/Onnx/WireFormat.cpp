@@ -7,6 +7,8 @@
 
 #include "ModelFile.h"
 
+#include "windlass/Support/WorkBudget.h"
+
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 using namespace windlass;
@@ -123,7 +125,8 @@ bool holdsValues(const Field &field) {
 
 class SkeletonBuilder {
 public:
-  SkeletonBuilder(llvm::StringRef text, const ImportBudgets &budgets) : text(text), budgets(budgets) {}
+  SkeletonBuilder(llvm::StringRef text, const ImportBudgets &budgets)
+      : text(text), budgets(budgets), work(budgets.steps) {}
 
   llvm::Expected<MessageSkeleton> build() {
     Walker walker(text, 0, static_cast<int64_t>(text.size()));
@@ -136,6 +139,8 @@ public:
         return makeError("is not a whole ONNX file: it breaks off in the field that starts at byte " +
                          llvm::Twine(field.begin) + " of " + llvm::Twine(text.size()) + "; it may be truncated");
       }
+      if (!work.spend(1))
+        return tooManyFields();
       sawVersion |= field.number == kModelIrVersion && field.wireType == 0;
       if (field.number != kModelGraph || field.wireType != 2) {
         result.bytes.append(text.data() + field.begin, field.end - field.begin);
@@ -162,6 +167,10 @@ private:
                      " bytes without the values of its weights");
   }
 
+  llvm::Error tooManyFields() {
+    return makeError("has more than the budget of " + llvm::Twine(work.getLimit()) + " fields");
+  }
+
   llvm::Error breaksOff(llvm::StringRef what, int64_t at) {
     return makeError("is not a valid ONNX file: " + llvm::Twine(what) + " is damaged at byte " + llvm::Twine(at));
   }
@@ -173,6 +182,8 @@ private:
     while (!walker.isDone()) {
       if (!walker.next(field))
         return breaksOff("the graph", field.begin);
+      if (!work.spend(1))
+        return tooManyFields();
       if (field.number == kGraphInitializer && field.wireType == 2) {
         if (llvm::Error error = addInitializer(field, bytes))
           return error;
@@ -194,6 +205,8 @@ private:
     for (Walker walker(text, tensor.payload, tensor.end); !walker.isDone();) {
       if (!walker.next(field))
         return breaksOff("an initializer", field.begin);
+      if (!work.spend(1))
+        return tooManyFields();
       bool isUnpacked = field.wireType != 2 && (field.number == kTensorFloatData || field.number == kTensorDoubleData);
       if (!holdsValues(field) && !isUnpacked)
         continue;
@@ -220,6 +233,7 @@ private:
 
   llvm::StringRef text;
   const ImportBudgets &budgets;
+  WorkBudget work;
   MessageSkeleton result;
 };
 

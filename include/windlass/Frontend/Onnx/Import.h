@@ -23,8 +23,13 @@ struct ImportBudgets {
   int64_t unpackedBytes = int64_t(1) << 30;
   /// Bytes of the message without the values of large tensors.
   int64_t structureBytes = int64_t(256) << 20;
+  /// Bytes that the parsed message takes in memory: two bytes of a file may become hundreds.
+  int64_t parsedBytes = int64_t(768) << 20;
+  /// Steps of reading: a field of the message, an operand, result, attribute or 32 bytes of a node, those of functions
+  /// as often as they are inlined.
+  int64_t steps = 16'000'000;
   /// Nodes, counted after functions are inlined; a call counts what it declares, too.
-  int64_t nodes = 1'000'000;
+  int64_t nodes = 400'000;
   /// Functions that the model defines.
   int64_t functions = 10'000;
   /// Nesting of function calls.

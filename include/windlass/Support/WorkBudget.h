@@ -1,0 +1,28 @@
+// What a file may make us do, counted in steps: the same file ends at the same place on every machine.
+#ifndef WINDLASS_SUPPORT_WORKBUDGET_H
+#define WINDLASS_SUPPORT_WORKBUDGET_H
+
+#include <cstdint>
+
+namespace windlass {
+
+class WorkBudget {
+public:
+  explicit WorkBudget(int64_t steps) : limit(steps), left(steps) {}
+
+  /// Takes `steps` where as many are left; else takes none and returns false.
+  bool spend(int64_t steps) {
+    if (steps > left)
+      return false;
+    left -= steps;
+    return true;
+  }
+  int64_t getLimit() const { return limit; }
+
+private:
+  int64_t limit, left;
+};
+
+} // namespace windlass
+
+#endif
