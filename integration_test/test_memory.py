@@ -1,6 +1,8 @@
-"""After the first step a training program calls no allocator, a save gives back what it took, and resident memory stays as it is."""
+"""After the first step a training program calls no allocator, a save gives back what it took, resident memory stays as it is, and
+no process takes more than the plan says: its ranks' arenas and their reserve."""
 
 import collections
+import json
 import os
 import pathlib
 import subprocess
@@ -57,8 +59,13 @@ class MemoryTest(common.Case):
             by_libraries += rows[-1].library_calls - rows[0].library_calls
             resident = [row.resident for row in rows[1:]]
             self.assertLessEqual(max(resident), 1.01 * min(resident), resident)
-        print(f'{name}: no call in a step, {min(at_save)} to {max(at_save)} in a save, {by_libraries} of them by MPI', flush=True)
-        return found
+        record = json.loads((self.folder / name / 'run.json').read_text())
+        planned = record['device_memory']['arena'] + record['reserve']['total']
+        peak = max(each['peak_bytes'] for each in record['processes'])
+        self.assertLessEqual(peak, threads * planned, record)
+        print(f'{name}: no call in a step, {min(at_save)} to {max(at_save)} in a save, {by_libraries} of them by MPI; '
+              f'{peak / 2**20:.1f} MiB resident of {threads * planned / 2**20:.1f} planned', flush=True)
+        return record
 
     def program(self, model, ranks, data, *flags):
         """The folder of the program that `train` builds."""
@@ -68,7 +75,22 @@ class MemoryTest(common.Case):
     def test_gpt2_one_rank(self):
         data = common.MODELS / 'gpt2-tiny' / 'batches.safetensors'
         folder = self.program(common.MODELS / 'gpt2-tiny' / 'model.onnx', 1, data)
-        self.check_run('1 rank', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 1)
+        record = self.check_run('1 rank', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 1)
+        self.assertEqual(record['reserve'], self.planned(1)['reserve'], 'the plan foretells what the program declares')
+
+    def planned(self, ranks, *flags):
+        model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
+        return json.loads(self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--json', *flags).out)['bytes_per_device']
+
+    def test_the_limit_counts_the_reserve(self):
+        memory = self.planned(2)
+        needed = memory['arena'] + memory['reserve']['total']
+        self.assertEqual(sum(memory['reserve'][part] for part in ('program', 'threads', 'communication')), memory['reserve']['total'])
+        self.assertEqual(self.planned(2, '--memory-limit', needed)['limit'], needed)
+        model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
+        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', needed - 1)
+        self.assertEqual(outcome.code, 3, outcome.err)
+        self.assertIn(f'{needed} bytes per device, {memory["reserve"]["total"]} of them beside its arena', outcome.err)
 
     def tokens(self):
         text = self.folder / 'text.txt'
@@ -79,7 +101,8 @@ class MemoryTest(common.Case):
         data = common.MODELS / 'gpt2-tiny' / 'batches.safetensors'
         folder = self.program(common.MODELS / 'gpt2-tiny' / 'model.onnx', 2, data)
         with self.subTest('processes'):
-            self.check_run('2 ranks, processes', [folder / 'run.sh', '--data', *self.tokens()], 2, 1)
+            record = self.check_run('2 ranks, processes', [folder / 'run.sh', '--data', *self.tokens()], 2, 1)
+            self.assertEqual(record['reserve'], self.planned(2)['reserve'])
         with self.subTest('threads'):
             self.check_run('2 ranks, threads', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 2)
 

@@ -18,6 +18,8 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <thread>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -131,7 +133,45 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
   return materialize(Code::plan_mismatch);
 }
 
-int Compilation::schedule(int64_t memoryLimit) {
+/// What the back end declares for a rank of a module at L5.
+static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
+  if (cluster.getBackend() != "cpu")
+    return {};
+  rt::reserve_need need;
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  need.ranks = mesh.getRanks();
+  need.has_processes = need.ranks > 1;
+  int64_t hosts = 0, most = 1;
+  for (const HostGroup &group : cluster.hosts) {
+    hosts += group.count;
+    most = std::max(most, group.devices);
+  }
+  need.is_one_host = hosts <= 1;
+  need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
+  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+    int64_t members = 1;
+    for (Attribute axis : communicator.getAxes())
+      members *= mesh.sizeOf(cast<StringAttr>(axis).getValue());
+    need.communicators.push_back(members);
+  }
+  need.scratch_bytes = sched::getScratchBytesPerThread(module);
+  for (auto resource : module.getOps<sched::ResourceOp>())
+    switch (resource.getKind()) {
+    case sched::ResourceKind::input:
+      need.input_bytes += resource.getGlobalTensorType().getNumElements() *
+                          std::max<int64_t>(1, resource.getGlobalTensorType().getElementTypeBitWidth() / 8);
+      [[fallthrough]];
+    case sched::ResourceKind::parameter:
+    case sched::ResourceKind::state:
+      ++need.tensors;
+      break;
+    default:
+      break;
+    }
+  return rt::declare_reserve(need);
+}
+
+int Compilation::schedule(int64_t memoryLimit, int64_t threads) {
   int code = runPasses(*module, Code::lowering, [&](OpPassManager &manager) {
     // Functions of one rank on its parts of the values.
     manager.addPass(sched::createPlanToSched());
@@ -143,11 +183,14 @@ int Compilation::schedule(int64_t memoryLimit) {
   });
   if (code != kDone)
     return code;
-  int64_t bytes = 0;
+  reserve = declareReserve(*module, cluster, threads);
+  int64_t arenas = 0;
   for (auto arena : module->getOps<sched::ArenaOp>())
-    bytes += arena.getBytes();
+    arenas += arena.getBytes();
+  int64_t bytes = arenas + reserve.total();
   if (memoryLimit > 0 && bytes > memoryLimit)
-    return fail(Code::memory, "the plan needs " + std::to_string(bytes) + " bytes per device but the limit is " +
+    return fail(Code::memory, "the plan needs " + std::to_string(bytes) + " bytes per device, " +
+                                  std::to_string(reserve.total()) + " of them beside its arena, but the limit is " +
                                   std::to_string(memoryLimit) + "; raise --memory-limit by " +
                                   std::to_string(bytes - memoryLimit) + " or split the batch over more ranks");
   return kDone;

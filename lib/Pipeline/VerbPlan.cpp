@@ -86,6 +86,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
 
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);
+  const rt::reserve &reserve = compilation.getReserve();
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -111,6 +112,12 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("optimizer_state", memory.state);
         json.attribute("inputs", memory.inputs);
         json.attribute("arena", memory.arena);
+        json.attributeObject("reserve", [&] {
+          json.attribute("program", reserve.program);
+          json.attribute("threads", reserve.threads);
+          json.attribute("communication", reserve.communication);
+          json.attribute("total", reserve.total());
+        });
         json.attribute("limit", compileFlags.getMemoryLimit());
       });
       // Nothing is claimed before there is a search that can.
@@ -130,6 +137,9 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state)
                << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "
                << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
+               << "reserve    " << mebibytes(reserve.total()) << " beside it: program and libraries "
+               << mebibytes(reserve.program) << ", threads " << mebibytes(reserve.threads) << ", communication "
+               << mebibytes(reserve.communication) << "\n"
                << "time       unknown: no search and no profile yet\n";
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";

@@ -198,5 +198,5 @@ int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags
     return code;
   if (int code = plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice))
     return code;
-  return compilation.schedule(flags.getMemoryLimit());
+  return compilation.schedule(flags.getMemoryLimit(), flags.choice.threads);
 }

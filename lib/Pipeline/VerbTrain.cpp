@@ -96,6 +96,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   std::vector<std::string> positional;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
+  llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
 
   auto context = makeContext(common.verbose);

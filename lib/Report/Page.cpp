@@ -132,8 +132,10 @@ static std::string describeMemory(const Memory &memory) {
       parts.emplace_back(name, bytes);
     }
     parts.emplace_back("activations and scratch", rest);
-    html +=
-        "<p>Planned device arena of a rank: " + formatBytes(memory.arena) + ".</p>\n" + drawBar(parts, memory.arena);
+    html += "<p>Planned device arena of a rank: " + formatBytes(memory.arena) +
+            (memory.reserve > 0 ? "; beside it, for program, threads and communication: " + formatBytes(memory.reserve)
+                                : "") +
+            ".</p>\n" + drawBar(parts, memory.arena);
   }
   if (!memory.processes.empty()) {
     html += "<p>Resident memory at most, by process:</p>\n";

@@ -66,6 +66,9 @@ static void readMemory(const rt::json &root, Memory &memory) {
       else if (device->keys[i] != "pinned")
         memory.parts.emplace_back(device->keys[i], bytes);
     }
+  if (const rt::json *reserve = root.find("reserve"))
+    if (const rt::json *total = reserve->find("total"))
+      memory.reserve = bytesOf(*total);
   if (const rt::json *processes = root.find("processes"); processes && processes->is_array())
     for (const rt::json &process : processes->items) {
       const rt::json *host = process.find("host"), *peak = process.find("peak_bytes");

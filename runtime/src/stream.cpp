@@ -119,7 +119,7 @@ private:
     std::uint64_t generation = 0;
     alignas(64) std::byte command[slot_bytes];
   };
-  static constexpr std::uint64_t slots = 128;
+  static_assert(slots * sizeof(slot) <= stream_bytes);
 
   template <class F> void push(F fill) {
     const std::uint64_t place = tail_.load(std::memory_order_relaxed);

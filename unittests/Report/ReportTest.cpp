@@ -56,13 +56,16 @@ TEST_F(RunFolder, RowsAndEvaluationsAreTakenApart) {
 TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
   write("run.json", R"({"version": 1, "model": "m", "ranks": 2, "mesh": {"data": 2}, "settings": {"lr": 0.5},
     "machine": {"host": "h", "nested": {"a": 1}, "memory_bytes": 2048}, "device_memory": {"arena": 1000, "parameters": 600, "pinned": 5},
-    "last_step": 3, "processes": [{"host": "h", "peak_bytes": 2048}, {"host": 4}, 7]})");
+    "reserve": {"program": 3000, "total": 4096}, "last_step": 3,
+    "processes": [{"host": "h", "peak_bytes": 2048}, {"host": 4}, 7]})");
   report::Run run = read();
   EXPECT_EQ(run.model, "m");
   EXPECT_THAT(run.settings, testing::ElementsAre(testing::Pair("model", "m"), testing::Pair("ranks", "2"),
                                                  testing::Pair("axis data", "2"), testing::Pair("lr", "0.5")));
   EXPECT_THAT(run.machine, testing::ElementsAre(testing::Pair("host", "h"), testing::Pair("memory", "2.0 KiB")));
   EXPECT_EQ(run.memory.arena, 1000);
+  EXPECT_EQ(run.memory.reserve, 4096);
+  EXPECT_THAT(writePage(run), HasSubstr("for program, threads and communication: 4.0 KiB."));
   EXPECT_THAT(run.memory.parts, testing::ElementsAre(testing::Pair("parameters", 600)));
   EXPECT_THAT(run.memory.processes, testing::ElementsAre(testing::Pair("h", 2048)));
   EXPECT_TRUE(run.isFinished);

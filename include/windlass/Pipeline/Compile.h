@@ -7,6 +7,7 @@
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Target/Cpp/Project.h"
+#include "windlass/rt/reserve.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -32,6 +33,8 @@ struct PlanChoice {
   std::string strategy = "ddp";
   /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
+  /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
+  int64_t threads = 0;
   Cluster cluster;
 };
 
@@ -48,8 +51,8 @@ public:
   int applyStrategy(const PlanChoice &choice);
   /// L2 to L3 by a plan that has been read; `settings` are those that L2 was made with.
   int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
-  /// L3 to L5; fails where the arena exceeds `memoryLimit` bytes.
-  int schedule(int64_t memoryLimit);
+  /// L3 to L5; fails where arena and reserve of a device exceed `memoryLimit` bytes.
+  int schedule(int64_t memoryLimit, int64_t threads);
   /// L5 to the emitted project. Fails for devices that no back end can run yet.
   int emit(cpp::ProjectFiles &files);
 
@@ -57,6 +60,8 @@ public:
   const WeightStore &getWeights() const { return *weights; }
   const std::string &getPlanText() const { return planText; }
   const Cluster &getCluster() const { return cluster; }
+  /// What a rank takes beside its arenas, by the back end's word; nothing of a back end that is not ours to ask.
+  const rt::reserve &getReserve() const { return reserve; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
@@ -69,6 +74,7 @@ private:
   std::string planText, modelHash;
   CompileSettings compiled;
   Cluster cluster;
+  rt::reserve reserve;
 };
 
 } // namespace windlass

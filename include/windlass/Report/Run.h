@@ -28,6 +28,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct Memory {
   /// Bytes of a rank's device arena; 0 where unknown.
   int64_t arena = 0;
+  /// What a rank was to take beside it; 0 where unknown.
+  int64_t reserve = 0;
   /// Its parts by name; what is left is activations and scratch.
   std::vector<std::pair<std::string, int64_t>> parts;
   /// Host and peak resident bytes of each process; known once the run has ended.

@@ -37,6 +37,13 @@ void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, 
 
 namespace windlass::rt {
 
+std::int64_t detail::kernel_bytes(std::int32_t threads) {
+  if (cpu::avx512::is_supported())
+    return threads * cpu::avx512::thread_bytes;
+  // OpenBLAS 0.3.21: its code, and per thread what it packs of products with many columns.
+  return (std::int64_t(8) << 20) + threads * (std::int64_t(32) << 20);
+}
+
 status detail::prepare_kernels(std::int32_t threads) {
   WINDLASS_TRY(cpu::prepare_gemm());
   std::atomic<bool> is_ready{true};

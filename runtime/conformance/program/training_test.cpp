@@ -1,8 +1,10 @@
 // Whole runs through run_program: training, resuming, evaluating, stopping, and everything that can be wrong.
 #include "windlass/rt/checkpoint.h"
 #include "windlass/rt/communicator.h"
+#include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
 
+#include "run_lock.h"
 #include "temporary_folder.h"
 #include "test_programs.h"
 
@@ -82,7 +84,7 @@ TEST_F(Training, LearnsAndLeavesWhatItShould) {
   run_result result = train(1, "r", {"--steps", "60", "--lr", "0.1", "--warmup", "5"});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(result.out, testing::AllOf(HasSubstr("trained bigram on 1 rank, steps 1 to 60"), HasSubstr("tokens/s"),
+  EXPECT_THAT(result.out, testing::AllOf(HasSubstr("trained 'bigram' on 1 rank, steps 1 to 60"), HasSubstr("tokens/s"),
                                          HasSubstr("step-000060")));
   std::vector<double> loss = losses("r");
   ASSERT_EQ(loss.size(), 60u);
@@ -175,6 +177,20 @@ TEST_F(Training, ARunFolderIsNotOverwritten) {
   result = train(1, "r", {"--steps", "2", "--resume"});
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, HasSubstr("nothing to do: step 2 is reached"));
+}
+
+TEST_F(Training, AFolderInUseIsRefusedUntilItsHolderEnds) {
+  std::filesystem::create_directory(folder / "run");
+  {
+    run_lock held;
+    ASSERT_TRUE(held.take(folder / "run").is_ok());
+    const run_result result = train(1, "run", {"--steps", "1"});
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err, HasSubstr(quote(folder / "run") + " is in use by 'process " + std::to_string(getpid())));
+    EXPECT_THAT(result.err, HasSubstr("[WL0801]"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "run/metrics.jsonl"));
+  }
+  EXPECT_EQ(train(1, "run", {"--steps", "1"}).code, 0);
 }
 
 TEST_F(Training, KeepsTheNewestCheckpoints) {
@@ -335,7 +351,7 @@ TEST_F(Training, WrongUseGivesOneLineAndItsCode) {
 
 TEST_F(Training, HelpAndVersionNeedNoData) {
   EXPECT_THAT(run(bigram_program(2), {"--help"}).out, HasSubstr("Compiled in: 2 ranks"));
-  EXPECT_THAT(run(bigram_program(2), {"--version"}).out, HasSubstr("bigram, plan 0123"));
+  EXPECT_THAT(run(bigram_program(2), {"--version"}).out, HasSubstr("of 'bigram', plan 0123"));
 }
 
 TEST_F(Training, RowsCountTheBytesOfEachKindOfCollective) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include <sys/resource.h>
@@ -74,6 +75,15 @@ std::string describe_memory(const program &p) {
   return out.finish();
 }
 
+std::string describe_reserve(const reserve &bytes) {
+  object out(" ");
+  out.add("program", bytes.program);
+  out.add("threads", bytes.threads);
+  out.add("communication", bytes.communication);
+  out.add("total", bytes.total());
+  return out.finish();
+}
+
 std::string describe_machine() {
   object out(" ");
   utsname system = {};
@@ -114,15 +124,44 @@ std::string describe_settings(const program &p, const options &o, const run_reco
 
 } // namespace
 
+/// Resident memory of this process at most, in bytes. What getrusage tells may be that of the process that started this
+/// one, from before it became this program.
+static std::int64_t peak_resident_bytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0)
+      return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
 rank_facts describe_rank() {
   rank_facts out;
   // A name that is too long comes without its end, so the last byte stays zero.
   if (gethostname(out.host, sizeof out.host - 1) != 0)
     std::snprintf(out.host, sizeof out.host, "unknown");
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  out.peak_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  out.peak_bytes = peak_resident_bytes();
   return out;
+}
+
+reserve reserve_of(const program &p, const options &o, const transport &world, std::int32_t threads) {
+  reserve_need need;
+  need.ranks = world.size();
+  need.threads = threads;
+  need.has_processes = uses_mpi(o);
+  need.is_one_host = world.is_one_host();
+  for (const communicator_entry &entry : p.communicators) {
+    std::int32_t members = 1;
+    for (const std::int32_t a : entry.axes)
+      members *= p.axes[a].size;
+    need.communicators.push_back(members);
+  }
+  need.scratch_bytes = p.scratch_bytes;
+  need.tensors = p.parameters.size + p.states.size + p.inputs.size;
+  for (const input_entry &row : p.inputs)
+    need.input_bytes += whole_box(sizes_of(row.tensor)).elements() * size_of(row.tensor.type);
+  return declare_reserve(need);
 }
 
 status write_record(const program &p, const options &o, const run_record &record) {
@@ -138,6 +177,7 @@ status write_record(const program &p, const options &o, const run_record &record
   out.raw("settings", describe_settings(p, o, record));
   out.raw("machine", describe_machine());
   out.raw("device_memory", describe_memory(p));
+  out.raw("reserve", describe_reserve(record.beside_arenas));
   out.add("started", record.started);
   out.add("first_step", record.first_step);
   if (record.last_step >= 0) {

@@ -4,7 +4,9 @@
 
 #include "options.h"
 
+#include "windlass/rt/communicator.h"
 #include "windlass/rt/program.h"
+#include "windlass/rt/reserve.h"
 
 #include <string>
 #include <vector>
@@ -18,6 +20,9 @@ struct rank_facts {
 };
 rank_facts describe_rank();
 
+/// The reserve of each rank of a program in this job.
+reserve reserve_of(const program &p, const options &o, const transport &world, std::int32_t threads);
+
 struct run_record {
   std::string data;
   std::uint64_t seed = 0;
@@ -27,6 +32,7 @@ struct run_record {
   /// Known at the end: the last step done, and every rank.
   std::int64_t last_step = -1;
   std::vector<rank_facts> ranks;
+  reserve beside_arenas;
 };
 
 /// Writes it as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.

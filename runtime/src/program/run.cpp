@@ -102,14 +102,15 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
         ", \"seconds\": " + json_number(s.seconds) + ", \"tokens_per_s\": " + (rate > 0 ? json_number(rate) : "null") +
         ", \"skipped_updates\": " + std::to_string(s.skipped_updates) +
         ", \"peak_memory_bytes\": " + std::to_string(s.peak_bytes) +
-        ", \"arena_bytes\": " + std::to_string(p.device_bytes) + ", \"checkpoint\": " + json_string(s.checkpoint) +
+        ", \"arena_bytes\": " + std::to_string(p.device_bytes) +
+        ", \"reserve_bytes\": " + std::to_string(s.reserve_bytes) + ", \"checkpoint\": " + json_string(s.checkpoint) +
         "}\n";
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::string text = "trained " + std::string(p.model) + (*p.model ? " " : "") + "on " +
-                     std::to_string(mesh_size(p.axes)) + (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " +
-                     std::to_string(s.first_step + 1) + " to " + std::to_string(s.last_step) + "\n";
+  std::string text = "trained " + (*p.model ? quote(p.model) + " " : "") + "on " + std::to_string(mesh_size(p.axes)) +
+                     (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " + std::to_string(s.first_step + 1) +
+                     " to " + std::to_string(s.last_step) + "\n";
   if (!s.has_loss)
     text = "nothing to do: step " + std::to_string(s.last_step) + " is reached\n";
   if (s.has_loss)
@@ -119,7 +120,8 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
   if (rate > 0)
     text += "tokens/s    " + short_number(rate) + "\n";
   text += "memory      " + short_bytes(static_cast<double>(s.peak_bytes)) + " resident at most per process, " +
-          short_bytes(static_cast<double>(p.device_bytes)) + " planned arena per rank\n";
+          short_bytes(static_cast<double>(p.device_bytes)) + " planned arena and " +
+          short_bytes(static_cast<double>(s.reserve_bytes)) + " reserve per rank\n";
   if (!s.checkpoint.empty())
     text += "checkpoint  " + s.checkpoint + "\n";
   std::fputs(text.c_str(), stdout);
@@ -206,7 +208,7 @@ int run_program(const program &p, int argc, char **argv) {
     if (talks && o.help)
       std::fputs(help_text(p).c_str(), stdout);
     else if (talks)
-      std::printf("windlass program%s%s, plan %s\n", *p.model ? " of " : "", p.model, p.plan_hash);
+      std::printf("windlass program%s, plan %s\n", *p.model ? (" of " + quote(p.model)).c_str() : "", p.plan_hash);
     return 0;
   }
   if (out.result.is_ok())

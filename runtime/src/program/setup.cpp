@@ -117,14 +117,16 @@ status trainer::open_outputs() {
       made = metrics_.open(o_.run, start_step_);
     if (made.is_ok())
       made = events_.open(o_.run, start_step_ + 1);
-    record_ = {data_ ? data_->describe() : "", seed_, start_step_, threads_, std::time(nullptr), -1, {}};
+    record_ = {data_ ? data_->describe() : "", seed_, start_step_, threads_, std::time(nullptr), -1, {}, {}};
+    record_.beside_arenas = reserve_of(p_, o_, world_, threads_);
+    summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
       made = write_record(p_, o_, record_);
   }
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
-            std::to_string(threads_) + " threads, seed " + std::to_string(seed_) + ", model " + p_.model);
+            std::to_string(threads_) + " threads, seed " + std::to_string(seed_) + ", model " + quote(p_.model));
   return ok_status();
 }
 

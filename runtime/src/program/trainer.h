@@ -28,6 +28,7 @@ struct run_summary {
   bool has_loss = false, has_eval = false;
   double seconds = 0, tokens = 0; ///< of the steps
   std::int64_t peak_bytes = 0;    ///< resident memory of the largest process
+  std::int64_t reserve_bytes = 0; ///< of each rank
   std::int64_t skipped_updates = 0;
   std::string checkpoint;
 };

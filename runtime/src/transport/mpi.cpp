@@ -73,8 +73,8 @@ struct extent {
 class mpi_communicator final : public communicator {
 public:
   mpi_communicator(std::shared_ptr<session> owner, MPI_Comm comm, std::int32_t size, std::int32_t index)
-      : owner_(std::move(owner)), comm_(comm), size_(size), index_(index), sent_(staging_bytes()),
-        received_(staging_bytes()), parts_(static_cast<std::size_t>(size)), counts_(parts_.size()),
+      : owner_(std::move(owner)), comm_(comm), size_(size), index_(index), sent_(staging_bytes(size)),
+        received_(staging_bytes(size)), parts_(static_cast<std::size_t>(size)), counts_(parts_.size()),
         offsets_(parts_.size()), own_counts_(parts_.size()), own_offsets_(parts_.size()) {
     MPI_Type_contiguous(page_bytes, MPI_BYTE, &page_);
     MPI_Type_commit(&page_);
@@ -165,10 +165,13 @@ public:
 
   status barrier() override { return check(MPI_Barrier(comm_), "barrier"); }
 
+  /// A piece and the rounding of its parts to 16 elements.
+  static std::size_t staging_bytes(std::int32_t size) {
+    return static_cast<std::size_t>(piece_bytes + std::int64_t(size) * 16 * 8);
+  }
+
 private:
   static constexpr std::int64_t piece_bytes = 4 << 20, page_bytes = 4096;
-  /// A piece and the rounding of its parts to 16 elements.
-  std::size_t staging_bytes() const { return static_cast<std::size_t>(piece_bytes + std::int64_t(size_) * 16 * 8); }
   static status too_large(std::int64_t bytes) {
     return internal_error("a collective of " + std::to_string(bytes) + " bytes is more than MPI can count");
   }
@@ -204,6 +207,9 @@ public:
 
   std::int32_t rank() const override { return rank_; }
   std::int32_t size() const override { return size_; }
+  bool is_one_host() const override {
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](int host) { return host == hosts_[0]; });
+  }
 
   status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) override {
     const auto mine = std::find(members.begin(), members.end(), rank_);
@@ -297,6 +303,13 @@ status make_mpi_transport(std::unique_ptr<transport> &out, bool shares_memory) {
   WINDLASS_TRY(result->find_hosts());
   out = std::move(result);
   return {};
+}
+
+std::int64_t message_bytes(std::int32_t members, bool is_one_host) {
+  if (members < 2)
+    return 0;
+  return is_one_host ? shared_group_bytes(members)
+                     : 2 * static_cast<std::int64_t>(mpi_communicator::staging_bytes(members));
 }
 
 bool has_mpi() { return true; }

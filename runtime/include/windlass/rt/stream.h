@@ -61,6 +61,9 @@ public:
   }
   static constexpr std::size_t slot_bytes = 4096;
 
+  /// Commands that a worker's ring holds.
+  static constexpr std::uint64_t slots = 128;
+
 protected:
   virtual status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) = 0;
   std::int32_t threads_ = 1;
@@ -68,6 +71,9 @@ protected:
   std::int64_t scratch_bytes_ = 0;
   kernel_times *times_ = nullptr;
 };
+
+/// Bytes that a worker stream takes beside its thread.
+constexpr std::int64_t stream_bytes = static_cast<std::int64_t>(stream::slots * (stream::slot_bytes + 64));
 
 } // namespace windlass::rt
 

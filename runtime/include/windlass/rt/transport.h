@@ -19,6 +19,9 @@ std::vector<std::unique_ptr<transport>> make_local_transports(std::int32_t ranks
 /// MPI.
 status make_mpi_transport(std::unique_ptr<transport> &out, bool shares_memory = true);
 
+/// Bytes that a communicator takes in the process of each of its members.
+std::int64_t message_bytes(std::int32_t members, bool is_one_host);
+
 /// Whether this process was started by an MPI launcher.
 bool is_started_by_mpi();
 /// Whether the program was built with MPI.

@@ -15,6 +15,8 @@ constexpr bool backend_moves_data = false;
 constexpr bool backend_moves_data = true;
 #endif
 
+/// Bytes that kernels, or the library that they call, keep for a team of that many threads.
+std::int64_t kernel_bytes(std::int32_t threads);
 /// Makes what kernels keep for each thread of the team that the calling thread leads, so that no step allocates.
 status prepare_kernels(std::int32_t threads);
 
