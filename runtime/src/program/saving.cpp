@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -86,7 +87,8 @@ status write_pieces(const program &p, context &c, const std::string &folder, con
 
 status rename_path(const std::string &from, const std::string &to) {
   if (std::rename(from.c_str(), to.c_str()) != 0)
-    return bad_input("cannot rename " + quote(from) + " to " + quote(to));
+    return bad_input("cannot rename " + quote(from) + " to " + quote(to) + ": " +
+                     std::generic_category().message(errno));
   return ok_status();
 }
 
@@ -102,11 +104,9 @@ status publish(const std::string &folder, const std::string &temporary, const st
   return remove_flat_folder(old);
 }
 
-} // namespace
-
-status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
-  std::string folder = join_path(run, "checkpoints"), name = checkpoint_name(at.step);
-  std::string temporary = join_path(folder, "." + name + ".partial");
+/// Fills `temporary` and gives it its name.
+status fill_checkpoint(const program &p, context &c, control &ranks, const std::string &folder,
+                       const std::string &temporary, const std::string &name, const save_point &at) {
   status prepared;
   if (c.rank() == 0) {
     prepared = remove_flat_folder(temporary);
@@ -154,6 +154,18 @@ status save_checkpoint(const program &p, context &c, control &ranks, const std::
       published = publish(folder, temporary, name);
   }
   return ranks.agree(published);
+}
+
+} // namespace
+
+status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
+  std::string folder = join_path(run, "checkpoints"), name = checkpoint_name(at.step);
+  std::string temporary = join_path(folder, "." + name + ".partial");
+  status saved = fill_checkpoint(p, c, ranks, folder, temporary, name, at);
+  // Half a checkpoint would only take up the room that a full disk lacks. After a lost rank others may still write.
+  if (!saved.is_ok() && saved.code() != status_code::stopped && c.rank() == 0)
+    static_cast<void>(remove_flat_folder(temporary).is_ok());
+  return saved;
 }
 
 status prune_checkpoints(const std::string &run, std::int64_t keep) {

@@ -34,7 +34,11 @@ status trainer::find_start() {
   std::string text;
   if (world_.rank() == 0) {
     std::vector<checkpoint_listing> held;
-    found = list_checkpoints(o_.run, held).as(diagnostic::checkpoint);
+    // Before anything in it is read; a folder that is still to be made is taken then.
+    if (is_folder(o_.run))
+      found = lock_.take(o_.run);
+    if (found.is_ok())
+      found = list_checkpoints(o_.run, held).as(diagnostic::checkpoint);
     if (found.is_ok() && o_.resumes) {
       checkpoint_manifest manifest;
       found = find_resume(o_.run, o_.resume_from, text, manifest, [&](const std::string &line) {
@@ -109,6 +113,8 @@ status trainer::open_outputs() {
     made = make_folders(join_path(o_.run, "checkpoints"));
     if (made.is_ok())
       made = make_folders(join_path(o_.run, "logs"));
+    if (made.is_ok())
+      made = lock_.take(o_.run);
     if (made.is_ok())
       made = remove_partial_checkpoints(o_.run);
     if (made.is_ok())

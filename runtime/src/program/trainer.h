@@ -12,6 +12,7 @@
 #include "options.h"
 #include "progress.h"
 #include "record.h"
+#include "run_lock.h"
 #include "saving.h"
 
 #include <memory>
@@ -76,6 +77,7 @@ private:
   std::unique_ptr<data_source> data_, eval_data_;
   std::vector<tensor_part> input_parts_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
+  run_lock lock_;                               ///< of rank 0
   metrics_file metrics_;
   event_file events_;
   rank_log log_;
