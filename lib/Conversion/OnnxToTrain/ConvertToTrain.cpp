@@ -255,8 +255,9 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
   builder.setInsertionPoint(*function);
   if (failed(ParameterPlanner(*function, legalizer.getParameters(), report).run(builder)))
     return failure();
-  if (!options.modelName.empty())
-    module->setAttr(train::kModelAttr, builder.getStringAttr(options.modelName));
+  // For people.
+  if (!graph.getGraphName().empty())
+    module->setAttr(train::kModelAttr, builder.getStringAttr(graph.getGraphName()));
   graph.erase();
   return success();
 }

@@ -9,6 +9,7 @@
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -31,6 +32,10 @@ LogicalResult OnnxImporter::checkName(llvm::StringRef name) {
   if (static_cast<int64_t>(name.size()) > options.budgets.nameBytes)
     return emitError(location, Code::model_budget) << "a name of " << name.size() << " bytes (" << printable(name, 40)
                                                    << ") exceeds the budget of " << options.budgets.nameBytes;
+  // Names become keys of checkpoints and plans.
+  if (name.contains('\0') || !llvm::json::isUTF8(name))
+    return emitError(location) << "the name " << printable(name, 40)
+                               << " holds a NUL or bytes that are no UTF-8; give it another one";
   return success();
 }
 
@@ -276,6 +281,8 @@ LogicalResult OnnxImporter::run() {
   }
   for (const auto &output : graph.output())
     outputNames.push_back(output.name());
+  if (failed(checkName(graph.name())))
+    return failure();
 
   bool hasSymbols = !symbols.empty();
   auto graphOp = onnx::GraphOp::create(builder, location, builder.getStringAttr(graph.name()),

@@ -17,8 +17,6 @@ namespace windlass {
 struct OnnxToTrainOptions {
   /// The output to train on; empty: `loss`, or the only scalar float output.
   std::string loss;
-  /// For people (`train.model`).
-  std::string modelName;
 };
 
 /// An operator that cannot be legalized.

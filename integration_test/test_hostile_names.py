@@ -1,0 +1,103 @@
+"""A model whose names are made to break out of what they are put into, from the import to the exported checkpoint: nothing of them is
+executed, the program compiles without a warning, and the checkpoint's keys are the names as they are."""
+
+import json
+import os
+
+import onnx
+
+import common
+from windlass_models import safetensors_file
+
+# Quotes, ends and beginnings of comments, line ends, shell and CMake expansions, trigraphs, formats, markup, paths.
+PIECES = ('"', "'", '\n', '\r\n', '*/', '/*', '//', '$(touch owned)', '`touch owned`', '${CMAKE_BINARY_DIR}', '$<1:x>', '\\', '\\"', '\\\n', '??/', '??/\n',
+          '"); system("touch owned"); ("', 'R"(', ')"', '%s%n', '<script>alert(1)</script>', '</title>', '../../owned', '/owned', '-o owned', '; touch owned',
+          '|| touch owned', '\x1b[2J', '\x7f', '\u202e', 'naïve 漢字', '@', '{', '}', '[0]', 'x' * 4000, ' ', '#pragma', '#include "owned"')
+
+
+class HostileNamesTest(common.Case):
+    def hostile(self, path):
+        """The model at `path` with every name changed; the names of its parameters."""
+        model = onnx.load(str(path))
+        graph, names = model.graph, {}
+
+        def rename(name):
+            # Names that differ in such characters only are names of different things.
+            pieces = len(names)
+            return names.setdefault(name, f'{PIECES[pieces % len(PIECES)]}{pieces // len(PIECES)}' if name else '')
+
+        for tensor in graph.initializer:
+            tensor.name = rename(tensor.name)
+        pairs = iter(('w.0', 'w_0', 'w-0', 'w 0'))
+        for tensor, name in zip(list(graph.initializer)[-4:], pairs):
+            names[next(old for old, new in names.items() if new == tensor.name)] = name
+            tensor.name = name
+        for info in (*graph.input, *graph.output, *graph.value_info):
+            info.name = rename(info.name)
+        for index, node in enumerate(graph.node):
+            node.input[:] = [rename(name) for name in node.input]
+            node.output[:] = [rename(name) for name in node.output]
+            node.name = PIECES[index % len(PIECES)]
+            for entry in node.metadata_props:
+                if entry.key == 'pkg.torch.onnx.name_scopes':
+                    piece = PIECES[index // 3 % len(PIECES)].replace("'", '')
+                    entry.value = f"['', '{piece}', 'call']"
+        graph.name = ''.join(PIECES[:-5])[:2000]
+        onnx.save(model, str(path))
+        return model
+
+    def test_whole_life(self):
+        model = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))
+        path, run, work = self.folder / 'small.onnx', self.folder / 'run', self.folder / 'work'
+        data = self.batches(path, 8)
+        work.mkdir()
+
+        def train(*flags):
+            return self.succeed('train', path, '--data', data, '-o', run, '--freeze', model.graph.initializer[-1].name, *flags, cwd=work)
+
+        before = set(os.listdir(self.folder))
+        plan = self.folder / 'plan.json'
+        self.succeed('check', path, '-v', cwd=work)
+        self.succeed('plan', path, '--cluster', 'cpu:2', '-o', plan, cwd=work)
+        outcome = train('-n', 2, '--steps', 2, '-v')
+        build = (common.built_folder(outcome) / 'build.log').read_text()
+        self.assertNotIn('warning', build)
+        train('-n', 2, '--steps', 4, '--resume')
+        # A plan whose keys are such names is read again.
+        self.succeed('emit', path, '--plan', plan, '-o', self.folder / 'project', cwd=work)
+        self.assertEqual(json.loads((self.folder / 'project' / 'plan.json').read_text()), json.loads(plan.read_text()))
+        exported = self.folder / 'merged.safetensors'
+        self.succeed('checkpoint', 'inspect', run, cwd=work)
+        self.succeed('checkpoint', 'export', run, '--state', '-o', exported, cwd=work)
+        self.succeed('report', run, cwd=work)
+        floats = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims}
+        held = safetensors_file.read(exported)
+        self.assertEqual({name for name in held if not name.endswith(('/exp_avg', '/exp_avg_sq'))}, floats)
+        self.assertEqual({name.rpartition('/')[0] for name in held if name.endswith('/exp_avg')}, floats - {model.graph.initializer[-1].name})
+        self.assertEqual(len(held), 3 * len(floats) - 2)
+        record = json.loads((run / 'run.json').read_text())
+        self.assertEqual(record['model'], model.graph.name)
+        page = (run / 'report.html').read_text()
+        self.assertNotIn('<script', page)
+        # Nothing was executed, and nothing was written elsewhere.
+        self.assertEqual(os.listdir(work), [])
+        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'run', 'project', 'merged.safetensors'})
+        self.assertFalse(list(self.folder.rglob('owned*')))
+
+    def test_names_that_no_file_can_hold(self):
+        for what, change in (('initializer', lambda graph, name: setattr(graph.initializer[0], 'name', name)),
+                             ('node', lambda graph, name: setattr(graph.node[0], 'name', name)), ('graph', lambda graph, name: setattr(graph, 'name', name))):
+            for name, word in (('placeholder', 'UTF-8'), ('x' * 10000, 'exceeds the budget')):
+                with self.subTest(what, name=name[:11]):
+                    path = self.small_gpt()
+                    model = onnx.load(str(path))
+                    change(model.graph, name)
+                    for bad in (b'a\0aaaaaaaaa', b'aaaa\xff\xfeaaaaa'):
+                        path.write_bytes(model.SerializeToString().replace(b'placeholder', bad))
+                        outcome = common.windlass('check', path)
+                        self.assertEqual(outcome.code, 1, outcome.err)
+                        self.assertIn(word, outcome.err)
+                        self.assertEqual(len(outcome.err.splitlines()), 1)
+
+
+common.main()
