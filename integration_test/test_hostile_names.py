@@ -7,7 +7,7 @@ import os
 import onnx
 
 import common
-from windlass_models import safetensors_file
+from windlass_models import files, safetensors_file
 
 # Quotes, ends and beginnings of comments, line ends, shell and CMake expansions, trigraphs, formats, markup, paths.
 PIECES = ('"', "'", '\n', '\r\n', '*/', '/*', '//', '$(touch owned)', '`touch owned`', '${CMAKE_BINARY_DIR}', '$<1:x>', '\\', '\\"', '\\\n', '??/', '??/\n',
@@ -17,8 +17,9 @@ PIECES = ('"', "'", '\n', '\r\n', '*/', '/*', '//', '$(touch owned)', '`touch ow
 
 class HostileNamesTest(common.Case):
     def hostile(self, path):
-        """The model at `path` with every name changed; the names of its parameters."""
+        """Changes every name of the model at `path`; the model, and micro-batches for it."""
         model = onnx.load(str(path))
+        batches = files.random_batches(model, 8, 0)
         graph, names = model.graph, {}
 
         def rename(name):
@@ -44,12 +45,13 @@ class HostileNamesTest(common.Case):
                     entry.value = f"['', '{piece}', 'call']"
         graph.name = ''.join(PIECES[:-5])[:2000]
         onnx.save(model, str(path))
-        return model
+        data = self.folder / 'batches.safetensors'
+        safetensors_file.write({f'{names[key.rpartition(".")[0]]}.{key.rpartition(".")[2]}': array for key, array in batches.items()}, data)
+        return model, data
 
     def test_whole_life(self):
-        model = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))
+        model, data = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))
         path, run, work = self.folder / 'small.onnx', self.folder / 'run', self.folder / 'work'
-        data = self.batches(path, 8)
         work.mkdir()
 
         def train(*flags):

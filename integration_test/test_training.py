@@ -42,6 +42,9 @@ class FreezeTest(TrainingCase):
         trained = {name for name in final if name in initial} - frozen
         self.assertGreater(len(trained), 10)
         for name in trained:
+            # A bias that all keys share does not change the softmax: its gradient is zero but for rounding.
+            if optimizer == 'sgd' and name.endswith('k_proj.bias'):
+                continue
             self.assertNotEqual(final[name].tobytes(), initial[name].tobytes(), name)
         state = {name.rpartition('/')[0] for name in final if '/' in name}
         self.assertEqual(state, trained, 'what is frozen has no optimizer state')

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 using namespace windlass::rt;
@@ -43,6 +44,44 @@ bool holds(const layout_case &c, std::int32_t rank, std::int64_t element) {
 }
 
 } // namespace
+
+TEST(Box, ReadsAPartThroughASmallWindow) {
+  const box whole = whole_box({3, 200003});
+  std::vector<double> file(static_cast<std::size_t>(whole.elements()));
+  std::iota(file.begin(), file.end(), 0.0);
+  std::int64_t most = 0;
+  const auto read = [&](std::int64_t offset, std::int64_t bytes, void *out) {
+    EXPECT_LE(offset + bytes, whole.elements() * 8);
+    most = std::max(most, bytes);
+    std::memcpy(out, reinterpret_cast<const std::byte *>(file.data()) + offset, static_cast<std::size_t>(bytes));
+    return ok_status();
+  };
+  for (const box &held : {whole, box{{1, 7}, {2, 199000}}, box{{0, 200002}, {3, 1}}, box{{2, 0}, {1, 3}}}) {
+    std::vector<float> out(static_cast<std::size_t>(held.elements()), -1);
+    bool fits = false;
+    ASSERT_TRUE(read_overlap(whole, element_type::f64, read, part_of(held), element_type::f32,
+                             reinterpret_cast<std::byte *>(out.data()), fits)
+                    .is_ok());
+    EXPECT_TRUE(fits);
+    for (std::int64_t i = 0; i < held.elements(); ++i) {
+      const std::int64_t row = held.begin[0] + i / held.sizes[1], column = held.begin[1] + i % held.sizes[1];
+      ASSERT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(row * 200003 + column));
+    }
+  }
+  EXPECT_LE(most, 1 << 20);
+  std::int64_t id = 0;
+  bool fits = true;
+  EXPECT_TRUE(read_overlap(whole, element_type::f64, read, part_of({{0, 0}, {1, 1}}), element_type::i64,
+                           reinterpret_cast<std::byte *>(&id), fits)
+                  .is_ok());
+  EXPECT_FALSE(fits);
+  const auto fails = [](std::int64_t, std::int64_t, void *) { return bad_input("gone"); };
+  std::vector<float> out(3);
+  EXPECT_EQ(read_overlap(whole, element_type::f64, fails, part_of({{0, 0}, {3, 1}}), element_type::f32,
+                         reinterpret_cast<std::byte *>(out.data()), fits)
+                .message(),
+            "gone");
+}
 
 TEST(Box, RunsCoverWhatTwoBoxesShare) {
   box a = {{0, 1, 0}, {2, 3, 4}}, b = {{1, 0, 0}, {2, 3, 4}};

@@ -1,5 +1,7 @@
 #include "box.h"
 
+#include "data.h"
+
 #include "windlass/rt/checkpoint.h"
 
 #include <algorithm>
@@ -34,6 +36,34 @@ void copy_overlap(const tensor_part &from, const std::byte *source, const box &t
     std::memcpy(target + a * element_bytes, source + b * element_bytes,
                 static_cast<std::size_t>(count * element_bytes));
   });
+}
+
+status read_overlap(const box &from, element_type type,
+                    const std::function<status(std::int64_t, std::int64_t, void *)> &read, const tensor_part &to,
+                    element_type wanted, std::byte *target, bool &fits) {
+  const std::int64_t width = size_of(type), total = from.elements();
+  const std::int64_t most = std::min<std::int64_t>(total, (1 << 20) / width);
+  std::vector<std::byte> window(static_cast<std::size_t>(most * width));
+  std::int64_t first = 0, last = 0; // the elements in the window
+  status result;
+  fits = true;
+  for_each_run(from, to, [&](std::int64_t at, std::int64_t place, std::int64_t count) {
+    while (count > 0 && result.is_ok() && fits) {
+      if (at < first || at >= last) {
+        first = at;
+        last = std::min(total, at + most);
+        result = read(first * width, (last - first) * width, window.data());
+        if (!result.is_ok())
+          return;
+      }
+      const std::int64_t n = std::min(count, last - at);
+      fits = convert_elements(type, window.data() + (at - first) * width, wanted, target + place * size_of(wanted), n);
+      at += n;
+      place += n;
+      count -= n;
+    }
+  });
+  return result;
 }
 
 std::int32_t mesh_size(span<axis> axes) {

@@ -5,6 +5,7 @@
 #include "windlass/rt/program.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,13 @@ void copy_overlap(const box &from, const std::byte *source, const tensor_part &t
                   std::int64_t element_bytes);
 void copy_overlap(const tensor_part &from, const std::byte *source, const box &to, std::byte *target,
                   std::int64_t element_bytes);
+
+/// Reads what a box of a file, held as elements of `type`, and a part share, into the dense memory of the part as
+/// `wanted`; through a window, so that a large tensor needs no memory of its size. `read(offset, bytes, out)` reads
+/// bytes of the box. `fits` becomes false where the types have no conversion or a value no counterpart.
+status read_overlap(const box &from, element_type type,
+                    const std::function<status(std::int64_t, std::int64_t, void *)> &read, const tensor_part &to,
+                    element_type wanted, std::byte *target, bool &fits);
 
 /// The coordinates of a rank on the mesh, row-major in the order of the axes.
 std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank);

@@ -98,20 +98,20 @@ status checkpoint_reader::open(const std::string &folder, const checkpoint_manif
 }
 
 status checkpoint_reader::read(const checkpoint_tensor &tensor, const tensor_part &wanted, std::byte *out) const {
-  std::vector<std::byte> buffer;
   for (const checkpoint_piece &piece : tensor.pieces) {
     box held = {piece.begin, piece.sizes};
-    bool is_shared = false;
-    for_each_run(held, wanted, [&](std::int64_t, std::int64_t, std::int64_t) { is_shared = true; });
-    for (const auto &[name, file] : files_) {
-      if (!is_shared || name != piece.file)
+    for (const auto &each : files_) {
+      const safetensors_file &file = each.second;
+      if (each.first != piece.file)
         continue;
       const safetensors_entry *entry = file.find(piece.key);
       if (wanted.boxes.size() == 1 && held == wanted.boxes.front().held)
         return file.read(*entry, 0, entry->bytes, out);
-      buffer.resize(static_cast<std::size_t>(entry->bytes));
-      WINDLASS_TRY(file.read(*entry, 0, entry->bytes, buffer.data()));
-      copy_overlap(held, buffer.data(), wanted, out, size_of(tensor.type));
+      bool fits = true;
+      WINDLASS_TRY(read_overlap(
+          held, tensor.type,
+          [&](std::int64_t offset, std::int64_t bytes, void *to) { return file.read(*entry, offset, bytes, to); },
+          wanted, tensor.type, out, fits));
     }
   }
   return ok_status();

@@ -94,31 +94,12 @@ private:
     return ok_status();
   }
 
-  /// Copies the rank's part out of a whole tensor that `read` gives, run by run or, for many short runs, at once.
+  /// Copies the rank's part out of a whole tensor that `read` gives.
   template <class Read>
   status copy_part(const tensor_entry &tensor, element_type type, const destination &to, const Read &read) {
-    box whole = whole_box(sizes_of(tensor));
-    std::int64_t width = size_of(type), runs = 0;
-    for_each_run(whole, to.part, [&](std::int64_t, std::int64_t, std::int64_t) { ++runs; });
-    std::vector<std::byte> target;
-    std::byte *out = to.memory;
-    if (type != to.type) {
-      target.resize(static_cast<std::size_t>(to.part.elements() * width));
-      out = target.data();
-    }
-    status result;
-    if (runs <= 64) {
-      for_each_run(whole, to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
-        if (result.is_ok())
-          result = read(from * width, count * width, out + at * width);
-      });
-      WINDLASS_TRY(result);
-    } else {
-      std::vector<std::byte> all(static_cast<std::size_t>(whole.elements() * width));
-      WINDLASS_TRY(read(std::int64_t(0), whole.elements() * width, all.data()));
-      copy_overlap(whole, all.data(), to.part, out, width);
-    }
-    if (type != to.type && !convert_elements(type, target.data(), to.type, to.memory, to.part.elements()))
+    bool fits = true;
+    WINDLASS_TRY(read_overlap(whole_box(sizes_of(tensor)), type, read, to.part, to.type, to.memory, fits));
+    if (!fits)
       return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
                        safetensors_name(to.type));
     return ok_status();
@@ -149,7 +130,7 @@ private:
     if (entry->sizes != sizes_of(tensor))
       return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
                        ", the program takes " + sizes_text(sizes_of(tensor)));
-    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
       return packed_->read(*entry, offset, bytes, out);
     });
   }
@@ -198,7 +179,7 @@ private:
       return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
                        quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
                        std::to_string(wanted));
-    return copy_part(row.tensor, type, to, [&](std::int64_t offset, std::int64_t bytes, std::byte *out) {
+    return copy_part(row.tensor, type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
       return file->read(row.bytes.offset + offset, bytes, out);
     });
   }
