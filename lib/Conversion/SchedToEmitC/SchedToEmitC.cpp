@@ -136,7 +136,8 @@ private:
             scope.calls.allToAll(stream, communicator, out, in);
             break;
           case sched::CollectiveKind::permute:
-            return op.emitOpError("the runtime has no permute");
+            scope.calls.permute(stream, communicator, out, in, *op.getDestinations());
+            break;
           }
           return success();
         })

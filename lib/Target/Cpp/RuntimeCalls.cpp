@@ -223,3 +223,9 @@ void RuntimeCalls::reduceScatter(const Stream &s, const Communicator &c, const V
 void RuntimeCalls::allToAll(const Stream &s, const Communicator &c, const View &out, const View &in) {
   WINDLASS_RUNTIME_STATEMENT(all_to_all, s, c, out, in);
 }
+
+void RuntimeCalls::permute(const Stream &s, const Communicator &c, const View &out, const View &in,
+                           llvm::ArrayRef<int64_t> destinations) {
+  check(callOpaque("permute", typeOf<rt::status>(),
+                   {{s.value, ""}, {c.value, ""}, {out.value, ""}, {in.value, ""}, {{}, listText(destinations)}}));
+}

@@ -175,6 +175,8 @@ public:
   void allGather(const Stream &s, const Communicator &c, const View &out, const View &in);
   void reduceScatter(const Stream &s, const Communicator &c, const View &out, const View &in);
   void allToAll(const Stream &s, const Communicator &c, const View &out, const View &in);
+  void permute(const Stream &s, const Communicator &c, const View &out, const View &in,
+               llvm::ArrayRef<int64_t> destinations);
 };
 
 } // namespace windlass::cpp

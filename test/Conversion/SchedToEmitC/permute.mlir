@@ -1,0 +1,23 @@
+// RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
+
+// Members change places: the destinations are the call's last argument.
+
+// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
+// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"1">]}
+// CHECK: call_opaque "permute"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}) {args = [0 : index, 1 : index, 2 : index, 3 : index, #emitc.opaque<"{0, 2, 1, 3}">]} : {{.*}} -> !emitc.opaque<"status">
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  sched.arena @device_arena bytes 4096
+  sched.communicator @communicator_0 over ["a", "b"] stream 1
+  func.func @init() { return }
+  func.func @forward() {
+    %in = sched.buffer @device_arena[0] : memref<4x2xf32>
+    %out = sched.buffer @device_arena[256] : memref<4x2xf32>
+    sched.launch_collective permute sum @communicator_0, %in -> %out to [0, 2, 1, 3] : memref<4x2xf32> -> memref<4x2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}
