@@ -1,6 +1,7 @@
 // A search over where each axis is. A dimension is a row of digits, fine enough that an axis sits on whole digits under
 // both layouts; every axis that the layouts treat differently is where it was, where it shall be, or on nothing, and a
-// collective moves one axis, or several at once. With k such axes there are at most 3^k states.
+// collective moves one axis, or several at once. With k such axes there are at most 3^k states; where k is large all of
+// them go to nothing and from there to where they shall be, without a search.
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -15,6 +16,9 @@ using namespace windlass::plan;
 namespace {
 
 using Kind = ReshardStep::Kind;
+
+/// Axes up to which all states are searched: a mesh has rarely more, and a plan file may name any number.
+constexpr unsigned kMaxSearchedAxes = 4;
 
 /// Where the rank's coordinate on an axis shows.
 struct Place {
@@ -87,12 +91,16 @@ private:
   SmallVector<int64_t> getDestinations(const State &state, const State &next, ArrayRef<unsigned> members) const;
   std::optional<unsigned> indexOf(StringAttr name) const;
   void merge(ReshardPlan &plan) const;
+  llvm::Expected<ReshardPlan> search(const State &start, const State &goal) const;
+  llvm::Expected<ReshardPlan> gatherAndSlice(State state, const State &goal) const;
 
   ArrayRef<int64_t> shape;
   LayoutAttr from, to;
   MeshAttr mesh;
   SmallVector<Axis> axes;
   SmallVector<Dimension> dims;
+  /// Whether moves of several axes at once are looked for, besides the reduction of all.
+  bool isSearched = true;
 };
 
 /// Sizes of digits that refine both, or nothing where they cut a dimension at borders that do not nest.
@@ -253,10 +261,13 @@ void Planner::addReductions(const State &state, const Local &local, std::vector<
           !(axes[a].to == axes[a].from))
         partial.push_back(a);
     // Any set of them at once.
-    for (unsigned set = 1; set < (1u << partial.size()); ++set) {
+    if (partial.empty())
+      continue;
+    unsigned all = isSearched ? (1u << partial.size()) - 1 : 1;
+    for (unsigned set = 1; set <= all; ++set) {
       Move move{state, {Kind::AllReduce, {}, 1, {}, -1, -1, kind, {}}, 0, 0};
       for (auto [i, a] : llvm::enumerate(partial))
-        if (set >> i & 1) {
+        if (!isSearched || (set >> i & 1)) {
           move.next[a] = axes[a].to.kind == Place::Kind::Nowhere ? 2 : 1;
           move.step.axes.push_back(axes[a].name);
           move.step.members *= axes[a].members;
@@ -354,7 +365,8 @@ void Planner::addPermutations(const State &state, const Local &local, std::vecto
 void Planner::addMoves(const State &state, std::vector<Move> &moves) const {
   Local local = getLocal(state);
   addReductions(state, local, moves);
-  addPermutations(state, local, moves);
+  if (isSearched)
+    addPermutations(state, local, moves);
   auto runOf = [&](const Place &place, const Local &at, bool isWhole) {
     unsigned start = at.starts[place.dim];
     ArrayRef<int64_t> digits = dims[place.dim].systems[place.system];
@@ -484,6 +496,34 @@ llvm::Expected<ReshardPlan> Planner::run() {
     start.push_back(axis.from == axis.to ? 2 : 0);
     goal.push_back(2);
   }
+  isSearched = llvm::count(start, 0) <= kMaxSearchedAxes;
+  llvm::Expected<ReshardPlan> plan = isSearched ? search(start, goal) : gatherAndSlice(start, goal);
+  if (plan)
+    merge(*plan);
+  return plan;
+}
+
+/// Reductions first, then gathers, then slices: what every reshard can be made of.
+llvm::Expected<ReshardPlan> Planner::gatherAndSlice(State state, const State &goal) const {
+  ReshardPlan plan;
+  while (state != goal) {
+    std::vector<Move> moves;
+    addMoves(state, moves);
+    auto next = moves.end();
+    for (Kind kind : {Kind::AllReduce, Kind::AllGather, Kind::Slice})
+      if (next == moves.end())
+        next = llvm::find_if(moves, [&](const Move &move) { return move.step.kind == kind; });
+    if (next == moves.end())
+      return llvm::createStringError("no sequence of collectives leads from one layout to the other");
+    plan.sentElements += next->sent;
+    plan.transientElements = std::max(plan.transientElements, next->transient);
+    state = next->next;
+    plan.steps.push_back(std::move(next->step));
+  }
+  return plan;
+}
+
+llvm::Expected<ReshardPlan> Planner::search(const State &start, const State &goal) const {
   // Least sent first, then fewest steps, then least memory; equal ones in the order in which they were found.
   using Cost = std::tuple<double, int64_t, int64_t>;
   struct Known {
@@ -528,7 +568,6 @@ llvm::Expected<ReshardPlan> Planner::run() {
     it = known.find(state);
     plan.steps.insert(plan.steps.begin(), it->second.step);
   }
-  merge(plan);
   return plan;
 }
 

@@ -285,6 +285,32 @@ TEST_P(ReshardPlanTest, MovesEveryLayoutToEveryOther) {
   std::cout << layouts.size() << " layouts, " << pairs << " pairs, " << refused << " refused;" << counts << "\n";
 }
 
+/// More axes than are searched, among them all kinds of moves: bounded time, right values.
+using ManyAxesTest = ReshardPlanTest;
+
+TEST_P(ManyAxesTest, AreGatheredAndSliced) {
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  std::reverse(order.begin(), order.end());
+  LayoutAttr from = makeLayout({0, 1, 2, 3, 4}, {0, 1, 2, 2, 4}), to = makeLayout(order, {2, 0, 0, 3, 2});
+  ASSERT_TRUE(from && to);
+  llvm::Expected<ReshardPlan> plan = planReshard({kRows, kColumns}, from, to, mesh);
+  ASSERT_TRUE(bool(plan));
+  std::vector<Part> parts(mesh.getRanks());
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    for (int64_t index : indicesOf(from, rank))
+      parts[rank].push_back(contribution(from, rank, index));
+  for (const ReshardStep &step : plan->steps)
+    execute(step, parts);
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    std::vector<int64_t> indices = indicesOf(to, rank);
+    ASSERT_EQ(parts[rank].size(), indices.size());
+    for (size_t i = 0; i < indices.size(); ++i)
+      ASSERT_EQ(parts[rank][i], valueOf(indices[i]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, ManyAxesTest, testing::Values(std::vector<int64_t>{2, 2, 2, 2, 2}));
+
 INSTANTIATE_TEST_SUITE_P(Meshes, ReshardPlanTest,
                          testing::Values(std::vector<int64_t>{2}, std::vector<int64_t>{3}, std::vector<int64_t>{4},
                                          std::vector<int64_t>{6}, std::vector<int64_t>{8}, std::vector<int64_t>{2, 2},
