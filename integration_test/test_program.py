@@ -6,6 +6,7 @@ the same losses, gradient norms, gradients of the first step, parameters and opt
 """
 
 import json
+import shutil
 import sys
 
 import numpy
@@ -19,13 +20,14 @@ STEPS = 2
 
 
 class ProgramCase(test_equivalence.InterpreterCase):
-    def dump_of_program(self, setup, ranks):
-        """What a run of the program leaves, under the names of the interpreter's dumps."""
+    def dump_of_program(self, setup, ranks, *plan):
+        """What a run of the program leaves, under the names of the interpreter's dumps; `plan` are further flags."""
         out = self.folder / f'program-{ranks}'
+        shutil.rmtree(out, ignore_errors=True)
         flags = ['--micro-batches', setup.micro_batches, '--eps', '1e-3', '--lr', '1e-2', '--weight-decay', '0', '--steps', STEPS]
         if setup.clip:
             flags += ['--clip-norm', setup.clip_norm]
-        self.succeed('train', setup.input, '-n', ranks, '--data', setup.batches, '--dump-gradients', f'{out}.gradients', '-o', out, *flags)
+        self.succeed('train', setup.input, *(plan or ('-n', ranks)), '--data', setup.batches, '--dump-gradients', f'{out}.gradients', '-o', out, *flags)
         self.succeed('checkpoint', 'export', out, '--state', '-o', f'{out}.final')
         rows = [json.loads(row) for row in (out / 'metrics.jsonl').read_text().splitlines()]
         self.assertEqual(len(rows), STEPS)

@@ -130,7 +130,13 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   planText = plan::writePlanFile(plan);
-  return materialize(Code::plan_mismatch);
+  // What an edit broke is said at the operator, before reshards are made for it.
+  int code = runPasses(*module, Code::plan_mismatch, [](OpPassManager &manager) {
+    plan::VerifyLayoutsOptions options;
+    options.materialized = false;
+    manager.addPass(plan::createVerifyLayouts(options));
+  });
+  return code == kDone ? materialize(Code::plan_mismatch) : code;
 }
 
 /// What the back end declares for a rank of a module at L5.

@@ -47,6 +47,7 @@ struct PlannedOp {
 };
 
 struct PlannedFunction {
+  /// Without gradients, which lie as their weight's row says.
   std::vector<std::string> arguments, results;
   /// By id.
   std::map<std::string, PlannedOp> operators;
@@ -54,6 +55,7 @@ struct PlannedFunction {
   std::vector<std::string> whole;
 };
 
+/// Three copies of a parameter; optimizer state lies as the master of its weight does and has no row.
 struct PlannedParameter {
   std::string compute, master;
   /// Empty for what has no gradient.

@@ -129,6 +129,8 @@ private:
   Error applyParameters() {
     std::set<std::string> known;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
+      if (parameter.getRole() == train::Role::state)
+        continue;
       std::string name = parameter.getLogicalName().str();
       known.insert(name);
       auto found = plan.parameters.find(name);
@@ -155,6 +157,17 @@ private:
           return layout.takeError();
         parameter->setAttr(attribute, *layout);
       }
+      masters[parameter.getSymNameAttr()] = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+      gradients[parameter.getSymNameAttr()] = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr);
+    }
+    for (auto state : module.getOps<train::ParameterOp>()) {
+      if (state.getRole() != train::Role::state)
+        continue;
+      LayoutAttr master = state.getOfAttr() ? masters.lookup(state.getOfAttr().getAttr()) : LayoutAttr();
+      if (!master)
+        return makeError("parameter " + printable(state.getLogicalName()) + " is the state of no weight");
+      state->setAttr(kLayoutAttr, master);
+      state->setAttr(kMasterLayoutAttr, master);
     }
     for (const auto &[name, parameter] : plan.parameters)
       if (!known.count(name))
@@ -169,16 +182,25 @@ private:
                  ? Error::success()
                  : makeError("the plan has " + Twine(have) + " layouts of " + what + in + ", which has " + Twine(want));
     };
-    if (Error error = checkCount(rows.arguments.size(), function.getNumArguments(), "arguments"))
+    // A gradient lies as its weight's row says; the file has the other arguments.
+    SmallVector<Attribute> arguments(function.getNumArguments()), results;
+    SmallVector<unsigned> others;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto weight = function.getArgAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
+      if (!weight)
+        others.push_back(i);
+      else if (!(arguments[i] = gradients.lookup(weight.getAttr())))
+        return makeError("argument " + Twine(i) + in + " is the gradient of no parameter that trains");
+    }
+    if (Error error = checkCount(rows.arguments.size(), others.size(), "arguments"))
       return error;
     if (Error error = checkCount(rows.results.size(), function.getNumResults(), "results"))
       return error;
-    SmallVector<Attribute> arguments, results;
-    for (auto [i, text] : llvm::enumerate(rows.arguments)) {
+    for (auto [i, text] : llvm::zip_equal(others, rows.arguments)) {
       auto layout = getLayout(text, function.getArgumentTypes()[i], "argument " + std::to_string(i) + in);
       if (!layout)
         return layout.takeError();
-      arguments.push_back(*layout);
+      arguments[i] = *layout;
     }
     for (auto [i, text] : llvm::enumerate(rows.results)) {
       auto layout = getLayout(text, function.getResultTypes()[i], "result " + std::to_string(i) + in);
@@ -297,6 +319,8 @@ private:
   const PlanFile &plan;
   MLIRContext *context;
   MeshAttr mesh;
+  /// Layouts of weights, by symbol.
+  llvm::DenseMap<StringAttr, LayoutAttr> masters, gradients;
 };
 
 } // namespace

@@ -92,6 +92,9 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
   plan.bucketBytes = bucketBytes.getInt();
 
   for (auto parameter : module.getOps<train::ParameterOp>()) {
+    // State lies as the master copy of its weight does.
+    if (parameter.getRole() == train::Role::state)
+      continue;
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
     auto getText = [&](StringRef name) {
       auto layout = parameter->getAttrOfType<LayoutAttr>(name);
@@ -107,6 +110,9 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
   for (func::FuncOp function : getPlannedFunctions(module)) {
     PlannedFunction &rows = plan.functions[function.getName().str()];
     for (BlockArgument argument : function.getArguments()) {
+      // A gradient lies as its weight's row says.
+      if (function.getArgAttr(argument.getArgNumber(), train::kGradientAttr))
+        continue;
       LayoutAttr layout = getLayout(argument);
       if (!layout)
         return function.emitError("argument ") << argument.getArgNumber() << " has no layout";

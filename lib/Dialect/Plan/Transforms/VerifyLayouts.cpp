@@ -100,6 +100,15 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       if (name != kGradientLayoutAttr && !layout.getUnreduced().empty())
         return emit() << "is " << layout << ", but only gradients may be partial sums";
     }
+    if (auto name = parameter.getOfAttr()) {
+      auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(parameter, name);
+      auto master = weight ? weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
+      for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
+        if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
+            !master || !haveSameParts(layout, master, mesh))
+          return parameter.emitOpError() << "lies as " << layout
+                                         << ", but state lies as the master copy of its weight, " << master;
+    }
     if (auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
       return verifyReshard(parameter, parameter.getTensorType(), gradient,
                            parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr));
