@@ -42,9 +42,10 @@ def places(folder):
                             ('/etc/passwd', '/etc/passwd'), ('/dev/zero', '/dev/zero'), ('link outside', 'link.bin'), ('link to a device', 'device.bin'),
                             ('link to nothing', 'nothing.bin'), ('link to itself', 'loop.bin'), ('folder link', 'up/outside.bin'), ('named pipe', 'pipe.bin'),
                             ('folder', 'blobs'), ('itself', '.'), ('empty', ''), ('backslash', '..\\outside.bin'), ('newline', 'a\nb'),
-                            ('home', '~/weights.bin\0x'), ('long', 'n' * 5000), ('address', 'file:///etc/passwd')):
-        yield check(f'location: {label}', external(path, location=location), (0, BAD_INPUT) if label in ('newline', 'address') else (BAD_INPUT,),
-                    () if label in ('newline', 'address', 'long') else ("'w'",))
+                            ('home', '~/weights.bin'), ('long', 'n' * 5000), ('address', 'file:///etc/passwd')):
+        yield check(f'location: {label}', external(path, location=location), (0, BAD_INPUT) if label in ('newline', 'address', 'home') else (BAD_INPUT,),
+                    () if label in ('newline', 'address', 'home', 'long') else ("'w'",))
+    yield check('location: NUL', external(path, location='weights.bin\0x'), says=('NUL',))
     yield check('no location', external(path, location=None), says=("'w'",))
     for key in ('offset', 'length'):
         for value in ('-1', str(2**63), str(2**64), 'many', '', '1e3', '0x10', '9' * 1000):
