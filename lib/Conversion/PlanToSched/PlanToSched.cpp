@@ -263,9 +263,7 @@ private:
       if (failed(lowering.provide(value, user)))
         return failure();
       Value part = lowering.mapping.lookup(value);
-      LayoutAttr made = plan::getLayout(value);
-      if (auto axis = getOperation()->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-        made = plan::addUnreduced(made, plan::UnreducedAttr::get(&getContext(), axis, train::ReductionKind::sum), mesh);
+      LayoutAttr made = plan::addGroupSum(plan::getLayout(value), getOperation());
       if (!plan::haveSameParts(made, resource.getLayout(), mesh)) {
         FailureOr<Value> moved =
             lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, resource.getLayout());

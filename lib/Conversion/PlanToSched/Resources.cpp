@@ -126,9 +126,7 @@ LogicalResult Resources::declareOthers() {
     if (!type || !layout)
       return function.emitError("result ") << result << " has no layout";
     if (kind == ResourceKind::loss)
-      if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-        layout = plan::addUnreduced(
-            layout, plan::UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum), mesh);
+      layout = plan::addGroupSum(layout, module);
     return declare(function.getLoc(), kind, name, type, layout);
   };
 

@@ -199,7 +199,6 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
   }
 
   LogicalResult planFunction(func::FuncOp function) {
-    MLIRContext *context = &getContext();
     Axes axes = axesOf(function);
     for (BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
@@ -238,8 +237,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
       if (!name)
         continue;
-      if (dataAxis)
-        layout = addUnreduced(layout, UnreducedAttr::get(context, dataAxis, train::ReductionKind::sum), mesh);
+      layout = addGroupSum(layout, getOperation());
       if (random.oneIn(2))
         layout = makeReachable(type, layout, allAxes());
       SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name)->setAttr(kGradientLayoutAttr, layout);

@@ -226,7 +226,6 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
 
   /// Gives each weight its three layouts: what the data-parallel ranks hold of it, by the strategy's level.
   LogicalResult shareOut(func::FuncOp microbatch) {
-    MLIRContext *context = &getContext();
     for (unsigned i = 1; i < microbatch.getNumResults(); ++i) {
       auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
       auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(microbatch, name) : nullptr;
@@ -234,10 +233,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
         return microbatch.emitError("result ") << i << " is the gradient of no train.parameter";
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
       LayoutAttr shared = named.zeroLevel > 0 ? split(parameter.getTensorType(), whole) : whole;
-      auto made = microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
-      if (mesh.indexOf(kDataAxis) >= 0)
-        made = addUnreduced(
-            made, UnreducedAttr::get(context, StringAttr::get(context, kDataAxis), train::ReductionKind::sum), mesh);
+      LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
       parameter->setAttr(kMasterLayoutAttr, shared);
       parameter->setAttr(kGradientLayoutAttr, named.zeroLevel > 1 ? keepUnreduced(shared, made) : made);
       if (named.zeroLevel > 2)

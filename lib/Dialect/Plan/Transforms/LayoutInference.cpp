@@ -67,6 +67,14 @@ LayoutAttr plan::dropUnreduced(LayoutAttr layout) {
   return LayoutAttr::get(layout.getContext(), layout.getDims(), {}, layout.getMemory());
 }
 
+LayoutAttr plan::addGroupSum(LayoutAttr layout, ModuleOp module) {
+  auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
+  if (!axis)
+    return layout;
+  return addUnreduced(layout, UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum),
+                      module->getAttrOfType<MeshAttr>(kMeshAttr));
+}
+
 std::optional<SmallVector<FactorSplit>> plan::mapAxes(DimLayoutAttr dim, ArrayRef<int64_t> sizes, MeshAttr mesh) {
   std::optional<Digits> digits = getDigits(dim, mesh);
   if (!digits)

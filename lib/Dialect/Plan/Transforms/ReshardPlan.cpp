@@ -384,9 +384,7 @@ void Planner::addMoves(const State &state, std::vector<Move> &moves) const {
       if (!isValid(move.next))
         return;
       SmallVector<int64_t> positions;
-      // A dimension that changes its system is whole, so that its digits can be named anew.
-      SmallVector<int64_t> sizes = local.sizes;
-      move.step.shape = groupDigits(sizes, runs, positions);
+      move.step.shape = groupDigits(local.sizes, runs, positions);
       if (cut >= 0)
         move.step.cut = positions[cut];
       if (join >= 0)
@@ -394,7 +392,7 @@ void Planner::addMoves(const State &state, std::vector<Move> &moves) const {
       moves.push_back(std::move(move));
     };
     bool isTarget = axes[a].to.kind == Place::Kind::Digits;
-    // The part seen in the digits of the target's system, where that differs.
+    // The part is seen in the digits of the target's system: a dimension that changes its system is whole.
     auto inTarget = [&](Kind kind, double sent, int64_t transient) {
       State next = state;
       next[a] = 2;
@@ -457,7 +455,7 @@ void Planner::merge(ReshardPlan &plan) const {
           second.members *= first.members;
           second.shape = {second.shape[0], 1, first.shape[2]};
           merged = true;
-        } else if (second.shape[0] * 1 == first.shape[0] * first.members && second.shape[2] == first.shape[2]) {
+        } else if (second.shape[0] == first.shape[0] * first.members && second.shape[2] == first.shape[2]) {
           // First the major axis, then the minor one, directly behind it.
           first.axes.append(second.axes.begin(), second.axes.end());
           second.axes = first.axes;

@@ -156,10 +156,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
         if (!layout)
           return function.emitError("result ") << i << " is the gradient of no weight with a plan.gradient_layout";
-        auto made = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
-        if (dataAxis)
-          made =
-              addUnreduced(made, UnreducedAttr::get(function.getContext(), dataAxis, train::ReductionKind::sum), mesh);
+        LayoutAttr made = addGroupSum(function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
         if (failed(verifyReshard(parameter, parameter.getTensorType(), made, layout)))
           return failure();
       }

@@ -30,6 +30,10 @@ bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 LayoutAttr addUnreduced(LayoutAttr layout, llvm::ArrayRef<UnreducedAttr> added, MeshAttr mesh);
 LayoutAttr dropUnreduced(LayoutAttr layout);
 
+/// What `@microbatch` leaves in a layout as the ranks see it together: a sum over the module's groups, where it has
+/// any.
+LayoutAttr addGroupSum(LayoutAttr layout, mlir::ModuleOp module);
+
 /// How a factor is split: axes on each of `blocks` equal blocks of it.
 struct FactorSplit {
   llvm::SmallVector<mlir::StringAttr, 1> axes;
