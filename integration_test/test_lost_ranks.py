@@ -1,4 +1,5 @@
-"""A rank that is killed, or stands still, in the middle of a step ends the job within 10 s, with exit code 6 and its name."""
+"""A rank that is killed, or stands still, in the middle of a step ends the job within 10 s, with exit code 6 and its name; one that
+crashes does with exit code 70 and the name of the signal."""
 
 import os
 import pathlib
@@ -25,7 +26,7 @@ class LostRankTest(common.Case):
                 found[int(environment[b'OMPI_COMM_WORLD_RANK'])] = int(entry)
         return found
 
-    def lose(self, rank, how):
+    def lose(self, rank, how, code=6):
         model = self.small_gpt()
         text = self.folder / 'text.txt'
         text.write_bytes(b'a stitch in time saves nine ' * 200)
@@ -44,9 +45,11 @@ class LostRankTest(common.Case):
             os.kill(ranks[rank], how)
             said = process.communicate(timeout=60)[1].decode(errors='replace')
         seconds = time.monotonic() - begin
-        self.assertEqual(process.returncode, 6, said)
+        self.assertEqual(process.returncode, code, said)
         self.assertLess(seconds, 10, said)
         self.assertRegex(said, rf'rank {rank} \(process {ranks[rank]}\) ')
+        if code == 70:
+            self.assertIn(f'crashed with {how.name}', said)
         # Nobody is left behind.
         self.assertEqual(self.ranks_of(run), {})
         return seconds
@@ -55,6 +58,9 @@ class LostRankTest(common.Case):
         for rank in (0, 1):
             with self.subTest(rank):
                 print(f'rank {rank} killed: the job ends after {self.lose(rank, signal.SIGKILL):.1f} s', flush=True)
+
+    def test_crashed(self):
+        print(f'rank 1 crashed: the job ends after {self.lose(1, signal.SIGSEGV, 70):.1f} s', flush=True)
 
     def test_standing_still(self):
         print(f'rank 1 stopped: the job ends after {self.lose(1, signal.SIGSTOP):.1f} s', flush=True)

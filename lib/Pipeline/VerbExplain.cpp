@@ -1,4 +1,5 @@
-// windlass explain: what a code in a message means and what to do; what a cluster is in full.
+// windlass explain: how a plan places an operator and why; what a code in a message means; what a cluster is in full.
+#include "ExplainOperator.h"
 #include "VerbSupport.h"
 
 #include "windlass/Cluster/Cluster.h"
@@ -52,20 +53,46 @@ static int explainCluster(llvm::StringRef text) {
   return kDone;
 }
 
+/// An operator or parameter of a plan; all of it where the model is given.
+static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags, const Flags &flags,
+                           const CommonFlags &common) {
+  plan::PlanFile plan;
+  if (int code = readPlan(compileFlags.planFile, plan))
+    return code;
+  if (positional.size() == 1)
+    return explainRows(plan, positional.front(), common.json);
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional[1]);
+  if (int code = planModel(compilation, compileFlags, flags))
+    return code;
+  return explainPlacement(compilation.getModule(), plan.iterations, positional.front(), common.json);
+}
+
 int windlass::runExplain(const std::vector<std::string> &words) {
-  Flags flags("explain [CODE | --cluster C]",
-              "Explains the code that a message bears at its end, such as WL0305; without one, lists\n"
-              "all codes. With --cluster, prints a preset or a file in full, as a file to edit.");
+  Flags flags(
+      "explain [OP [MODEL] --plan P | CODE | --cluster C]",
+      "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
+      "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory; with MODEL\n"
+      "all of it, else what the plan's file says. With a code, explains what a message bears at its end, such\n"
+      "as WL0305; without one, lists all. With --cluster, prints a preset or a file in full, as a file to edit.");
   CommonFlags common;
-  std::string cluster;
-  flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
+  CompileFlags compileFlags;
+  flags.addText("plan", "P", "the plan whose operator is asked for", compileFlags.planFile);
+  flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", compileFlags.cluster);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 0, 1, code))
+  if (!parseWords(flags, common, words, positional, 0, 2, code))
     return code;
+  if (flags.isGiven("plan") && flags.isGiven("cluster"))
+    return fail(Code::usage, "explain takes --plan or --cluster, not both");
+  if (flags.isGiven("plan"))
+    return positional.empty() ? fail(Code::usage, "explain --plan needs an operator: windlass explain OP --plan P")
+                              : explainOperator(positional, compileFlags, flags, common);
+  if (positional.size() == 2)
+    return fail(Code::usage, "an operator is explained by its plan: windlass explain OP MODEL --plan P");
   if (flags.isGiven("cluster"))
-    return positional.empty() ? explainCluster(cluster)
+    return positional.empty() ? explainCluster(compileFlags.cluster)
                               : fail(Code::usage, "explain takes a code or --cluster, not both");
   if (positional.empty()) {
     llvm::json::Array rows;
@@ -81,8 +108,8 @@ int windlass::runExplain(const std::vector<std::string> &words) {
   }
   const DiagnosticInfo *row = findDiagnostic(positional.front());
   if (!row)
-    return fail(Code::usage,
-                "there is no code " + printable(positional.front()) + "; 'windlass explain' without one lists all");
+    return fail(Code::usage, "there is no code " + printable(positional.front()) +
+                                 "; 'windlass explain' without one lists all, and an operator needs --plan");
   if (common.json)
     llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(describe(*row))) << "\n";
   else

@@ -1,9 +1,12 @@
 #include "VerbSupport.h"
 
 #include "windlass/InitAllDialects.h"
+#include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
 
 #include "llvm/Support/raw_ostream.h"
+
+#include <optional>
 
 using namespace mlir;
 using namespace windlass;
@@ -19,20 +22,42 @@ static std::string nameOf(Location location) {
   return "";
 }
 
-/// Text of files may hold anything: a line stays a line, and a terminal keeps its state.
-static std::string oneLine(llvm::StringRef text) {
+std::string windlass::oneLine(llvm::StringRef text) {
   std::string out;
   for (char c : text.take_front(4000))
     out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return out;
 }
 
+/// The first error of this process, for --json.
+struct ReportedError {
+  Code code;
+  std::string where, text;
+};
+static std::optional<ReportedError> firstError;
+
+/// Every error of a verb passes here; `where` may be empty.
+static void report(Code code, llvm::StringRef where, llvm::StringRef text) {
+  if (!firstError)
+    firstError = {code, oneLine(where), oneLine(text)};
+  llvm::errs() << "windlass: error: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ") << oneLine(text) << " ["
+               << rt::diagnostic_code(code) << "]\n";
+}
+
 int windlass::fail(Code code, llvm::StringRef text) {
-  llvm::errs() << "windlass: error: " << oneLine(text) << " [" << rt::diagnostic_code(code) << "]\n";
+  report(code, "", text);
   return exitCodeOf(code);
 }
 
 int windlass::fail(const rt::status &status) { return fail(status.kind(), status.message()); }
+
+void windlass::printErrorAsJson(int exitCode) {
+  if (!firstError)
+    return;
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] { writeJsonError(json, firstError->code, firstError->where, firstError->text, exitCode); });
+  llvm::outs() << "\n";
+}
 
 std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
   DialectRegistry registry;
@@ -44,9 +69,11 @@ std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
     if (!isError && !verbose)
       return success();
     std::string where = nameOf(diagnostic.getLocation());
-    llvm::errs() << "windlass: " << (isError ? "error: " : "") << (where.empty() ? "" : "at '" + oneLine(where) + "': ")
-                 << oneLine(diagnostic.str()) << (isError ? " [" + rt::diagnostic_code(getCode(diagnostic)) + "]" : "")
-                 << "\n";
+    if (isError)
+      report(getCode(diagnostic), where, diagnostic.str());
+    else
+      llvm::errs() << "windlass: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ")
+                   << oneLine(diagnostic.str()) << "\n";
     return success();
   });
   return context;
@@ -130,17 +157,6 @@ static int resolveCluster(CompileFlags &flags) {
   return kDone;
 }
 
-/// A name as a pattern that matches nothing else.
-static std::string escapeGlob(llvm::StringRef name) {
-  std::string pattern;
-  for (char c : name) {
-    if (llvm::StringRef("*?[]{}\\^!").contains(c))
-      pattern += '\\';
-    pattern += c;
-  }
-  return pattern;
-}
-
 /// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
 static int takeSettings(CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
   CompileSettings &settings = flags.settings;
@@ -176,16 +192,23 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   return kDone;
 }
 
-int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+int windlass::readPlan(llvm::StringRef path, plan::PlanFile &plan) {
+  auto text = readInputFile(path, int64_t(256) << 20, "plan");
+  if (!text)
+    return fail(Code::plan_file, llvm::toString(text.takeError()));
+  llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
+  if (!read)
+    return fail(Code::plan_file, printable(path) + ": " + llvm::toString(read.takeError()));
+  plan = std::move(*read);
+  return kDone;
+}
+
+int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Flags &given) {
   std::optional<plan::PlanFile> plan;
   if (!flags.planFile.empty()) {
-    auto text = readInputFile(flags.planFile, int64_t(256) << 20, "plan");
-    if (!text)
-      return fail(Code::plan_file, llvm::toString(text.takeError()));
-    llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
-    if (!read)
-      return fail(Code::plan_file, printable(flags.planFile) + ": " + llvm::toString(read.takeError()));
-    plan = std::move(*read);
+    plan.emplace();
+    if (int code = readPlan(flags.planFile, *plan))
+      return code;
     if (int code = takeSettings(flags, given, *plan))
       return code;
     flags.choice.cluster = plan->cluster;
@@ -196,7 +219,11 @@ int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags
     return code;
   if (int code = compilation.buildFunctions(flags.settings))
     return code;
-  if (int code = plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice))
+  return plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice);
+}
+
+int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+  if (int code = planModel(compilation, flags, given))
     return code;
   return compilation.schedule(flags.getMemoryLimit(), flags.choice.threads);
 }

@@ -17,6 +17,9 @@ namespace windlass {
 /// with -v.
 std::unique_ptr<mlir::MLIRContext> makeContext(bool verbose);
 
+/// Text of files may hold anything: printed so, a line stays a line, and a terminal keeps its state.
+std::string oneLine(llvm::StringRef text);
+
 /// Talk of every verb.
 struct CommonFlags {
   bool help = false, json = false, verbose = false, quiet = false;
@@ -44,8 +47,14 @@ struct CompileFlags {
 bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
-/// Model file to level L5 under the flags, by the plan file where one is given; an exit code. A flag that contradicts
+/// Reads a plan file; an exit code.
+int readPlan(llvm::StringRef path, plan::PlanFile &plan);
+
+/// Model file to level L3b under the flags, by the plan file where one is given; an exit code. A flag that contradicts
 /// the plan is bad input that names both.
+int planModel(Compilation &compilation, CompileFlags &flags, const Flags &given);
+
+/// The same on to level L5, which checks memory.
 int compile(Compilation &compilation, CompileFlags &flags, const Flags &given);
 
 } // namespace windlass

@@ -10,6 +10,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <unistd.h>
 
@@ -143,9 +144,19 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   ProcessResult result = runTraining(command);
   if (!result.error.empty())
     return fail(Code::launch, result.error);
-  // 128 and a signal's number: mpirun says so of a rank that it has not ended itself.
-  if (result.code > 128)
-    return fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(result.code - 128) +
+  // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
+  // does not do it with the signals that a processor or abort() raises.
+  if (int signal = result.code - 128; signal > 0) {
+    for (auto [number, name] : {std::pair(SIGSEGV, "SIGSEGV"),
+                                {SIGABRT, "SIGABRT"},
+                                {SIGBUS, "SIGBUS"},
+                                {SIGFPE, "SIGFPE"},
+                                {SIGILL, "SIGILL"}})
+      if (signal == number)
+        return fail(Code::internal, std::string("the training program crashed with ") + name +
+                                        "; its last words are above, and in RUN/logs");
+    return fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
                                      "; continue from the last checkpoint with --resume");
+  }
   return result.code;
 }

@@ -29,3 +29,13 @@ int windlass::exitCodeOf(Code code) {
       return row.exitCode;
   return exitCodeOf(Code::internal);
 }
+
+void windlass::writeJsonError(llvm::json::OStream &json, Code code, llvm::StringRef where, llvm::StringRef message,
+                              int exitCode) {
+  json.attributeObject("error", [&] {
+    json.attribute("code", rt::diagnostic_code(code));
+    json.attribute("message", llvm::json::fixUTF8(message));
+    json.attribute("at", where.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(llvm::json::fixUTF8(where)));
+  });
+  json.attribute("exit", exitCode);
+}

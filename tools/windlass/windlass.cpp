@@ -5,6 +5,7 @@
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
@@ -24,7 +25,8 @@ constexpr Verb verbs[] = {
     {"emit", "write the C++ project of a plan", runEmit},
     {"train", "plan, emit, build and run", runTrain},
     {"doctor", "look at this machine: what is missing, and what one loses", runDoctor},
-    {"explain", "say what the code of a message means", runExplain},
+    {"explain", "say why a plan places an operator so, or what the code of a message means", runExplain},
+    {"diff", "compare two plans", runDiff},
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
 };
@@ -37,12 +39,7 @@ void printHelp(llvm::raw_ostream &out) {
   out << "\nwindlass VERB --help tells more; windlass --version prints the version.\n";
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  // A reader that closes our output early is no error of ours.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::string> words(argv + 1, argv + argc);
+int dispatch(const std::vector<std::string> &words) {
   if (words.empty()) {
     printHelp(llvm::errs());
     return fail(Code::usage, "no verb is given");
@@ -64,4 +61,18 @@ int main(int argc, char **argv) {
   std::string nearest = nearestOf(words.front(), names);
   return fail(Code::usage, "unknown verb " + printable(words.front()) +
                                (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?"));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // A reader that closes our output early is no error of ours.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  // Where standard output is a file, it may have begun before us.
+  uint64_t begin = llvm::outs().tell();
+  int code = dispatch(words);
+  if (code != kDone && llvm::is_contained(words, "--json") && llvm::outs().tell() == begin)
+    printErrorAsJson(code);
+  return code;
 }

@@ -17,8 +17,9 @@
 
 namespace windlass {
 
-/// Exit codes of the command line; those of errors are in the table of diagnostics.
-enum ExitCode { kDone = 0, kInternal = 70 };
+/// Exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is what
+/// `windlass diff` finds.
+enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
 
 /// Settings as the user gives them: parameters by patterns.
 struct CompileSettings : plan::ProgramSettings {

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/JSON.h"
 
 #include <string>
 
@@ -25,6 +26,10 @@ llvm::ArrayRef<DiagnosticInfo> getDiagnostics();
 const DiagnosticInfo *findDiagnostic(llvm::StringRef text);
 /// The exit code of a tool that ends with such a diagnostic.
 int exitCodeOf(Code code);
+
+/// Adds to an object of JSON what a tool that fails says under --json: `"error": {"code", "message", "at"}, "exit": N`.
+/// `where` may be empty.
+void writeJsonError(llvm::json::OStream &json, Code code, llvm::StringRef where, llvm::StringRef message, int exitCode);
 
 /// Gives an MLIR diagnostic a code unless it has one.
 inline void setCode(mlir::Diagnostic &diagnostic, Code code) {

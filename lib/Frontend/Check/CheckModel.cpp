@@ -255,6 +255,13 @@ void printJson(llvm::StringRef path, const TrainModel &model, const Summary *sum
   json.object([&] {
     json.attribute("model", toUtf8(path));
     json.attribute("loss", toUtf8(model.report.loss));
+    if (const auto &unsupported = model.report.unsupported; !unsupported.empty())
+      writeJsonError(json, Code::unsupported, unsupported.front().first,
+                     "operator " + printable(unsupported.front().name) + " is not supported",
+                     exitCodeOf(Code::unsupported));
+    else if (summary && !summary->missingGradients.empty())
+      writeJsonError(json, Code::unsupported, summary->missingGradients.front(), "the operator has no gradient",
+                     exitCodeOf(Code::unsupported));
     json.attributeArray("unsupported", [&] {
       for (const UnsupportedOp &op : model.report.unsupported)
         json.object([&] {

@@ -86,8 +86,8 @@ void print_error(const options &o, const status &result) {
   std::fprintf(stderr, "%s%s [%s]\n",
                result.code() == status_code::interrupted ? "" : "error: ", result.message().c_str(), code.c_str());
   if (o.json)
-    std::printf("{\"exit_code\": %d, \"code\": \"%s\", \"message\": %s}\n", static_cast<int>(result.code()),
-                code.c_str(), json_string(result.message()).c_str());
+    std::printf("{\"error\": {\"code\": \"%s\", \"message\": %s, \"at\": null}, \"exit\": %d}\n", code.c_str(),
+                json_string(result.message()).c_str(), static_cast<int>(result.code()));
 }
 
 void print_summary(const program &p, const options &o, const run_summary &s) {

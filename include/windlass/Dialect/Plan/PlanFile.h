@@ -4,6 +4,7 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Plan/IR/PlanText.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,6 +31,8 @@ struct PlanSettings : ProgramSettings {
   /// Logical names, sorted.
   std::vector<std::string> trainable;
   std::vector<std::string> noDecay;
+  /// What the user fixed of the plan (`--pin`), sorted.
+  std::vector<std::string> pins;
 };
 
 /// The settings that a module of L2 or L3 carries; `dims` and `loss` are the importer's.
@@ -41,8 +44,7 @@ std::string hashModel(mlir::ModuleOp module);
 /// A planned operator. Layouts are text, such as "[8:batch, 3*64] sum(data)": sizes of factors, major to minor, each
 /// with the axes that split it (`8:data+batch`), then axes over which parts are still to be combined.
 struct PlannedOp {
-  /// Axes by factor, outermost first; "3*" in front of them says that each of 3 equal blocks is split.
-  std::map<std::string, std::vector<std::string>> splits;
+  SplitWords splits;
   std::vector<std::string> layouts;
 };
 
@@ -63,7 +65,7 @@ struct PlannedParameter {
 };
 
 struct PlanFile {
-  static constexpr int64_t kVersion = 1;
+  static constexpr int64_t kVersion = 2;
 
   Cluster cluster;
   std::string modelName, modelHash;
@@ -98,10 +100,6 @@ llvm::Error checkPlanFits(const PlanFile &plan, const PlanSettings &settings, ll
 /// Puts a plan onto a module of L2, which becomes L3 (`plan-verify-layouts materialized=false` holds or says why not).
 /// Fails, with one line, where the plan does not fit the model.
 llvm::Error applyPlanFile(mlir::ModuleOp module, const PlanFile &plan);
-
-/// A layout as text, and back for a value of that type on that mesh.
-std::string toText(LayoutAttr layout);
-llvm::Expected<LayoutAttr> parseLayout(llvm::StringRef text, mlir::RankedTensorType type, MeshAttr mesh);
 
 } // namespace windlass::plan
 

@@ -272,46 +272,10 @@ private:
       return makeError(place + " has no factors that could be split");
     if (row.splits.empty())
       return Error::success();
-    train::OpFactors factors = compute.getFactors();
-    std::set<std::string> used;
-    // In the order of the op's factors, as strategies are made.
-    std::vector<std::string> names;
-    for (const train::Factor &factor : factors.factors) {
-      names.push_back(factor.name);
-      auto split = row.splits.find(factor.name);
-      if (split == row.splits.end() || split->second.empty())
-        continue;
-      if (factor.kind == train::FactorKind::Inner || factor.kind == train::FactorKind::Replicated)
-        return makeError(place + " cannot be split along " + printable(factor.name));
-      SmallVector<StringAttr> axes;
-      int64_t rest = factor.size, blocks = 1;
-      llvm::ArrayRef<std::string> texts = split->second;
-      if (StringRef first = texts.front(); first.consume_back("*") && !first.getAsInteger(10, blocks)) {
-        texts = texts.drop_front();
-        if (blocks < 2 || factor.size % blocks != 0 || texts.empty())
-          return makeError(place + " has " + Twine(factor.size) + " along " + printable(factor.name) +
-                           ", which cannot be split in " + Twine(blocks) + " blocks; leave the blocks out");
-        rest /= blocks;
-      }
-      for (const std::string &axis : texts) {
-        if (mesh.indexOf(axis) < 0)
-          return makeError(place + " is split over axis " + printable(axis) + ", which the mesh does not have");
-        if (!used.insert(axis).second)
-          return makeError(place + " is split over axis " + printable(axis) + " twice");
-        if (rest % mesh.sizeOf(axis) != 0)
-          return makeError(place + " has " + Twine(factor.size) + " along " + printable(factor.name) + ", which axis " +
-                           printable(axis) + " of " + Twine(mesh.sizeOf(axis)) + " does not divide evenly");
-        rest /= mesh.sizeOf(axis);
-        axes.push_back(StringAttr::get(context, axis));
-      }
-      splits.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factor.name), axes, blocks));
-    }
-    for (const auto &[factor, axes] : row.splits)
-      if (!llvm::is_contained(names, factor)) {
-        std::string nearest = nearestOf(factor, names);
-        return makeError(place + " has no factor " + printable(factor) +
-                         (nearest.empty() ? "" : "; the nearest is " + printable(nearest)));
-      }
+    auto read = readSplits(row.splits, compute.getFactors(), mesh);
+    if (!read)
+      return makeError(place + " " + llvm::toString(read.takeError()));
+    splits = std::move(*read);
     return Error::success();
   }
 

@@ -142,13 +142,7 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
         continue;
       }
       PlannedOp &row = rows.operators[key];
-      for (FactorAxesAttr split : strategy.getSplits()) {
-        std::vector<std::string> &texts = row.splits[split.getFactor().getValue().str()];
-        if (split.getBlocks() > 1)
-          texts.push_back(std::to_string(split.getBlocks()) + "*");
-        for (StringAttr axis : split.getAxes())
-          texts.push_back(axis.getValue().str());
-      }
+      row.splits = toWords(strategy);
       for (Value result : op.getResults())
         row.layouts.push_back(toText(getLayout(result)));
     }

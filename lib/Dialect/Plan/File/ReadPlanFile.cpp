@@ -25,8 +25,9 @@ public:
     ObjectReader reader(document, "");
     int64_t version = reader.getInteger("version", 1, kMax);
     if (!reader.failed() && version != PlanFile::kVersion)
-      reader.fail("version", "is " + Twine(version) + ", but this windlass reads version " + Twine(PlanFile::kVersion) +
-                                 ": make the plan again");
+      reader.fail("version",
+                  "is " + Twine(version) + ", of " + (version < PlanFile::kVersion ? "an older" : "a newer") +
+                      " windlass, but this one reads version " + Twine(PlanFile::kVersion) + ": make the plan again");
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
     plan.prefetchWindow = reader.getInteger("prefetch_window", 0, 0);
     for (StringRef key : {"claims", "profile"})
@@ -89,6 +90,7 @@ private:
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);
     settings.noDecay = reader.getStrings("no_decay");
     settings.optimizer = reader.getString("optimizer");
+    settings.pins = reader.getStrings("pins");
     settings.precision = reader.getString("precision");
     settings.trainable = reader.getStrings("trainable");
     const llvm::json::Value *dims = reader.get("dims");

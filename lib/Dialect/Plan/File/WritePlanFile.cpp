@@ -139,6 +139,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.add("micro_batches", plan.settings.microBatches);
   writer.addLines("no_decay", plan.settings.noDecay);
   writer.add("optimizer", plan.settings.optimizer);
+  writer.addLines("pins", plan.settings.pins);
   writer.add("precision", plan.settings.precision);
   writer.addLines("trainable", plan.settings.trainable);
   writer.close();

@@ -1,5 +1,6 @@
 // Layouts as people write them: "[8:batch, 3*64] sum(data) on host".
-#include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Plan/IR/PlanText.h"
+#include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 
@@ -119,7 +120,12 @@ private:
   StringAttr parseAxis() {
     StringRef name = parseWord();
     if (mesh.indexOf(name) < 0) {
-      fail("names axis " + printable(name) + ", which the mesh does not have");
+      std::vector<std::string> names;
+      for (AxisAttr known : mesh.getAxes())
+        names.push_back(known.getName().str());
+      std::string nearest = nearestOf(name, names);
+      fail("names axis " + printable(name) + ", which the mesh does not have" +
+           (nearest.empty() ? "" : "; the nearest is " + printable(nearest)));
       return nullptr;
     }
     if (!used.insert(name).second) {

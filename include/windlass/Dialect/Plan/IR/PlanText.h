@@ -1,0 +1,32 @@
+// Layouts and strategies in the words of plan.json.
+#ifndef WINDLASS_DIALECT_PLAN_IR_PLANTEXT_H
+#define WINDLASS_DIALECT_PLAN_IR_PLANTEXT_H
+
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Train/IR/Factors.h"
+
+#include "llvm/Support/Error.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace windlass::plan {
+
+/// A layout as text, such as "[8:batch, 3*64] sum(data)", and back for a value of that type on that mesh.
+std::string toText(LayoutAttr layout);
+llvm::Expected<LayoutAttr> parseLayout(llvm::StringRef text, mlir::RankedTensorType type, MeshAttr mesh);
+
+/// Axes by factor, outermost first; "3*" in front of them says that each of 3 equal blocks is split.
+using SplitWords = std::map<std::string, std::vector<std::string>>;
+
+SplitWords toWords(StrategyAttr strategy);
+
+/// The splits of an operator with these factors, in their order. Fails with the rule that is broken, as the end of a
+/// sentence that begins with the operator: "has no factor 'n7'; the nearest is 'n0'".
+llvm::Expected<llvm::SmallVector<FactorAxesAttr>> readSplits(const SplitWords &words, const train::OpFactors &factors,
+                                                             MeshAttr mesh);
+
+} // namespace windlass::plan
+
+#endif

@@ -1,0 +1,184 @@
+"""What a person does with plans: asks why an operator is placed so, compares two of them, and reads errors as JSON."""
+
+import json
+
+import common
+
+MATMUL = 'transformer.h.0.mlp.matmul.0'
+WEIGHT = 'transformer.h.0.mlp.c_fc.weight'
+# One layer is 16 wide, of 2 heads, and sees 4 samples of 8 tokens.
+SAMPLES, TOKENS, WIDTH, HIDDEN = 4, 8, 16, 64
+
+
+class PlanCase(common.Case):
+    def make(self, name='plan.json', *flags, layers=2, strategy='zero3*megatron=2'):
+        self.model = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32, layers=layers)
+        path = self.folder / name
+        self.succeed('plan', self.model, '--cluster', 'cpu:4', '--strategy', strategy, '--micro-batches', 4, '-o', path, *flags)
+        return path
+
+    def explain(self, what, plan, *more):
+        return json.loads(self.succeed('explain', what, *more, '--plan', plan, '--json').out)
+
+    def refuse(self, code, *words, exit=1):
+        """Also on standard output as JSON."""
+        outcome = common.windlass(*words, '--json')
+        self.assertEqual(outcome.code, exit, outcome.err)
+        error = json.loads(outcome.out)
+        self.assertEqual(set(error), {'error', 'exit'})
+        self.assertEqual((error['error']['code'], error['exit']), (code, exit))
+        self.assertIn(error['error']['message'], outcome.err)
+        return outcome.err
+
+
+class ExplainTest(PlanCase):
+    def test_an_operator(self):
+        plan = self.make()
+        [op] = self.explain(MATMUL, plan, self.model)['operators']
+        self.assertEqual((op['id'], op['kind'], op['function'], op['runs_per_step']), (MATMUL, 'matmul', 'microbatch', 2))
+        self.assertEqual(op['repeat'], {'class': 'transformer.h', 'index': 0})
+        factors = {factor['name']: (factor['size'], factor['size_per_rank'], factor['kind'], factor['axes']) for factor in op['factors']}
+        self.assertEqual(factors, {'m0': (SAMPLES, SAMPLES, 'parallel', []), 'm1': (TOKENS, TOKENS, 'parallel', []),
+                                   'n0': (HIDDEN, HIDDEN // 2, 'parallel', ['model']), 'k0': (WIDTH, WIDTH, 'reduction', [])})
+        weight = op['operands'][1]
+        self.assertEqual(weight['name'], f"parameter '{WEIGHT}'")
+        self.assertEqual((weight['layout'], weight['bytes_per_rank']), (f'[{WIDTH}, {HIDDEN}:model]', 4 * WIDTH * HIDDEN // 2))
+        # Half of what two ranks gather, in each of two micro-batches.
+        [gather] = weight['reshards']
+        self.assertEqual([step['collective'] for step in gather['steps']], ['all-gather'])
+        self.assertEqual(gather['bytes_sent_per_step'], 2 * 4 * WIDTH * HIDDEN // 2 // 2)
+        self.assertEqual(op['results'][0]['local_type'], f'f32[{SAMPLES}, {TOKENS}, {HIDDEN // 2}]')
+        self.assertEqual(op['adjoints'], [f'{MATMUL}.grad.lhs', f'{MATMUL}.grad.rhs'])
+        self.assertRegex(op['axes'][0]['role'], 'groups')
+        self.assertRegex(op['axes'][1]['role'], 'splits n0')
+
+    def test_partial_results_are_reduced_behind_the_operator(self):
+        plan = self.make()
+        [op] = self.explain('transformer.h.1.mlp.matmul.1', plan, self.model)['operators']
+        [reshard] = op['results'][0]['reshards']
+        self.assertEqual(reshard['from'], f'[{SAMPLES}, {TOKENS}, {WIDTH}] sum(model)')
+        self.assertEqual(reshard['bytes_sent_per_step'], 2 * 4 * SAMPLES * TOKENS * WIDTH)
+
+    def test_a_parameter(self):
+        plan = self.make()
+        [row] = self.explain(WEIGHT, plan, self.model)['parameters']
+        self.assertEqual({name: copy['bytes_per_rank'] for name, copy in row['copies'].items()}, dict.fromkeys(('compute', 'gradient', 'master'), WIDTH * HIDDEN))
+        self.assertEqual([reshard['steps'][0]['collective'] for reshard in row['reshards']], ['all-gather', 'all-gather', 'reduce-scatter'])
+
+    def test_globs(self):
+        plan = self.make()
+        found = self.explain('transformer.h.*.mlp.matmul.?', plan, self.model)['operators']
+        self.assertEqual([op['id'] for op in found], [f'transformer.h.{layer}.mlp.matmul.{i}' for layer in (0, 1) for i in (0, 1)])
+
+    def test_text_says_what_json_says(self):
+        plan = self.make()
+        text = self.succeed('explain', MATMUL, self.model, '--plan', plan).out
+        for part in (MATMUL, 'matmul in @microbatch', 'split over model: 32 a rank', 'all-gather over data (2 ranks); a rank sends 2048 bytes a step', 'adjoints'):
+            self.assertIn(part, text)
+
+    def test_without_the_model_the_file_speaks(self):
+        plan = self.make()
+        rows = self.explain(MATMUL, plan)['operators']
+        self.assertEqual([row['function'] for row in rows], ['evaluate', 'microbatch'])
+        self.assertEqual(rows[0]['split'], {'n0': ['model']})
+        self.assertIn('give MODEL too', self.succeed('explain', MATMUL, '--plan', plan).out)
+        self.assertEqual(self.explain(WEIGHT, plan)['parameters'][0]['master'], f'[{WIDTH}:data, {HIDDEN}:model]')
+
+    def test_what_is_not_there(self):
+        plan = self.make()
+        for more in ((), (self.model,)):
+            self.assertIn(f"the nearest is '{MATMUL}'", self.refuse('WL0202', 'explain', 'transformer.h.0.mlp.matmull.0', *more, '--plan', plan))
+            self.assertIn('is not a glob', self.refuse('WL0202', 'explain', '[', *more, '--plan', plan))
+        self.refuse('WL0303', 'explain', MATMUL, self.small_gpt('other.onnx', width=48), '--plan', plan)
+        self.refuse('WL0302', 'explain', MATMUL, '--plan', self.model)
+        for words in (('explain', '--plan', plan), ('explain', MATMUL, self.model), ('explain', MATMUL, '--plan', plan, '--cluster', 'cpu:2')):
+            self.refuse('WL0001', *words, exit=2)
+
+
+class DiffTest(PlanCase):
+    def test_equal(self):
+        plan = self.make()
+        self.assertEqual(self.succeed('diff', plan, plan).out, '')
+        self.assertEqual(json.loads(self.succeed('diff', plan, plan, '--json').out), {'equal': True, 'differences': []})
+
+    def test_what_differs_alike_in_layers_is_said_once(self):
+        first, second = self.make('first.json', layers=3), self.make('second.json', '--clip', layers=3, strategy='zero1*megatron=2')
+        outcome = common.run([common.WINDLASS, 'diff', first, second, '--json'])
+        self.assertEqual((outcome.code, outcome.err), (1, ''))
+        rows = json.loads(outcome.out)['differences']
+        settings = [row['fields'] for row in rows if row['section'] == 'settings']
+        self.assertEqual(settings, [[{'field': 'clip', 'first': 'false', 'second': 'true'}]])
+        weights = [row for row in rows if WEIGHT in row['names']]
+        self.assertEqual([row['names'] for row in weights], [[WEIGHT.replace('h.0', f'h.{layer}') for layer in range(3)]])
+        self.assertIn({'field': 'compute', 'first': '[16:data, 64:model]', 'second': '[16, 64:model]'}, weights[0]['fields'])
+        outcome = common.run([common.WINDLASS, 'diff', first, second])
+        self.assertEqual(outcome.code, 1)
+        self.assertIn('  transformer.h.{0-2}.mlp.c_fc.weight (3)\n    compute: [16:data, 64:model] -> [16, 64:model]\n', outcome.out)
+        self.assertEqual(common.run([common.WINDLASS, 'diff', first, second, '-q']).out, '')
+
+    def test_each_part(self):
+        path = self.make()
+        good = json.loads(path.read_text())
+        for change, expected in (
+                (lambda plan: plan.update(bucket_bytes=1), ('plan', [], 'bucket_bytes', '4194304', '1')),
+                (lambda plan: plan['model'].update(name='other'), ('plan', [], 'model', good['model']['name'], 'other')),
+                (lambda plan: plan['settings']['no_decay'].pop(0), ('settings', [], 'no_decay', good['settings']['no_decay'][0], None)),
+                (lambda plan: plan['mesh'].update(device_order=[3, 2, 1, 0]), ('mesh', [], 'device_order', '0, 1, 2, 3', '3, 2, 1, 0')),
+                (lambda plan: plan['parameters'][WEIGHT].update(master='[16, 64]'), ('parameters', [WEIGHT], 'master', '[16:data, 64:model]', '[16, 64]')),
+                (lambda plan: plan['parameters'].pop(WEIGHT), ('parameters', [WEIGHT], 'parameter', 'there', None)),
+                (lambda plan: plan['functions']['microbatch']['operators'][MATMUL].update(split={}), ('@microbatch', [MATMUL], 'split', 'n0:model', 'none')),
+                (lambda plan: plan['functions']['update']['operators'].clear(), ('@update',)),
+                (lambda plan: plan['functions']['microbatch']['results'].__setitem__(0, '[] sum(model)'), ('@microbatch', [], 'result 0', '[]', '[] sum(model)'))):
+            edited = json.loads(json.dumps(good))
+            change(edited)
+            other = self.folder / 'other.json'
+            other.write_text(json.dumps(edited))
+            outcome = common.run([common.WINDLASS, 'diff', path, other, '--json'])
+            self.assertEqual(outcome.code, 1, outcome.err)
+            found = [(row['section'], row['names'], field['field'], field['first'], field['second'])
+                     for row in json.loads(outcome.out)['differences'] for field in row['fields']]
+            if len(expected) > 1:
+                self.assertEqual(found, [expected])
+            else:
+                self.assertTrue(found and all(row[0] == expected[0] for row in found), found)
+
+    def test_what_is_no_plan(self):
+        plan = self.make()
+        self.refuse('WL0302', 'diff', plan, self.model)
+        self.refuse('WL0302', 'diff', self.folder / 'none.json', plan)
+        self.refuse('WL0001', 'diff', plan, exit=2)
+        old = self.folder / 'old.json'
+        old.write_text(json.dumps(dict(json.loads(plan.read_text()), version=1)))
+        self.assertIn('version is 1, of an older windlass', self.refuse('WL0302', 'diff', plan, old))
+
+
+class ErrorsAsJsonTest(PlanCase):
+    def test_every_verb(self):
+        missing = self.folder / 'none'
+        for words in (('check', missing), ('plan', missing, '--cluster', 'cpu:1'), ('emit', missing, '-o', self.folder / 'project'),
+                      ('train', missing), ('report', missing), ('checkpoint', 'inspect', missing)):
+            with self.subTest(words[0]):
+                outcome = common.windlass(*words, '--json')
+                error = json.loads(outcome.out)
+                self.assertEqual(error['exit'], outcome.code)
+                self.assertIn(f"[{error['error']['code']}]", outcome.err)
+        self.refuse('WL0001', 'frobnicate', exit=2)
+        self.refuse('WL0001', 'plan', self.small_gpt(), exit=2)
+
+    def test_the_place_is_named(self):
+        model = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32)
+        plan = self.make()
+        edited = json.loads(plan.read_text())
+        edited['functions']['microbatch']['operators'][MATMUL].update(split={}, layouts=['[4, 8, 64] sum(model)'])
+        plan.write_text(json.dumps(edited))
+        outcome = common.windlass('emit', self.model, '--plan', plan, '-o', self.folder / 'project', '--json')
+        self.assertIn('mlp', json.loads(outcome.out)['error']['at'])
+
+    def test_programs_say_it_themselves(self):
+        outcome = common.windlass('train', self.small_gpt(), '--data', self.folder / 'none', '--bytes', '--steps', 1, '--json')
+        error = json.loads(outcome.out)
+        self.assertEqual((error['error']['code'], error['exit'], outcome.code), ('WL0601', 1, 1))
+
+
+if __name__ == '__main__':
+    common.main()

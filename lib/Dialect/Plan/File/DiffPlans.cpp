@@ -1,0 +1,239 @@
+#include "windlass/Dialect/Plan/PlanDiff.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <set>
+
+using namespace windlass;
+using namespace windlass::plan;
+
+/// A name in front of the number of its layer, that number, and what follows. The last part of an operator's id is its
+/// ordinal among its like, no layer.
+struct LayerName {
+  llvm::StringRef before, number, after;
+};
+
+static LayerName findLayer(llvm::StringRef name) {
+  size_t at = 0;
+  while (true) {
+    size_t end = name.find('.', at);
+    if (end == llvm::StringRef::npos)
+      return {name, "", ""};
+    llvm::StringRef part = name.slice(at, end);
+    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
+      return {name.take_front(at), part, name.drop_front(end)};
+    at = end + 1;
+  }
+}
+
+std::string PlanDifference::getLabel() const {
+  if (names.empty())
+    return "";
+  if (names.size() == 1)
+    return names.front();
+  LayerName first = findLayer(names.front());
+  std::vector<int64_t> numbers;
+  for (const std::string &name : names) {
+    int64_t number = 0;
+    findLayer(name).number.getAsInteger(10, number);
+    numbers.push_back(number);
+  }
+  llvm::sort(numbers);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << first.before << '{';
+  if (numbers.back() - numbers.front() == static_cast<int64_t>(numbers.size()) - 1)
+    os << numbers.front() << '-' << numbers.back();
+  else
+    llvm::interleave(numbers, os, ",");
+  os << '}' << first.after;
+  return text;
+}
+
+namespace {
+
+class Differ {
+public:
+  std::vector<PlanDifference> differences;
+
+  /// Begins a section; what differs is added at its end, grouped.
+  void begin(std::string name) {
+    finish();
+    section = std::move(name);
+  }
+
+  void add(const std::string &name, std::string field, std::string before, std::string after) {
+    if (before == after)
+      return;
+    if (found.empty() || found.back().first != name)
+      found.push_back({name, {}});
+    found.back().second.push_back({std::move(field), std::move(before), std::move(after)});
+  }
+
+  void finish() {
+    std::map<std::tuple<std::string, std::string, std::vector<FieldDifference>>, size_t> groups;
+    for (auto &[name, fields] : found) {
+      LayerName layer = findLayer(name);
+      auto key = std::make_tuple(layer.before.str(), (layer.number.empty() ? "" : "*") + layer.after.str(), fields);
+      auto [group, isNew] = groups.try_emplace(key, differences.size());
+      if (isNew)
+        differences.push_back({section, {}, fields});
+      if (!name.empty())
+        differences[group->second].names.push_back(name);
+    }
+    found.clear();
+  }
+
+private:
+  std::string section;
+  std::vector<std::pair<std::string, std::vector<FieldDifference>>> found;
+};
+
+std::string toText(const SplitWords &splits) {
+  std::string text;
+  for (const auto &[factor, axes] : splits)
+    text += (text.empty() ? "" : ", ") + factor + ":" + llvm::join(axes, "+");
+  return text.empty() ? "none" : text;
+}
+
+/// What a plan says of an operator: splits and layouts of results.
+struct Row {
+  std::string splits = "none";
+  std::vector<std::string> layouts;
+};
+
+std::map<std::string, Row> getRows(const PlannedFunction &function) {
+  std::map<std::string, Row> rows;
+  for (const auto &[id, op] : function.operators)
+    rows[id] = {toText(op.splits), op.layouts};
+  for (const std::string &id : function.whole)
+    rows[id] = {};
+  return rows;
+}
+
+/// Keys of both maps, sorted.
+template <class Map> std::set<std::string> getKeys(const Map &before, const Map &after) {
+  std::set<std::string> keys;
+  for (const Map *map : {&before, &after})
+    for (const auto &entry : *map)
+      keys.insert(entry.first);
+  return keys;
+}
+
+void diffRows(Differ &differ, const std::map<std::string, Row> &before, const std::map<std::string, Row> &after) {
+  for (const std::string &id : getKeys(before, after)) {
+    auto a = before.find(id), b = after.find(id);
+    if (a == before.end() || b == after.end()) {
+      differ.add(id, "operator", a == before.end() ? "" : "there", b == after.end() ? "" : "there");
+      continue;
+    }
+    differ.add(id, "split", a->second.splits, b->second.splits);
+    // Layouts of an operator without a row are whole.
+    size_t count = std::max(a->second.layouts.size(), b->second.layouts.size());
+    auto layoutOf = [](const Row &row, size_t i) {
+      return row.layouts.empty() ? "whole" : i < row.layouts.size() ? row.layouts[i] : "";
+    };
+    for (size_t i = 0; i < count; ++i)
+      differ.add(id, "result " + std::to_string(i), layoutOf(a->second, i), layoutOf(b->second, i));
+  }
+}
+
+/// By position.
+void diffLists(Differ &differ, llvm::StringRef field, const std::vector<std::string> &before,
+               const std::vector<std::string> &after) {
+  for (size_t i = 0; i < std::max(before.size(), after.size()); ++i)
+    differ.add("", (field + llvm::Twine(i)).str(), i < before.size() ? before[i] : "",
+               i < after.size() ? after[i] : "");
+}
+
+void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings &after) {
+  auto asText = [](bool value) { return std::string(value ? "true" : "false"); };
+  for (const std::string &name : getKeys(before.dims, after.dims)) {
+    auto a = before.dims.find(name), b = after.dims.find(name);
+    differ.add("", "dim " + name, a == before.dims.end() ? "" : std::to_string(a->second),
+               b == after.dims.end() ? "" : std::to_string(b->second));
+  }
+  differ.add("", "clip", asText(before.clip), asText(after.clip));
+  differ.add("", "loss", before.loss, after.loss);
+  differ.add("", "micro_batches", std::to_string(before.microBatches), std::to_string(after.microBatches));
+  differ.add("", "optimizer", before.optimizer, after.optimizer);
+  differ.add("", "precision", before.precision, after.precision);
+  const std::tuple<const char *, const std::vector<std::string> &, const std::vector<std::string> &> lists[] = {
+      {"no_decay", before.noDecay, after.noDecay},
+      {"pins", before.pins, after.pins},
+      {"trainable", before.trainable, after.trainable}};
+  for (const auto &[field, a, b] : lists) {
+    std::set<std::string> inA(a.begin(), a.end()), inB(b.begin(), b.end());
+    for (const std::string &name : a)
+      if (!inB.count(name))
+        differ.add("", field, name, "");
+    for (const std::string &name : b)
+      if (!inA.count(name))
+        differ.add("", field, "", name);
+  }
+}
+
+void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
+  auto axesOf = [](const PlanFile &plan) {
+    std::string text;
+    for (const auto &[name, size] : plan.mesh)
+      text += (text.empty() ? "" : " x ") + name + "=" + std::to_string(size);
+    return text;
+  };
+  auto orderOf = [](const PlanFile &plan) {
+    std::vector<std::string> texts;
+    for (int64_t device : plan.deviceOrder)
+      texts.push_back(std::to_string(device));
+    return llvm::join(texts, ", ");
+  };
+  differ.add("", "axes", axesOf(before), axesOf(after));
+  differ.add("", "data_axis", before.dataAxis, after.dataAxis);
+  differ.add("", "groups", std::to_string(before.groups), std::to_string(after.groups));
+  differ.add("", "iterations", std::to_string(before.iterations), std::to_string(after.iterations));
+  // Where the number of devices differs, so does their order.
+  if (before.deviceOrder.size() == after.deviceOrder.size())
+    differ.add("", "device_order", orderOf(before), orderOf(after));
+}
+
+} // namespace
+
+std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFile &after) {
+  Differ differ;
+  differ.begin("plan");
+  differ.add("", "model", before.modelName, after.modelName);
+  differ.add("", "model hash", before.modelHash, after.modelHash);
+  if (std::string text = findDifference(before.cluster, after.cluster); !text.empty())
+    differ.add("", "cluster", before.cluster.describe(), after.cluster.describe() + " (" + text + ")");
+  differ.add("", "bucket_bytes", std::to_string(before.bucketBytes), std::to_string(after.bucketBytes));
+  differ.add("", "prefetch_window", std::to_string(before.prefetchWindow), std::to_string(after.prefetchWindow));
+  differ.begin("settings");
+  diffSettings(differ, before.settings, after.settings);
+  differ.begin("mesh");
+  diffMesh(differ, before, after);
+  differ.begin("parameters");
+  for (const std::string &name : getKeys(before.parameters, after.parameters)) {
+    auto a = before.parameters.find(name), b = after.parameters.find(name);
+    if (a == before.parameters.end() || b == after.parameters.end()) {
+      differ.add(name, "parameter", a == before.parameters.end() ? "" : "there",
+                 b == after.parameters.end() ? "" : "there");
+      continue;
+    }
+    differ.add(name, "compute", a->second.compute, b->second.compute);
+    differ.add(name, "gradient", a->second.gradient, b->second.gradient);
+    differ.add(name, "master", a->second.master, b->second.master);
+  }
+  for (const std::string &name : getKeys(before.functions, after.functions)) {
+    differ.begin("@" + name);
+    static const PlannedFunction none;
+    auto a = before.functions.find(name), b = after.functions.find(name);
+    const PlannedFunction &rowsA = a == before.functions.end() ? none : a->second;
+    const PlannedFunction &rowsB = b == after.functions.end() ? none : b->second;
+    diffLists(differ, "argument ", rowsA.arguments, rowsB.arguments);
+    diffLists(differ, "result ", rowsA.results, rowsB.results);
+    diffRows(differ, getRows(rowsA), getRows(rowsB));
+  }
+  differ.finish();
+  return std::move(differ.differences);
+}

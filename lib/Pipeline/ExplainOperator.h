@@ -1,0 +1,18 @@
+// What `windlass explain` says of the operators and parameters of a plan.
+#ifndef WINDLASS_LIB_PIPELINE_EXPLAINOPERATOR_H
+#define WINDLASS_LIB_PIPELINE_EXPLAINOPERATOR_H
+
+#include "windlass/Dialect/Plan/PlanFile.h"
+
+namespace windlass {
+
+/// Of what `pattern`, an id or name or a glob over both, matches in a module at L3b; `iterations` is the plan's m. An
+/// exit code.
+int explainPlacement(mlir::ModuleOp module, int64_t iterations, llvm::StringRef pattern, bool asJson);
+
+/// The same from the plan alone: no more than its file says.
+int explainRows(const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson);
+
+} // namespace windlass
+
+#endif
