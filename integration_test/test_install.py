@@ -17,7 +17,7 @@ class InstallTest(common.Case):
     def test_install(self):
         place = self.folder / 'a place'
         self.run_well('cmake', '--install', BUILD, '--prefix', place)
-        for name in ('windlass', 'windlass-opt', 'windlass-run', 'windlass-lsp-server'):
+        for name in ('windlass', 'windlass-opt', 'windlass-run', 'windlass-solve', 'windlass-lsp-server'):
             self.assertIn(name, self.run_well(place / 'bin' / name, '--help').out)
         for name in ('README.md', 'docs/architecture.md', 'docs/diagnostics.md'):
             self.assertTrue((place / 'share/doc/windlass' / name).exists(), name)

@@ -142,7 +142,7 @@ std::string Flags::parse(llvm::ArrayRef<std::string> words, std::vector<std::str
 }
 
 std::string Flags::getHelp() const {
-  std::string text = "usage: windlass " + usage + "\n" + summary + "\n";
+  std::string text = "usage: " + program + " " + usage + "\n" + summary + "\n";
   for (const Flag &flag : flags) {
     if (flag.name.empty()) {
       text += "\n" + flag.help + "\n";

@@ -15,7 +15,8 @@ namespace windlass {
 class Flags {
 public:
   /// `usage` is what follows the program's name, `summary` one sentence.
-  Flags(std::string usage, std::string summary) : usage(std::move(usage)), summary(std::move(summary)) {}
+  Flags(std::string usage, std::string summary, std::string program = "windlass")
+      : usage(std::move(usage)), summary(std::move(summary)), program(std::move(program)) {}
 
   /// `--name VALUE` or `--name=VALUE`; `-x` where the name has one letter; a `value` in brackets may be left out. `set`
   /// returns an error text or nothing.
@@ -48,7 +49,7 @@ private:
     bool given = false;
   };
   Flag *find(llvm::StringRef name);
-  std::string usage, summary;
+  std::string usage, summary, program;
   std::vector<Flag> flags; // a heading has no name
 };
 

@@ -1,0 +1,68 @@
+// Choosing one label for each node: what may be chosen, what it costs, and whether a choice is allowed. Plain classes.
+#ifndef WINDLASS_SEARCH_PROBLEM_H
+#define WINDLASS_SEARCH_PROBLEM_H
+
+#include <cstdint>
+#include <vector>
+
+namespace windlass::search {
+
+/// A cost from here on means: not allowed. So does a sum of costs.
+constexpr int64_t kForbidden = 10'000'000'000'000'000;
+
+/// What a node adds to the rows [begin, end), by label: bytes in a row of memory, cost in a row of a stream.
+struct Piece {
+  int32_t begin = 0, end = 0;
+  std::vector<int64_t> usage;
+};
+
+struct Node {
+  std::vector<int64_t> costs; // by label
+  std::vector<Piece> pieces;
+};
+
+/// The cost of two nodes' labels together is tables[table][label of from * labels of to + label of to].
+struct Edge {
+  int32_t from = 0, to = 0, table = 0;
+};
+
+/// Minimises the sum of costs of nodes and edges, and over windows of the busiest stream's load, such that no row of
+/// memory takes more than its capacity. No number is negative. Edges may share a table.
+struct Problem {
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+  std::vector<std::vector<int64_t>> tables;
+  /// Bytes that the labels may take in each row of memory; these rows come first.
+  std::vector<int64_t> capacity;
+  /// What each stream carries whatever is chosen. Its row is capacity.size() + its index.
+  std::vector<int64_t> load;
+  /// The end of each window's streams, as an index into `load`; the first window begins at 0.
+  std::vector<int32_t> windowEnd;
+  /// Cost of what is decided already.
+  int64_t constant = 0;
+
+  int32_t rowCount() const { return static_cast<int32_t>(capacity.size() + load.size()); }
+};
+
+/// A label for each node.
+using Solution = std::vector<int32_t>;
+
+struct Evaluation {
+  /// At most kForbidden.
+  int64_t cost = kForbidden;
+  /// By how many bytes the worst row of memory is above its capacity; negative or 0 where memory suffices.
+  int64_t excess = 0;
+  bool isFeasible() const { return cost < kForbidden && excess <= 0; }
+};
+
+/// Checks a solution in exact arithmetic. There is a label for each node, within its range.
+Evaluation evaluate(const Problem &problem, const Solution &solution);
+
+/// What each row takes under a solution, in bytes or cost.
+std::vector<int64_t> rowUsage(const Problem &problem, const Solution &solution);
+
+inline int64_t addCosts(int64_t a, int64_t b) { return a + b < kForbidden ? a + b : kForbidden; }
+
+} // namespace windlass::search
+
+#endif

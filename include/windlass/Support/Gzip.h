@@ -1,0 +1,24 @@
+// Files that may be packed.
+#ifndef WINDLASS_SUPPORT_GZIP_H
+#define WINDLASS_SUPPORT_GZIP_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace windlass {
+
+/// Whether bytes begin as a gzip file does.
+inline bool isGzip(llvm::StringRef bytes) { return bytes.starts_with("\x1f\x8b"); }
+
+/// Unpacks a gzip stream (one or several members) of at most `budget` bytes. Memory grows with what really comes out,
+/// so a header that promises much costs nothing.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> unpackGzip(llvm::StringRef packed, llvm::StringRef name,
+                                                               int64_t budget);
+
+} // namespace windlass
+
+#endif

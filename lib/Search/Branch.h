@@ -1,0 +1,58 @@
+// Branch and bound, the subproblem of the least bound first.
+#ifndef WINDLASS_LIB_SEARCH_BRANCH_H
+#define WINDLASS_LIB_SEARCH_BRANCH_H
+
+#include "Fixing.h"
+
+#include <memory>
+
+namespace windlass::search {
+
+class BranchAndBound {
+public:
+  /// Goes on from the messages, prices and bans of `root`.
+  BranchAndBound(const Dual &root, int64_t seed);
+
+  struct Open;
+  /// What is worked on at once. Each is worked on alone, so that the number of threads changes nothing.
+  std::vector<std::shared_ptr<Open>> takeBatch();
+  /// Bounds a subproblem and splits it; may improve the incumbent.
+  void process(Open &open, Dual &worker, Incumbent &incumbent, Meter &meter) const;
+  /// Takes what came of a batch. To be called in the batch's order.
+  void put(const std::shared_ptr<Open> &open, const Incumbent &incumbent);
+
+  /// Of all that is still open.
+  double bound() const;
+  bool isDone() const { return queue.empty(); }
+  int64_t processedCount() const { return processed; }
+
+private:
+  void push(std::shared_ptr<Open> open);
+
+  std::vector<std::shared_ptr<Open>> queue;
+  int64_t seed, sequence = 0, processed = 0;
+  size_t bytes = 0;
+};
+
+/// Bounds, messages, prices and bans that the two halves of a split share.
+struct BranchState {
+  std::vector<float> messages; // any messages are valid, also rounded ones
+  std::vector<double> prices;
+  std::vector<bool> banned;
+};
+
+struct BranchAndBound::Open {
+  double bound = 0;
+  int64_t number = 0;
+  std::shared_ptr<const BranchState> state;
+  /// The labels of this node that are banned beside.
+  int32_t node = -1;
+  std::vector<int32_t> labels;
+  /// Filled when processed.
+  std::vector<std::shared_ptr<Open>> children;
+  bool isProcessed = false;
+};
+
+} // namespace windlass::search
+
+#endif

@@ -1,0 +1,230 @@
+#include "Dual.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace windlass::search;
+
+Dual::Dual(const Model &model)
+    : marginals(model.totalLabels), messages(model.totalMessages), m(&model), unary(model.cost), priced(model.cost),
+      row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), price(model.rows), prefix(model.rows + 1) {
+  // The streams of a window are equally busy until more is known.
+  int32_t stream = 0;
+  for (int32_t end : model.problem.windowEnd) {
+    double share = 1.0 / (end - stream);
+    for (; stream < end; ++stream)
+      price[model.memoryRows + stream] = share;
+  }
+  updatePrices();
+}
+
+int32_t Dual::allowedLabels(int32_t i) const {
+  int32_t count = 0;
+  for (int32_t x = 0; x < m->labels[i]; ++x)
+    count += !isBanned(i, x);
+  return count;
+}
+
+void Dual::setPrices(std::vector<double> prices) {
+  price = std::move(prices);
+  updatePrices();
+}
+
+void Dual::updatePrices() {
+  constant = static_cast<double>(m->problem.constant);
+  for (int32_t r = 0; r < m->rows; ++r) {
+    prefix[r + 1] = prefix[r] + price[r];
+    constant += price[r] * (r < m->memoryRows ? -static_cast<double>(m->problem.capacity[r])
+                                              : static_cast<double>(m->problem.load[r - m->memoryRows]));
+  }
+  priced = unary;
+  for (int32_t i = 0; i < m->nodes(); ++i)
+    for (int32_t p = m->pieceBegin[i]; p < m->pieceBegin[i + 1]; ++p) {
+      const Model::ModelPiece &piece = m->pieces[p];
+      double factor = prefix[piece.end] - prefix[piece.begin];
+      if (factor > 0)
+        addScaled(priced.data() + m->offset[i], m->usage.data() + piece.usage, factor, m->stride[i]);
+    }
+}
+
+/// Sends the messages of node i, whose normalised sum is in `row`; returns what they add to the bound.
+double Dual::outgoing(const Arc *begin, const Arc *end, double weight, int32_t i) {
+  double bound = 0;
+  for (const Arc *arc = begin; arc != end; ++arc) {
+    int32_t width = m->stride[arc->other];
+    double *out = messages.data() + arc->out;
+    scaleAndSubtract(scaled.data(), row.data(), weight, messages.data() + arc->in, m->stride[i]);
+    minPlus(out, scaled.data(), arc->table, m->labels[i], width);
+    bound += subtractLeast(out, width);
+  }
+  return bound;
+}
+
+double Dual::forward(Solution *decoded) {
+  double bound = constant;
+  for (int32_t i = 0; i < m->nodes(); ++i) {
+    const Arc *begin = m->arcsBegin(i), *middle = m->arcsMiddle(i), *end = m->arcsEnd(i);
+    int32_t stride = m->stride[i];
+    std::copy_n(priced.data() + m->offset[i], stride, row.data());
+    for (const Arc *arc = middle; arc != end; ++arc)
+      addRow(row.data(), messages.data() + arc->in, stride);
+    if (decoded) {
+      std::copy_n(row.data(), stride, score.data());
+      for (const Arc *arc = begin; arc != middle; ++arc)
+        addRow(score.data(), arc->transposed + static_cast<size_t>((*decoded)[arc->other]) * stride, stride);
+      (*decoded)[i] = static_cast<int32_t>(std::min_element(score.data(), score.data() + m->labels[i]) - score.data());
+    }
+    for (const Arc *arc = begin; arc != middle; ++arc)
+      addRow(row.data(), messages.data() + arc->in, stride);
+    bound += subtractLeast(row.data(), stride);
+    double weight = 1.0 / std::max<double>(1.0, std::max(middle - begin, end - middle));
+    bound += outgoing(middle, end, weight, i);
+  }
+  return bound;
+}
+
+double Dual::backward(double forwardBound, double most, int64_t *banned) {
+  double bound = constant;
+  for (int32_t i = m->nodes(); i-- > 0;) {
+    const Arc *begin = m->arcsBegin(i), *middle = m->arcsMiddle(i), *end = m->arcsEnd(i);
+    int32_t stride = m->stride[i];
+    std::copy_n(priced.data() + m->offset[i], stride, row.data());
+    for (const Arc *arc = begin; arc != end; ++arc)
+      addRow(row.data(), messages.data() + arc->in, stride);
+    bound += subtractLeast(row.data(), stride);
+    std::copy_n(row.data(), stride, marginals.data() + m->offset[i]);
+    if (banned)
+      for (int32_t x = 0; x < m->labels[i]; ++x)
+        if (forwardBound + row[x] > most && !isBanned(i, x)) {
+          ban(i, x);
+          priced[m->offset[i] + x] = row[x] = static_cast<double>(kForbidden);
+          ++*banned;
+        }
+    double weight = 1.0 / std::max<double>(1.0, std::max(middle - begin, end - middle));
+    bound += outgoing(begin, middle, weight, i);
+  }
+  return bound;
+}
+
+void windlass::search::usageOf(const Model &model, const Solution &solution, std::vector<double> &usage) {
+  usage.assign(model.rows + 1, 0);
+  for (int32_t i = 0; i < model.nodes(); ++i)
+    for (int32_t p = model.pieceBegin[i]; p < model.pieceBegin[i + 1]; ++p) {
+      const Model::ModelPiece &piece = model.pieces[p];
+      double amount = model.usage[piece.usage + solution[i]];
+      usage[piece.begin] += amount;
+      usage[piece.end] -= amount;
+    }
+  for (int32_t r = 1; r < model.rows; ++r)
+    usage[r] += usage[r - 1];
+  usage.resize(model.rows);
+  for (int32_t r = model.memoryRows; r < model.rows; ++r)
+    usage[r] += static_cast<double>(model.problem.load[r - model.memoryRows]);
+}
+
+bool windlass::search::fits(const Model &model, const std::vector<double> &usage) {
+  for (int32_t r = 0; r < model.memoryRows; ++r)
+    if (usage[r] > static_cast<double>(model.problem.capacity[r]))
+      return false;
+  return true;
+}
+
+namespace {
+constexpr double kFirstRate = 0.1, kFirstFactor = 0.05, kSmoothing = 0.3, kLeastLog = 25;
+}
+
+Prices::Prices(const Model &model, PriceRule rule) : m(model), rule(rule) { reset(Dual(model).prices()); }
+
+void Prices::reset(const std::vector<double> &prices) {
+  price = bestPrice = prices;
+  violation.assign(m.rows, 0);
+  bestValue = markValue = -std::numeric_limits<double>::infinity();
+  rate = rule == PriceRule::Exponentiated ? kFirstRate : kFirstFactor;
+  sinceBest = stallCount = 0;
+  hasMass = false;
+  for (int32_t r = 0; r < m.memoryRows; ++r)
+    hasMass |= price[r] > 0;
+}
+
+void Prices::step(double bound, const std::vector<double> &usage, double target) {
+  double gap = std::max(target - bound, 1e-6 * std::fabs(bound));
+  if (bound > bestValue + 1e-9 * std::fabs(bound)) {
+    bestValue = bound;
+    bestPrice = price;
+    sinceBest = 0;
+    if (!(bestValue - markValue < 1e-3 * gap)) {
+      markValue = bestValue;
+      stallCount = 0;
+    }
+  } else if (++sinceBest >= patience) {
+    price = bestPrice;
+    sinceBest = 0;
+    ++stallCount;
+    double first = rule == PriceRule::Exponentiated ? kFirstRate : kFirstFactor;
+    rate *= 0.8;
+    if (rate < 1e-4 * first)
+      rate = first;
+  }
+  for (int32_t r = 0; r < m.memoryRows; ++r) {
+    double now = (usage[r] - static_cast<double>(m.problem.capacity[r])) / m.scale[r];
+    violation[r] += kSmoothing * (now - violation[r]);
+  }
+  if (rule == PriceRule::Exponentiated) {
+    if (!hasMass && m.memoryRows) {
+      double mass = 1e-3 * std::max(std::fabs(bound), 1.0) / m.memoryRows;
+      for (int32_t r = 0; r < m.memoryRows; ++r)
+        price[r] = mass / m.scale[r];
+      hasMass = true;
+    }
+    stepExponentiated(usage);
+  } else {
+    stepPolyak(bound, usage, target);
+  }
+  stepStreams(usage);
+}
+
+void Prices::stepExponentiated(const std::vector<double> &usage) {
+  double largest = 0;
+  for (int32_t r = 0; r < m.memoryRows; ++r) {
+    price[r] *= std::exp(rate * std::clamp(violation[r], -1.0, 1.0));
+    largest = std::max(largest, price[r] * m.scale[r]);
+  }
+  double least = largest * std::exp(-kLeastLog);
+  for (int32_t r = 0; r < m.memoryRows; ++r)
+    price[r] = std::max(price[r], least / m.scale[r]);
+}
+
+/// Polyak, USSR Computational Mathematics and Mathematical Physics 1969.
+void Prices::stepPolyak(double bound, const std::vector<double> &usage, double target) {
+  double norm = 0;
+  for (int32_t r = 0; r < m.memoryRows; ++r)
+    if (violation[r] > 0 || price[r] > 0)
+      norm += violation[r] * violation[r];
+  if (norm <= 0)
+    return;
+  if (target >= kForbidden)
+    target = bound + 0.05 * std::fabs(bound);
+  double length = rate * std::max(target - bound, 1e-6 * std::fabs(bound)) / norm;
+  for (int32_t r = 0; r < m.memoryRows; ++r)
+    price[r] = std::max(price[r] + length * violation[r] / m.scale[r], 0.0);
+}
+
+/// Streams that are not the busiest of their window lose weight.
+void Prices::stepStreams(const std::vector<double> &usage) {
+  int32_t stream = 0;
+  for (int32_t end : m.problem.windowEnd) {
+    const double *load = usage.data() + m.memoryRows;
+    double *weight = price.data() + m.memoryRows;
+    double busiest = 0, sum = 0;
+    for (int32_t s = stream; s < end; ++s)
+      busiest = std::max(busiest, load[s]);
+    for (int32_t s = stream; s < end; ++s) {
+      if (busiest > 0)
+        weight[s] *= std::exp(rate * (load[s] / busiest - 1));
+      weight[s] = std::max(weight[s], 1e-9);
+      sum += weight[s];
+    }
+    for (; stream < end; ++stream)
+      weight[stream] /= sum;
+  }
+}

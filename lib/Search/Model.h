@@ -1,0 +1,63 @@
+// A problem laid out for the loops of the search; it does not change.
+#ifndef WINDLASS_LIB_SEARCH_MODEL_H
+#define WINDLASS_LIB_SEARCH_MODEL_H
+
+#include "Kernels.h"
+#include "windlass/Search/Problem.h"
+
+namespace windlass::search {
+
+/// One end of an edge, seen from its owner.
+struct Arc {
+  int32_t other;
+  int32_t edge;
+  /// [own label][label of the other], rows of the other's stride; padded with kForbidden.
+  const double *table;
+  /// The same, the other way around.
+  const double *transposed;
+  /// Where the message from the other stands (over own labels), and the message to it (over its labels).
+  size_t in, out;
+};
+
+struct Model {
+  explicit Model(const Problem &problem);
+  Model(const Model &) = delete;
+
+  int32_t nodes() const { return static_cast<int32_t>(labels.size()); }
+  /// Arcs of a node, those to earlier nodes first.
+  const Arc *arcsBegin(int32_t i) const { return arcs.data() + arcBegin[i]; }
+  const Arc *arcsMiddle(int32_t i) const { return arcs.data() + arcMiddle[i]; }
+  const Arc *arcsEnd(int32_t i) const { return arcs.data() + arcBegin[i + 1]; }
+
+  const Problem &problem;
+  std::vector<int32_t> labels, stride;
+  /// Where a node's labels begin in arrays over all labels.
+  std::vector<size_t> offset;
+  size_t totalLabels = 0, totalMessages = 0, totalTables = 0;
+  int32_t mostLabels = 0;
+  Doubles cost; // over all labels; padded with kForbidden
+  /// Of pieces: rows as in the problem, usages as doubles padded with 0 and as integers.
+  struct ModelPiece {
+    int32_t begin, end;
+    size_t usage;
+  };
+  std::vector<ModelPiece> pieces;
+  std::vector<int32_t> pieceBegin;
+  Doubles usage;
+  std::vector<int64_t> exactUsage;
+  int32_t memoryRows = 0, rows = 0;
+  /// Of each row, what prices are relative to: its capacity, or a part of what may be there where that is larger; of
+  /// rows of streams what is there at most.
+  std::vector<double> scale;
+  /// Operations of one pass over all edges.
+  int64_t passWork = 0;
+
+private:
+  std::vector<Arc> arcs;
+  std::vector<int32_t> arcBegin, arcMiddle;
+  std::vector<Doubles> tables;
+};
+
+} // namespace windlass::search
+
+#endif

@@ -1,0 +1,351 @@
+#include "windlass/Search/Solver.h"
+
+#include "Branch.h"
+#include "TreeSearch.h"
+#include "windlass/Search/Shrink.h"
+
+#include <cmath>
+#include <thread>
+
+using namespace windlass::search;
+
+namespace {
+
+/// Two searches run beside each other, with other prices and noise; they learn from each other between phases.
+constexpr int kSearches = 2;
+constexpr PriceRule kRules[kSearches] = {PriceRule::Exponentiated, PriceRule::Polyak};
+constexpr double kTemperatures[kSearches] = {3e-5, 1e-3};
+
+/// Branch and bound is for problems of at most so many nodes; above, local search does more.
+constexpr int32_t kMostBranched = 3500, kMostDived = 1500;
+constexpr int kMostLevels = 5;
+
+/// Runs tasks that do not know of each other.
+void runTasks(int threads, int count, const std::function<void(int)> &task) {
+  if (threads < 2) {
+    for (int k = 0; k < count; ++k)
+      task(k);
+    return;
+  }
+  std::vector<std::thread> workers;
+  for (int t = 1; t < std::min(threads, count); ++t)
+    workers.emplace_back([&, t] {
+      for (int k = t; k < count; k += threads)
+        task(k);
+    });
+  for (int k = 0; k < count; k += threads)
+    task(k);
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+/// A problem that came from the one before by bans and shrinking, and what is known of it.
+struct Level {
+  explicit Level(Shrunk smaller) : shrunk(std::move(smaller)), model(shrunk.problem) {}
+  Shrunk shrunk;
+  Model model;
+  std::unique_ptr<Dual> duals[kSearches];
+  double bounds[kSearches] = {};
+};
+
+class Search {
+public:
+  Search(const Problem &problem, const SolveOptions &options)
+      : problem(problem), options(options), budget(options.workLimit, options.seconds) {}
+  SolveResult run();
+
+private:
+  void note(const char *what);
+  template <typename Task> void phase(double end, int count, Task task, int64_t most = INT64_MAX);
+  /// Brings a task's solution of the newest level to the first one.
+  void learn(const Incumbent &found);
+  bool isClosed() const { return isAllClosed || bound > incumbent.mostBound(); }
+  void raise(double newBound) { bound = std::max(bound, newBound); }
+
+  void boundLevel(Level &level, double end);
+  void diveLevel(Level &level, double end);
+  void searchLocally(double end, int64_t most = INT64_MAX);
+  int64_t fixLevel(Level &level, double end);
+  bool descend(Level &level, int64_t banned);
+  void branch(Level &level, double end);
+
+  const Problem &problem;
+  SolveOptions options;
+  Budget budget;
+  std::vector<std::unique_ptr<Level>> levels;
+  Incumbent incumbent; // of the first level
+  /// What came nearest to fitting, to begin with when nothing fits.
+  Solution nearest;
+  double nearestExcess = INFINITY;
+  double bound = 0;
+  bool isAllClosed = false;
+  int round = 0;
+};
+
+void Search::note(const char *what) {
+  if (!options.log)
+    return;
+  char text[256];
+  const Level &level = *levels.back();
+  snprintf(text, sizeof(text), "%5.1f%% %-10s %d nodes, %d rows, cost %lld, bound %.0f", 100 * budget.share(), what,
+           level.model.nodes(), level.model.memoryRows, static_cast<long long>(incumbent.cost), bound);
+  options.log(text);
+}
+
+/// Runs `count` tasks until a part of the budget is used up; each gets a number and what it may use, at most `most`
+/// operations.
+template <typename Task> void Search::phase(double end, int count, Task task, int64_t most) {
+  bool atTheSameTime = options.threads >= count;
+  std::vector<int64_t> used(count);
+  double begin = budget.share();
+  runTasks(options.threads, count, [&](int k) {
+    // One after the other, each gets its part of the time; measured anew, because the clock went on.
+    double until = atTheSameTime ? end : begin + (end - begin) * (k + 1) / count;
+    Meter meter = options.seconds < 0 ? budget.meter(end, count, most) : budget.meter(until, 1, most);
+    task(k, meter);
+    used[k] = meter.getUsed();
+  });
+  for (int64_t operations : used)
+    budget.spend(operations);
+}
+
+void Search::learn(const Incumbent &found) {
+  if (found.cost >= incumbent.cost)
+    return;
+  Solution labels = found.labels;
+  for (size_t l = levels.size(); l-- > 1;)
+    labels = levels[l]->shrunk.expand(labels);
+  incumbent.offer(levels.front()->shrunk.problem, labels);
+}
+
+/// Messages and prices until they stall; the labels chosen on the way are solutions where they fit.
+void Search::boundLevel(Level &level, double end) {
+  const Model &m = level.model;
+  constexpr int kMostStalls = 3;
+  Incumbent found[kSearches];
+  Solution near[kSearches];
+  double nearExcess[kSearches] = {INFINITY, INFINITY};
+  phase(end, kSearches, [&](int k, Meter &meter) {
+    level.duals[k] = std::make_unique<Dual>(m);
+    Dual &dual = *level.duals[k];
+    Prices prices(m, kRules[k]);
+    prices.setPatience(m.passWork < 500'000 ? std::clamp(m.nodes(), 10, 300) : 60);
+    found[k].cost = incumbent.cost;
+    Solution decoded(m.nodes());
+    std::vector<double> usage;
+    while (!meter.isOver() && prices.stalls() < kMostStalls && prices.bestBound() <= found[k].mostBound()) {
+      dual.forward(&decoded);
+      usageOf(m, decoded, usage);
+      double excess = 0;
+      for (int32_t r = 0; r < m.memoryRows; ++r)
+        excess += std::max(usage[r] / m.scale[r] - static_cast<double>(m.problem.capacity[r]) / m.scale[r], 0.0);
+      if (excess < nearExcess[k]) {
+        nearExcess[k] = excess;
+        near[k] = decoded;
+      }
+      if (excess == 0)
+        found[k].offer(m.problem, decoded);
+      double value = dual.backward();
+      prices.step(value, usage, static_cast<double>(found[k].cost));
+      dual.setPrices(prices.current());
+      meter.spend(2 * m.passWork + 2 * m.rows);
+    }
+    dual.setPrices(prices.best());
+    dual.forward();
+    dual.backward();
+    level.bounds[k] = prices.bestBound();
+  });
+  for (int k = 0; k < kSearches; ++k) {
+    learn(found[k]);
+    raise(level.bounds[k]);
+    if (levels.size() == 1 && nearExcess[k] < nearestExcess) {
+      nearestExcess = nearExcess[k];
+      nearest = near[k];
+    }
+  }
+  note("bounds");
+}
+
+void Search::diveLevel(Level &level, double end) {
+  constexpr int kMostDives = 60;
+  const int mostFailures = std::clamp(level.model.nodes() / 10, 1, 20);
+  Incumbent found[kSearches];
+  phase(end, kSearches, [&](int k, Meter &meter) {
+    Random random(static_cast<uint64_t>(100 + k));
+    found[k].cost = incumbent.cost;
+    int failures = 0;
+    for (int d = 0; d < kMostDives && failures < mostFailures && !meter.isOver(); ++d) {
+      int64_t before = found[k].cost;
+      dive(*level.duals[k], found[k], d ? 0.1 : 0, random, meter);
+      failures = found[k].cost < before ? 0 : failures + 1;
+    }
+  });
+  for (const Incumbent &one : found)
+    learn(one);
+  note("dives");
+}
+
+void Search::searchLocally(double end, int64_t most) {
+  Level &level = *levels.front();
+  const Solution &start = incumbent.cost < kForbidden ? incumbent.labels : nearest;
+  Incumbent found[kSearches];
+  phase(
+      end, kSearches,
+      [&](int k, Meter &meter) {
+        TreeSearchOptions tree;
+        tree.temperature = kTemperatures[k];
+        tree.seed = static_cast<uint64_t>(1000 * round + k);
+        TreeSearch search(level.model, level.duals[k]->prices(), tree);
+        Solution best = search.run(start, meter);
+        if (!best.empty())
+          found[k].offer(level.shrunk.problem, best);
+      },
+      most);
+  ++round;
+  for (const Incumbent &one : found)
+    if (one.cost < incumbent.cost)
+      incumbent = one;
+  note("trees");
+}
+
+/// Bans labels in the better of the duals. Returns how many.
+int64_t Search::fixLevel(Level &level, double end) {
+  const Model &m = level.model;
+  int better = level.bounds[1] > level.bounds[0];
+  Dual &dual = *level.duals[better];
+  constexpr int kFixSteps = 60;
+  int64_t banned = 0;
+  Incumbent found;
+  found.cost = incumbent.cost;
+  phase(end, 1, [&](int, Meter &meter) {
+    Prices prices(m, PriceRule::Polyak);
+    prices.reset(dual.prices());
+    if (!banWhatOverflows(dual, meter) || fixLabels(dual, prices, found, kFixSteps, meter))
+      isAllClosed = true;
+    raise(std::min(prices.bestBound(), static_cast<double>(found.cost)));
+  });
+  learn(found);
+  for (int32_t i = 0; i < m.nodes(); ++i)
+    banned += m.labels[i] - dual.allowedLabels(i);
+  note("fixing");
+  return banned;
+}
+
+/// Makes a smaller problem of what fixing left. Returns false when too little was banned.
+bool Search::descend(Level &level, int64_t banned) {
+  const Model &m = level.model;
+  int64_t labels = 0;
+  for (int32_t count : m.labels)
+    labels += count;
+  if (static_cast<double>(banned) < 0.08 * static_cast<double>(labels))
+    return false;
+  const Dual &dual = *level.duals[level.bounds[1] > level.bounds[0]];
+  Problem smaller = level.shrunk.problem;
+  for (int32_t i = 0; i < m.nodes(); ++i)
+    for (int32_t x = 0; x < m.labels[i]; ++x)
+      if (dual.isBanned(i, x))
+        smaller.nodes[i].costs[x] = kForbidden;
+  auto next = std::make_unique<Level>(shrink(smaller));
+  if (next->shrunk.isInfeasible) {
+    isAllClosed = true;
+    return false;
+  }
+  levels.push_back(std::move(next));
+  note("shrunk");
+  return true;
+}
+
+void Search::branch(Level &level, double end) {
+  int better = level.bounds[1] > level.bounds[0];
+  BranchAndBound tree(*level.duals[better], 1);
+  std::vector<std::unique_ptr<Dual>> workers;
+  int64_t lastNote = 0;
+  while (!tree.isDone() && budget.share() < end) {
+    std::vector<std::shared_ptr<BranchAndBound::Open>> batch = tree.takeBatch();
+    int count = static_cast<int>(batch.size());
+    while (workers.size() < batch.size())
+      workers.push_back(std::make_unique<Dual>(level.model));
+    std::vector<Incumbent> found(count);
+    for (Incumbent &one : found)
+      one.cost = incumbent.cost;
+    phase(end, count, [&](int k, Meter &meter) { tree.process(*batch[k], *workers[k], found[k], meter); });
+    for (const Incumbent &one : found)
+      learn(one);
+    for (const auto &open : batch)
+      tree.put(open, incumbent);
+    raise(std::min(tree.bound(), static_cast<double>(incumbent.cost)));
+    if (tree.processedCount() >= 2 * lastNote + 8) {
+      lastNote = tree.processedCount();
+      note(("branch " + std::to_string(lastNote)).c_str());
+    }
+  }
+  if (tree.isDone())
+    isAllClosed = true;
+  note(("branch " + std::to_string(tree.processedCount())).c_str());
+}
+
+SolveResult Search::run() {
+  SolveResult result;
+  levels.push_back(std::make_unique<Level>(shrink(problem)));
+  Level &first = *levels.front();
+  if (first.shrunk.isInfeasible) {
+    result.bound = kForbidden;
+    return result;
+  }
+  note("shrunk");
+  while (true) {
+    Level &level = *levels.back();
+    if (level.model.nodes() == 0) {
+      Incumbent only;
+      only.offer(level.shrunk.problem, {});
+      learn(only);
+      isAllClosed = true;
+      break;
+    }
+    bool isSmall = level.model.nodes() <= kMostDived;
+    auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
+    boundLevel(level, until(isSmall ? 0.08 : 0.12));
+    if (isClosed())
+      break;
+    if (isSmall)
+      diveLevel(level, until(0.03));
+    if (isClosed())
+      break;
+    // Small problems are closed by other means; this only gives those a start.
+    int64_t nodes = std::min(level.model.nodes(), kMostDived);
+    if (levels.size() == 1)
+      searchLocally(until(isSmall ? 0.04 : 0.2), isSmall ? 64 * nodes * nodes * nodes : INT64_MAX);
+    if (isClosed())
+      break;
+    int64_t banned = fixLevel(level, until(0.1));
+    if (isClosed() || levels.size() == kMostLevels || !descend(level, banned))
+      break;
+  }
+  if (!isClosed() && levels.back()->model.nodes() <= kMostBranched)
+    branch(*levels.back(), 1);
+  if (!isClosed())
+    searchLocally(1);
+
+  // Solutions are checked on the problem as it came.
+  if (incumbent.cost < kForbidden) {
+    Solution solution = first.shrunk.expand(incumbent.labels);
+    Evaluation value = evaluate(problem, solution);
+    if (value.isFeasible()) {
+      result.solution = std::move(solution);
+      result.cost = value.cost;
+    }
+  }
+  // Costs are integers; what rounding may have added comes off.
+  if (isClosed())
+    result.bound = result.cost;
+  else
+    result.bound =
+        std::min(result.cost, std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bound - roundingOf(bound)))));
+  return result;
+}
+
+} // namespace
+
+SolveResult windlass::search::solve(const Problem &problem, const SolveOptions &options) {
+  return Search(problem, options).run();
+}
