@@ -152,6 +152,50 @@ class DiffTest(PlanCase):
         self.assertIn('version is 1, of an older windlass', self.refuse('WL0302', 'diff', plan, old))
 
 
+class PinTest(PlanCase):
+    def test_pins_hold_and_are_kept(self):
+        pins = ('transformer.h.*.mlp.matmul.0=whole', f'{WEIGHT}=master:[16, 64]', f'{WEIGHT}=compute:[16, 64:model]')
+        flags = [word for pin in pins for word in ('--pin', pin)]
+        path = self.make('pinned.json', *flags, strategy='zero1*megatron=2')
+        plan = json.loads(path.read_text())
+        self.assertEqual(plan['settings']['pins'], sorted(pins))
+        for function in ('microbatch', 'evaluate'):
+            self.assertFalse(plan['functions'][function]['operators'].get(MATMUL, {'split': {}})['split'])
+        self.assertEqual((plan['parameters'][WEIGHT]['master'], plan['parameters'][WEIGHT]['compute']), ('[16, 64]', '[16, 64:model]'))
+        # Given again in any order, and emitted, they agree; an order of flags is no plan.
+        again = self.make('again.json', *flags[2:], *flags[:2], strategy='zero1*megatron=2')
+        self.assertEqual(again.read_bytes(), path.read_bytes())
+        self.succeed('emit', self.model, '--plan', path, *flags, '-o', self.folder / 'project')
+        self.assertIn('made with other pins', self.refuse('WL0003', 'emit', self.model, '--plan', path, '--pin', pins[0], '-o', self.folder / 'none'))
+
+    def test_edits_do_not_contradict_them(self):
+        path = self.make('pinned.json', '--pin', 'transformer.h.*.mlp.matmul.0=n0:model', '--pin', f'{WEIGHT}=master:[16, 64:model]', strategy='zero1*megatron=2')
+        good = json.loads(path.read_text())
+        split = good['functions']['microbatch']['operators'][MATMUL]
+        self.assertEqual(split['split'], {'n0': ['model']})
+        for change in (lambda plan: plan['functions']['microbatch']['operators'][MATMUL].update(split={'m0': ['model']}, layouts=['[4:model, 8, 64]']),
+                       lambda plan: plan['parameters'][WEIGHT].update(master='[16, 64:model+data]'),
+                       lambda plan: plan['settings']['pins'].append('nobody=whole')):
+            edited = json.loads(json.dumps(good))
+            change(edited)
+            path.write_text(json.dumps(edited))
+            self.refuse('WL0307', 'emit', self.model, '--plan', path, '-o', self.folder / 'none')
+            if not edited['settings']['pins'][-1].startswith('nobody'):
+                edited['settings']['pins'] = []
+                path.write_text(json.dumps(edited))
+                self.succeed('emit', self.model, '--plan', path, '-o', self.folder / 'project')
+
+    def test_wrong_ones(self):
+        model = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32)
+        plan = ('plan', model, '--cluster', 'cpu:4', '--micro-batches', 2)
+        for pin, says in (('nobody=whole', 'matches nothing'), (f'{MATMUL}=', 'PATTERN=VALUE'), ('=whole', 'PATTERN=VALUE'), (f'{MATMUL}=q0:batch', "no factor 'q0'"),
+                          (f'{MATMUL}=n0:bach', "nearest is 'batch'"), (f'{MATMUL}=n0:batch,k0:batch', 'twice'), (f'{MATMUL}=n0:data', 'carries the groups'),
+                          (f'{MATMUL}=n0:3*batch', '3 blocks'), (f'{MATMUL}=[4, 8]', 'dims'), (f'{WEIGHT}=master:[16, 64] sum(batch)', 'only as a gradient'),
+                          ('transformer.h.0.mlp.matmull.0=whole', f"nearest is '{MATMUL}'"), ('[=whole', 'not a glob'), ('x' * 100000 + '=whole', 'matches nothing')):
+            with self.subTest(pin[:40]):
+                self.assertIn(says, self.refuse('WL0307', *plan, '--pin', pin))
+
+
 class ErrorsAsJsonTest(PlanCase):
     def test_every_verb(self):
         missing = self.folder / 'none'

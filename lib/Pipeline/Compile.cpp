@@ -6,6 +6,7 @@
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
@@ -104,15 +105,13 @@ int Compilation::materialize(Code code) {
   });
 }
 
-int Compilation::applyStrategy(const PlanChoice &choice) {
+int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass) {
   cluster = choice.cluster;
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) {
-    plan::ApplyStrategyOptions options;
-    options.strategy = choice.strategy;
-    options.ranks = getRanks();
-    manager.addPass(plan::createApplyStrategy(options));
-  });
+  settings.pins = choice.pins;
+  llvm::sort(settings.pins);
+  settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
+  int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
   if (code != kDone)
     return code;
   auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
@@ -122,6 +121,21 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
   return materialize(Code::strategy);
 }
 
+int Compilation::applyStrategy(const PlanChoice &choice) {
+  plan::ApplyStrategyOptions options;
+  options.strategy = choice.strategy;
+  options.ranks = choice.cluster.getDevices();
+  options.pins.append(choice.pins.begin(), choice.pins.end());
+  return makePlan(choice, plan::createApplyStrategy(options));
+}
+
+int Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
+  plan::ApplyRandomPlanOptions options;
+  options.seed = seed;
+  options.ranks = choice.cluster.getDevices();
+  return makePlan(choice, plan::createApplyRandomPlan(options));
+}
+
 int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
   cluster = plan.cluster;
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
@@ -129,6 +143,9 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
+  FailureOr<plan::Pins> pins = plan::readPins(*module, plan.settings.pins);
+  if (failed(pins) || failed(plan::verifyPins(*module, *pins)))
+    return exitCodeOf(Code::pin);
   planText = plan::writePlanFile(plan);
   // What an edit broke is said at the operator, before reshards are made for it.
   int code = runPasses(*module, Code::plan_mismatch, [](OpPassManager &manager) {

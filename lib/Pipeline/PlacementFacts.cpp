@@ -100,13 +100,6 @@ static bool isOnDims(const train::ValueFactors &value, unsigned factor) {
   return llvm::any_of(value, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
-static bool namesAxis(plan::LayoutAttr layout, StringAttr axis) {
-  return llvm::any_of(layout.getDims(), [&](plan::DimLayoutAttr dim) {
-    return llvm::any_of(dim.getFactors(),
-                        [&](plan::FactorLayoutAttr factor) { return llvm::is_contained(factor.getAxes(), axis); });
-  });
-}
-
 static std::string getList(ArrayRef<unsigned> numbers) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -170,7 +163,7 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
           continue;
         auto reshard = operand.get().getDefiningOp<plan::ReshardOp>();
         plan::LayoutAttr before = reshard ? reshard.getFrom() : plan::getLayout(operand.get());
-        (namesAxis(before, axis.getName()) ? arrive : brought).push_back(i);
+        (plan::usesAxis(before, axis.getName()) ? arrive : brought).push_back(i);
       }
       for (OpResult result : op.getResults())
         if (llvm::any_of(plan::getLayout(result).getUnreduced(),

@@ -133,6 +133,11 @@ void CompileFlags::declarePlan(Flags &flags) {
       "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; auto is ddp "
       "until the search exists (default auto)",
       choice.strategy);
+  flags.addList(
+      "pin", "PATTERN=VALUE",
+      "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "
+      "copy of parameters (compute:, gradient: or master:[..]); see docs/plans.md",
+      choice.pins);
   flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: what the device has)",
             [this](llvm::StringRef text) -> std::string {
               return parseBytes(text, choice.memoryLimit)
@@ -141,8 +146,7 @@ void CompileFlags::declarePlan(Flags &flags) {
             });
 }
 
-/// The cluster of --cluster, -n or their default of one rank.
-static int resolveCluster(CompileFlags &flags) {
+int windlass::resolveCluster(CompileFlags &flags) {
   std::string text = flags.cluster;
   if (text.empty())
     text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
@@ -176,6 +180,16 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   if (!given.isGiven("no-decay"))
     for (const std::string &name : plan.settings.noDecay)
       settings.noDecay.push_back(escapeGlob(name));
+  std::vector<std::string> pins = flags.choice.pins;
+  llvm::sort(pins);
+  pins.erase(llvm::unique(pins), pins.end());
+  if (given.isGiven("pin") && pins != plan.settings.pins)
+    return fail(Code::contradiction,
+                "--pin " + printable(flags.choice.pins.front()) +
+                    (plan.settings.pins.empty() ? std::string(", but the plan was made without pins")
+                                                : ", but the plan was made with other pins, such as " +
+                                                      printable(plan.settings.pins.front())) +
+                    "; leave --pin out or make another plan");
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +

@@ -47,6 +47,9 @@ struct CompileFlags {
 bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
+/// Finds the cluster of --cluster, -n or their default of one rank; an exit code.
+int resolveCluster(CompileFlags &flags);
+
 /// Reads a plan file; an exit code.
 int readPlan(llvm::StringRef path, plan::PlanFile &plan);
 

@@ -1,5 +1,5 @@
-// Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0.
-// Runs passes on IR of any level: the tool of the lit tests.
+// Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0,
+// `windlass-opt --random-plan MODEL ...` writes a random plan.json.
 #include "OpTable.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -15,10 +15,13 @@
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/InitAllDialects.h"
+#include "windlass/Pipeline/Verbs.h"
 
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
+  if (argc >= 2 && llvm::StringRef(argv[1]) == "--random-plan")
+    return windlass::runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
     return windlass::printOpTable(llvm::outs(), llvm::errs()) ? 0 : 1;
 

@@ -10,6 +10,7 @@
 #include "windlass/rt/reserve.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/Pass.h"
 
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct CompileSettings : plan::ProgramSettings {
 /// How a plan is made. Values that the user did not give are absent.
 struct PlanChoice {
   std::string strategy = "ddp";
+  /// What the strategy may not change, PATTERN=VALUE (`Pins.h`).
+  std::vector<std::string> pins;
   /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
@@ -50,6 +53,8 @@ public:
   int buildFunctions(const CompileSettings &settings);
   /// L2 to L3 by a named strategy. Sets the plan's text.
   int applyStrategy(const PlanChoice &choice);
+  /// The same by a random plan.
+  int applyRandomPlan(const PlanChoice &choice, uint64_t seed);
   /// L2 to L3 by a plan that has been read; `settings` are those that L2 was made with.
   int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
   /// L3 to L5; fails where arena and reserve of a device exceed `memoryLimit` bytes.
@@ -66,6 +71,7 @@ public:
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
+  int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass);
   int materialize(Code code);
 
   mlir::MLIRContext &context;

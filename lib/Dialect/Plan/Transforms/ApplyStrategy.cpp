@@ -2,7 +2,10 @@
 #include "NamedStrategy.h"
 #include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/FunctionAttributes.h"
+#include "windlass/Support/Printable.h"
 
 #include <numeric>
 
@@ -41,6 +44,11 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     named = *parsed;
     if (failed(makeMesh()))
       return failure();
+    FailureOr<Pins> read = readPins(module, SmallVector<std::string>(pins.begin(), pins.end()));
+    if (failed(read))
+      return failure();
+    pinned = std::move(*read);
+    reads = getPinnedReads();
 
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       LayoutAttr whole = LayoutAttr::getWhole(parameter.getTensorType());
@@ -109,11 +117,13 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     for (int round = 0; round < 4; ++round) {
       if (failed(propagate(function)))
         return failure();
-      if (named.modelRanks == 1)
+      if (named.modelRanks == 1 && pinned.empty())
         break;
       ReadLayouts wanted;
       if (failed(findWanted(function, wanted)))
         return failure();
+      for (auto &[name, layout] : getPinnedReads())
+        wanted[name] = layout;
       if (llvm::all_of(wanted, [&](auto &entry) { return reads.lookup(entry.first) == entry.second; }))
         break;
       reads = std::move(wanted);
@@ -121,15 +131,75 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     for (auto parameter : getOperation().getOps<train::ParameterOp>())
       if (LayoutAttr layout = reads.lookup(parameter.getSymNameAttr()))
         parameter->setAttr(kLayoutAttr, layout);
-    if (failed(layOutResults(function)))
+    if (failed(checkPinnedLayouts(function)) || failed(layOutResults(function)))
       return failure();
     return shareOut(function);
   }
 
   LogicalResult planFunction(func::FuncOp function) {
-    if (failed(propagate(function)))
+    if (failed(propagate(function)) || failed(checkPinnedLayouts(function)))
       return failure();
     return layOutResults(function);
+  }
+
+  LayoutAttr getPinnedCopy(train::ParameterOp parameter, const std::string &copy) const {
+    auto found = pinned.parameters.find(parameter.getSymNameAttr());
+    if (found == pinned.parameters.end() || !found->second.count(copy))
+      return nullptr;
+    return found->second.at(copy).first;
+  }
+
+  /// How operators find the weights whose compute copies are pinned: as these lie, but whole over the axes on which
+  /// ranks work on parts of the data.
+  ReadLayouts getPinnedReads() {
+    ReadLayouts layouts;
+    MLIRContext *context = &getContext();
+    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
+      LayoutAttr compute = getPinnedCopy(parameter, "compute");
+      if (!compute)
+        continue;
+      SmallVector<DimLayoutAttr> dims;
+      for (DimLayoutAttr dim : compute.getDims()) {
+        SmallVector<FactorLayoutAttr> factors;
+        for (FactorLayoutAttr factor : dim.getFactors()) {
+          SmallVector<StringAttr> axes(factor.getAxes());
+          llvm::erase_if(axes, [](StringAttr axis) { return axis == kDataAxis || axis == kBatchAxis; });
+          factors.push_back(FactorLayoutAttr::get(context, factor.getSize(), axes));
+        }
+        dims.push_back(DimLayoutAttr::get(context, factors));
+      }
+      layouts[parameter.getSymNameAttr()] = LayoutAttr::get(context, dims, {}, compute.getMemory());
+    }
+    return layouts;
+  }
+
+  /// A value can be brought to where its pin wants it.
+  LogicalResult checkPinnedLayouts(func::FuncOp function) {
+    for (Operation &op : function.front().without_terminator()) {
+      auto found = pinned.ops.find(&op);
+      if (found == pinned.ops.end())
+        continue;
+      SmallVector<LayoutAttr> available;
+      for (Value operand : op.getOperands())
+        available.push_back(getLayout(operand));
+      FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+      if (failed(layouts))
+        return failure();
+      for (auto [result, made, pin] : llvm::zip(op.getResults(), layouts->results, found->second.layouts))
+        if (pin && failed(checkReshard(&op, llvm::cast<RankedTensorType>(result.getType()), made, pin,
+                                       found->second.layoutPin)))
+          return failure();
+    }
+    return success();
+  }
+
+  LogicalResult checkReshard(Operation *op, RankedTensorType type, LayoutAttr from, LayoutAttr to, StringRef pin) {
+    if (haveSameParts(from, to, mesh))
+      return success();
+    if (llvm::Error error = planReshard(type.getShape(), from, to, mesh).takeError())
+      return emitError(op->getLoc(), Code::pin)
+             << "pin " << printable(pin) << " cannot be met: " << llvm::toString(std::move(error));
+    return success();
   }
 
   LogicalResult propagate(func::FuncOp function) {
@@ -141,14 +211,14 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     llvm::DenseMap<Operation *, Splits> seeds;
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
     if (named.modelRanks > 1 && isCompute)
-      seeds = findColumnParallel(function, StringAttr::get(&getContext(), kModelAxis), mesh);
-    return Propagation(function, mesh, reads, seeds).run();
+      seeds = findColumnParallel(function, StringAttr::get(&getContext(), kModelAxis), mesh, pinned);
+    return Propagation(function, mesh, reads, seeds, pinned).run();
   }
 
   /// The layouts in which the forward pass wants its weights, where all their readers agree.
   LogicalResult findWanted(func::FuncOp function, ReadLayouts &wanted) {
     const llvm::DenseMap<Operation *, Splits> noSeeds;
-    Propagation propagation(function, mesh, reads, noSeeds);
+    Propagation propagation(function, mesh, reads, noSeeds, pinned);
     for (auto read : function.getOps<train::ReadOp>()) {
       if (read->hasAttr(train::kForwardAttr))
         continue;
@@ -234,11 +304,25 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
       LayoutAttr shared = named.zeroLevel > 0 ? split(parameter.getTensorType(), whole) : whole;
       LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
+      if (LayoutAttr pin = getPinnedCopy(parameter, "master"))
+        shared = pin;
+      LayoutAttr gradient = named.zeroLevel > 1 ? keepUnreduced(shared, made) : made;
+      if (LayoutAttr pin = getPinnedCopy(parameter, "gradient")) {
+        gradient = pin;
+        const std::string &text = pinned.parameters[parameter.getSymNameAttr()]["gradient"].second;
+        if (failed(checkReshard(parameter, parameter.getTensorType(), made, gradient, text)) ||
+            failed(checkReshard(parameter, parameter.getTensorType(), gradient, shared, text)))
+          return failure();
+      }
       parameter->setAttr(kMasterLayoutAttr, shared);
-      parameter->setAttr(kGradientLayoutAttr, named.zeroLevel > 1 ? keepUnreduced(shared, made) : made);
+      parameter->setAttr(kGradientLayoutAttr, gradient);
       if (named.zeroLevel > 2)
         parameter->setAttr(kLayoutAttr, shared);
     }
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
+        if (LayoutAttr pin = getPinnedCopy(parameter, copy))
+          parameter->setAttr(attribute, pin);
     // Optimizer state lies as its weight's master does.
     for (auto state : getOperation().getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
@@ -274,6 +358,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       std::swap(single[0], single[1]);
     for (StringAttr name : single)
       choices.push_back({name});
+    // What pins have split already is not split again.
+    llvm::erase_if(choices, [&](ArrayRef<StringAttr> choice) {
+      return llvm::any_of(choice, [&](StringAttr axis) { return usesAxis(layout, axis); });
+    });
     for (ArrayRef<StringAttr> choice : choices)
       for (auto [d, dim] : llvm::enumerate(layout.getDims()))
         for (auto [f, factor] : llvm::enumerate(dim.getFactors())) {
@@ -295,6 +383,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
 
   NamedStrategy named;
   MeshAttr mesh;
+  Pins pinned;
   /// Layouts of weights as operators want them, split among the model's ranks only.
   ReadLayouts reads;
 };

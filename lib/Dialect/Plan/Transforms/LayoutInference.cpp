@@ -67,6 +67,14 @@ LayoutAttr plan::dropUnreduced(LayoutAttr layout) {
   return LayoutAttr::get(layout.getContext(), layout.getDims(), {}, layout.getMemory());
 }
 
+bool plan::usesAxis(LayoutAttr layout, StringAttr axis) {
+  return llvm::any_of(layout.getUnreduced(), [&](UnreducedAttr each) { return each.getAxis() == axis; }) ||
+         llvm::any_of(layout.getDims(), [&](DimLayoutAttr dim) {
+           return llvm::any_of(dim.getFactors(),
+                               [&](FactorLayoutAttr factor) { return llvm::is_contained(factor.getAxes(), axis); });
+         });
+}
+
 LayoutAttr plan::addGroupSum(LayoutAttr layout, ModuleOp module) {
   auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
   if (!axis)

@@ -26,7 +26,7 @@ bool isWeight(Value value) {
 /// Follows a split forward until matmuls sum over it.
 class Follower {
 public:
-  explicit Follower(MeshAttr mesh) : mesh(mesh) {}
+  Follower(MeshAttr mesh, const Pins &pins) : mesh(mesh), pins(pins) {}
 
   /// Whether every way that `value`, laid out so, goes ends in a sum.
   bool endsInSums(Value value, LayoutAttr layout) {
@@ -39,7 +39,7 @@ public:
         continue;
       isUsed = true;
       auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
-      if (!compute || !endsInSums(op, compute.getFactors(), use.getOperandNumber(), layout))
+      if (!compute || pins.ops.contains(op) || !endsInSums(op, compute.getFactors(), use.getOperandNumber(), layout))
         return false;
     }
     return isUsed;
@@ -69,19 +69,21 @@ private:
   }
 
   MeshAttr mesh;
+  const Pins &pins;
   std::set<void *> visited;
 };
 
 } // namespace
 
-llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh) {
+llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh,
+                                                             const Pins &pins) {
   llvm::DenseMap<Operation *, Splits> found;
   // Fused projections: as many blocks as a split makes parts.
   std::set<int64_t> blockCounts = {1};
   for (auto split : function.getOps<train::SplitOp>())
     blockCounts.insert(split.getNumResults());
   for (auto matmul : function.getOps<train::MatmulOp>()) {
-    if (!isForward(matmul) || !isWeight(matmul.getRhs()))
+    if (!isForward(matmul) || !isWeight(matmul.getRhs()) || pins.ops.contains(matmul))
       continue;
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {
@@ -95,7 +97,7 @@ llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp functi
         SmallVector<LayoutAttr> whole(2);
         FailureOr<OpLayouts> layouts =
             inferLayouts(matmul, factors, getStrategy(function.getContext(), factors, splits), whole, mesh);
-        if (succeeded(layouts) && Follower(mesh).endsInSums(matmul.getResult(), layouts->results.front())) {
+        if (succeeded(layouts) && Follower(mesh, pins).endsInSums(matmul.getResult(), layouts->results.front())) {
           found[matmul] = splits;
           break;
         }

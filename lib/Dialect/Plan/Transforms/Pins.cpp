@@ -43,10 +43,10 @@ public:
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       return fail("is not PATTERN=VALUE, such as '*.mlp.matmul.0=n0:model'");
     StringRef glob = StringRef(text).take_front(equals), value = StringRef(text).drop_front(equals + 1).trim();
-    auto [copy, layout] = value.split(':');
-    if (copy.trim() == "compute" || copy.trim() == "gradient" || copy.trim() == "master")
+    std::string copy = value.split(':').first.trim().str();
+    if (copy == "compute" || copy == "gradient" || copy == "master")
       return forEach(glob, names, "parameter", [&](const std::string &name) {
-        return pinCopy(parameters.at(name), copy.trim().str(), layout.trim());
+        return pinCopy(parameters.at(name), copy, value.split(':').second.trim());
       });
     return forEach(glob, ids, "operator", [&](const std::string &id) -> LogicalResult {
       for (Operation *op : operators.at(id))
@@ -111,7 +111,8 @@ private:
         auto [factor, axes] = term.trim().split(':');
         std::vector<std::string> &row = words[factor.trim().str()];
         if (factor.trim().empty() || axes.trim().empty() || !row.empty())
-          return fail("has " + printable(term.trim()) + ", but splits are FACTOR:AXIS[+AXIS], each factor once, or 'whole'");
+          return fail("has " + printable(term.trim()) +
+                      ", but splits are FACTOR:AXIS[+AXIS], each factor once, or 'whole'");
         SmallVector<StringRef> parts;
         if (auto [blocks, rest] = axes.split('*'); axes.contains('*')) {
           row.push_back((blocks.trim() + "*").str());
@@ -166,15 +167,6 @@ private:
     return success();
   }
 
-  static bool usesAxis(LayoutAttr layout, StringAttr axis) {
-    return llvm::any_of(layout.getUnreduced(), [&](UnreducedAttr each) { return each.getAxis() == axis; }) ||
-           llvm::any_of(layout.getDims(), [&](DimLayoutAttr dim) {
-             return llvm::any_of(dim.getFactors(), [&](FactorLayoutAttr factor) {
-               return llvm::is_contained(factor.getAxes(), axis);
-             });
-           });
-  }
-
   LogicalResult pinCopy(train::ParameterOp parameter, const std::string &copy, StringRef text) {
     std::string what = "parameter " + printable(parameter.getLogicalName());
     auto layout = parseLayout(text, parameter.getTensorType(), mesh);
@@ -184,8 +176,7 @@ private:
       return fail(parameter, what + " does not train, so it has no gradient");
     if (copy != "gradient" && !layout->getUnreduced().empty())
       return fail(parameter, what + " can be partial only as a gradient");
-    auto [row, isNew] =
-        pins.parameters[parameter.getSymNameAttr()].try_emplace(copy, std::make_pair(*layout, pin));
+    auto [row, isNew] = pins.parameters[parameter.getSymNameAttr()].try_emplace(copy, std::make_pair(*layout, pin));
     if (!isNew && row->second.first != *layout)
       return fail(parameter, what + " is pinned otherwise by " + printable(row->second.second));
     return success();

@@ -84,10 +84,17 @@ SmallVector<LayoutAttr> Propagation::getOperandLayouts(Operation &op) {
   return layouts;
 }
 
+const PinnedOp *Propagation::getPin(Operation &op) const {
+  auto found = pins.ops.find(&op);
+  return found == pins.ops.end() ? nullptr : &found->second;
+}
+
 /// Gives the op the splits of its operands.
 LogicalResult Propagation::choose(Operation &op) {
   StrategyAttr strategy = getWholeStrategy(context);
-  if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
+  if (const PinnedOp *pin = getPin(op); pin && pin->strategy) {
+    strategy = *pin->strategy;
+  } else if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
     train::OpFactors factors = compute.getFactors();
     Splits splits = seeds.lookup(&op);
     if (factors.operands.size() == op.getNumOperands())
@@ -104,23 +111,30 @@ LogicalResult Propagation::choose(Operation &op) {
 }
 
 LogicalResult Propagation::layOut(Operation &op) {
+  SmallVector<LayoutAttr> layouts;
   auto read = llvm::dyn_cast<train::ReadOp>(op);
   if (read && function.getName() != train::kUpdateFunction) {
     LayoutAttr layout = reads.lookup(read.getParameterAttr().getAttr());
-    setLayouts(&op, {layout ? layout : LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()))});
-    return success();
+    layouts = {layout ? layout : LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()))};
+  } else {
+    FailureOr<OpLayouts> inferred = inferLayouts(&op, getOperandLayouts(op), mesh);
+    if (failed(inferred))
+      return failure();
+    layouts.assign(inferred->results.begin(), inferred->results.end());
   }
-  FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(op), mesh);
-  if (failed(layouts))
-    return failure();
-  setLayouts(&op, layouts->results);
+  if (const PinnedOp *pin = getPin(op))
+    for (auto [layout, pinned] : llvm::zip(layouts, pin->layouts))
+      if (pinned)
+        layout = pinned;
+  setLayouts(&op, layouts);
   return success();
 }
 
 /// Splits a whole op where all its consumers want parts only: less to compute, and no communication.
 LogicalResult Propagation::followConsumers(Operation &op) {
   auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
-  if (!compute)
+  const PinnedOp *pin = getPin(op);
+  if (!compute || (pin && pin->strategy))
     return success();
   train::OpFactors factors = compute.getFactors();
   Splits splits;

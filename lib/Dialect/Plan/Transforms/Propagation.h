@@ -3,6 +3,7 @@
 #define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Pins.h"
 
 #include <map>
 
@@ -29,9 +30,10 @@ using ReadLayouts = llvm::DenseMap<mlir::StringAttr, LayoutAttr>;
 class Propagation {
 public:
   /// `seeds` are splits that operators have to begin with. Reads of parameters that `reads` does not have are whole.
+  /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
-              const llvm::DenseMap<mlir::Operation *, Splits> &seeds)
-      : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds) {}
+              const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
+      : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
   /// Gives every op a strategy and layouts.
   mlir::LogicalResult run();
@@ -46,12 +48,15 @@ private:
   mlir::LogicalResult choose(mlir::Operation &op);
   mlir::LogicalResult layOut(mlir::Operation &op);
   mlir::LogicalResult followConsumers(mlir::Operation &op);
+  /// What is pinned of the op; null where nothing is.
+  const PinnedOp *getPin(mlir::Operation &op) const;
 
   mlir::func::FuncOp function;
   MeshAttr mesh;
   mlir::MLIRContext *context;
   const ReadLayouts &reads;
   const llvm::DenseMap<mlir::Operation *, Splits> &seeds;
+  const Pins &pins;
 };
 
 } // namespace windlass::plan

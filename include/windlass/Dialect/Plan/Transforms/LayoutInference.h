@@ -30,6 +30,9 @@ bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 LayoutAttr addUnreduced(LayoutAttr layout, llvm::ArrayRef<UnreducedAttr> added, MeshAttr mesh);
 LayoutAttr dropUnreduced(LayoutAttr layout);
 
+/// Whether a layout splits something over the axis, or is unreduced over it.
+bool usesAxis(LayoutAttr layout, mlir::StringAttr axis);
+
 /// What `@microbatch` leaves in a layout as the ranks see it together: a sum over the module's groups, where it has
 /// any.
 LayoutAttr addGroupSum(LayoutAttr layout, mlir::ModuleOp module);

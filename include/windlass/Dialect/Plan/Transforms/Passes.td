@@ -17,6 +17,10 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     sum over it (the heads of attention, the hidden layer of an MLP), and the rows of those others. Weights are split as
     their operators are.
 
+    Pins are constraints on the same choices: a pinned operator keeps its strategy, a pinned value is found in its layout,
+    a pinned copy of a parameter lies as it says, and from there splits follow as from the batch. Only the named axes of
+    the mesh can be pinned.
+
     Afterwards the module has `plan.mesh` (and `plan.data_axis` where P > 1), every op `plan.strategy` and
     `plan.layouts`, every argument and result of a function `plan.layout`, every parameter its three layouts.
   }];
@@ -24,6 +28,7 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp (auto is ddp), zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
+    ListOption<"pins", "pins", "std::string", "PATTERN=VALUE: what is fixed before the strategy chooses">,
   ];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
