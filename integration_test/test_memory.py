@@ -3,11 +3,14 @@ no process takes more than the plan says: its ranks' arenas and their reserve.""
 
 import collections
 import json
+import math
 import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
+
+import onnx
 
 import common
 
@@ -91,6 +94,24 @@ class MemoryTest(common.Case):
         outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', needed - 1)
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn(f'{needed} bytes per device, {memory["reserve"]["total"]} of them beside its arena', outcome.err)
+
+    def test_zero3_holds_a_quarter(self):
+        """Of parameters, gradients and state, on four ranks: as planned, and as the kernel counts the pages of each process."""
+        model = self.small_gpt(layers=2, tokens=16, width=512, batch=4, vocabulary=8192)
+        weights = sum(4 * math.prod(t.dims) for t in onnx.load(str(model)).graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
+        data, arenas, peaks = self.batches(model, 4), {}, {}
+        for strategy, held in ('ddp', weights), ('zero3', weights // 4):
+            flags = ('--cluster', 'cpu:4', '--strategy', strategy, '--micro-batches', 4)
+            memory = json.loads(self.succeed('plan', model, *flags, '--json').out)['bytes_per_device']
+            self.assertEqual((memory['parameters'], memory['gradients'], memory['optimizer_state']), (held, held, 2 * held))
+            out = self.folder / strategy
+            self.succeed('train', model, *flags, '--data', data, '--steps', 1, '-o', out)
+            arenas[strategy] = memory['arena']
+            peaks[strategy] = [process['peak_bytes'] for process in json.loads((out / 'run.json').read_text())['processes']]
+        saved = arenas['ddp'] - arenas['zero3']
+        for ddp, zero3 in zip(sorted(peaks['ddp']), sorted(peaks['zero3']), strict=True):
+            print(f'zero3: {zero3 / 2**20:.0f} MiB in a process, ddp {ddp / 2**20:.0f}, planned {saved / 2**20:.0f} less', flush=True)
+            self.assertAlmostEqual((ddp - zero3) / saved, 1, delta=0.03)
 
     def tokens(self):
         text = self.folder / 'text.txt'

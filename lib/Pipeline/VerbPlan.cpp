@@ -16,7 +16,7 @@ namespace {
 
 /// Bytes of the device arena by what they hold.
 struct Memory {
-  int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0;
+  int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
 };
 
 Memory memoryOf(ModuleOp module) {
@@ -43,8 +43,11 @@ Memory memoryOf(ModuleOp module) {
       memory.other += bytes;
     }
   }
-  for (auto arena : module.getOps<sched::ArenaOp>())
+  for (auto arena : module.getOps<sched::ArenaOp>()) {
     memory.arena += arena.getBytes();
+    if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
+      memory.largestLiveSet += live.getInt();
+  }
   return memory;
 }
 
@@ -112,6 +115,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("optimizer_state", memory.state);
         json.attribute("inputs", memory.inputs);
         json.attribute("arena", memory.arena);
+        json.attribute("largest_live_set", memory.largestLiveSet);
         json.attributeObject("reserve", [&] {
           json.attribute("program", reserve.program);
           json.attribute("threads", reserve.threads);
@@ -137,6 +141,9 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state)
                << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "
                << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
+               << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
+               << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
+               << " above it the arena\n"
                << "reserve    " << mebibytes(reserve.total()) << " beside it: program and libraries "
                << mebibytes(reserve.program) << ", threads " << mebibytes(reserve.threads) << ", communication "
                << mebibytes(reserve.communication) << "\n"
