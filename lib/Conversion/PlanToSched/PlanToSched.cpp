@@ -128,8 +128,11 @@ private:
     store(master, part);
     if (master == compute)
       return success();
+    // Read again, so that the optimizer's result has one use and is made where it is stored.
+    auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
+    copyLabels(*write, stored);
     FailureOr<Value> copy =
-        reshardPart(*write, part, master.getGlobalTensorType(), master.getLayout(), compute.getLayout());
+        reshardPart(*write, stored.getResult(), master.getGlobalTensorType(), master.getLayout(), compute.getLayout());
     if (failed(copy))
       return failure();
     store(compute, *copy);
@@ -272,10 +275,11 @@ private:
         part = *moved;
       }
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
-      if (Attribute repeat = user.getAttr(plan::kRepeatAttr))
+      Attribute repeat = user.getAttr(plan::kRepeatAttr);
+      if (repeat)
         add->setAttr(plan::kRepeatAttr, repeat);
       if (resource.getKind() == ResourceKind::gradient)
-        gradientOrder.push_back(resource);
+        gradientOrder.push_back({resource, repeat});
     }
     return success();
   }
@@ -379,6 +383,22 @@ private:
     return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
   }
 
+  /// Brings a gradient to where `@update` reads it. What that takes belongs to the repeated block that makes the
+  /// gradient, in which it may be done as well.
+  LogicalResult reduceAlone(OpBuilder &builder, ResourceOp gradient, ResourceOp reduced, Attribute repeat) {
+    Operation *load = LoadOp::create(builder, gradient.getLoc(), gradient.getTensorType(), gradient.getSymName());
+    FailureOr<Value> moved =
+        lowerReshard(builder, gradient.getLoc(), load->getResult(0), gradient.getGlobalTensorType(),
+                     gradient.getLayout(), reduced.getLayout(), mesh);
+    if (failed(moved))
+      return failure();
+    StoreOp::create(builder, gradient.getLoc(), reduced.getSymName(), *moved);
+    if (repeat)
+      for (Operation *op = load; op; op = op->getNextNode())
+        op->setAttr(plan::kRepeatAttr, repeat);
+    return success();
+  }
+
   LogicalResult buildReduce(func::FuncOp update) {
     int64_t limit = 4 << 20;
     if (auto attribute = getOperation()->getAttrOfType<IntegerAttr>(plan::kBucketBytesAttr))
@@ -413,17 +433,12 @@ private:
     };
     SmallVector<Bucket, 2> open; // one per set of axes
     llvm::DenseSet<Operation *> seen;
-    for (ResourceOp resource : gradientOrder) {
+    for (auto [resource, repeat] : gradientOrder) {
       if (!seen.insert(resource).second)
         return resource.emitOpError("is accumulated twice in a micro-batch");
       if (ResourceOp reduced = resources->ofReduced(resource.getOf().value_or("")); reduced != resource) {
-        Value part =
-            LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName()).getResult();
-        FailureOr<Value> moved = lowerReshard(builder, resource.getLoc(), part, resource.getGlobalTensorType(),
-                                              resource.getLayout(), reduced.getLayout(), mesh);
-        if (failed(moved))
+        if (failed(reduceAlone(builder, resource, reduced, repeat)))
           return failure();
-        StoreOp::create(builder, resource.getLoc(), reduced.getSymName(), *moved);
         continue;
       }
       FailureOr<Axes> axes = getSumAxes(resource);
@@ -487,7 +502,8 @@ private:
   MeshAttr mesh;
   Resources *resources = nullptr;
   llvm::DenseMap<Value, SmallVector<ResourceOp, 1>> sinks;
-  SmallVector<ResourceOp> gradientOrder;
+  /// Gradients as the backward pass completes them, with its `plan.repeat`.
+  SmallVector<std::pair<ResourceOp, Attribute>> gradientOrder;
 };
 
 } // namespace

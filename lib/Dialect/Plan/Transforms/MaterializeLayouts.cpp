@@ -74,13 +74,21 @@ private:
     setLayouts(&op, layouts->results);
     for (auto [result, made, want] : llvm::zip_equal(op.getResults(), layouts->results, wanted))
       if (want && !haveSameParts(made, want, mesh)) {
-        Value reshard = getReshard(result, made, want, nullptr);
+        Value reshard = getReshard(result, made, want, getFirstUser(result));
         result.replaceAllUsesExcept(reshard, reshard.getDefiningOp());
       }
     return success();
   }
 
-  /// The value under another layout; one reshard for all consumers.
+  static Operation *getFirstUser(Value value) {
+    Operation *first = nullptr;
+    for (Operation *user : value.getUsers())
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    return first;
+  }
+
+  /// The value under another layout; one reshard for all consumers, of which `consumer` comes first.
   Value getReshard(Value value, LayoutAttr from, LayoutAttr to, Operation *consumer) {
     for (ReshardOp existing : reshards[value])
       if (haveSameParts(existing.getTo(), to, mesh))

@@ -24,6 +24,8 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
   command.collective = kind;
   command.reduction = reduction;
   command.communicator = communicator;
+  if (auto permute = dyn_cast<PermuteOp>(op))
+    command.destinations = permute.getDestinationsAttr();
   command.ins.push_back(in);
   command.outs.push_back(out);
   waitFor(command);
@@ -55,12 +57,22 @@ LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
+void FunctionLowering::receive(Operation *op, CollectiveKind kind, ArrayAttr axes, const View &in,
+                               llvm::function_ref<View(const View &)> getBlocks) {
+  Command target(Command::Kind::Collective, op->getLoc());
+  makeOutputs(op, /*canAccumulate=*/false, target);
+  View blocks = getBlocks(target.outs.front());
+  // A collective writes one dense block per member. Where the result is to stand like that, it is received there.
+  View received = blocks.isDense() ? blocks : allocate(RankedTensorType::get(blocks.sizes, blocks.element));
+  pushCollective(op, kind, train::ReductionKind::sum, axes, received, in);
+  if (!(received == blocks))
+    pushCopy(op, blocks, received);
+  finish(op);
+}
+
 LogicalResult FunctionLowering::lowerPermute(PermuteOp op) {
-  View in = makeDense(op, views.lookup(op.getInput()));
-  View out = allocate(tensorType(op.getResult()));
-  pushCollective(op, CollectiveKind::permute, train::ReductionKind::sum, op.getAxes(), out, in);
-  commands[commands.size() - 2].destinations = op.getDestinationsAttr();
-  views[op.getResult()] = out;
+  receive(op, CollectiveKind::permute, op.getAxes(), makeDense(op, views.lookup(op.getInput())),
+          [](const View &out) { return out; });
   return success();
 }
 
@@ -129,22 +141,6 @@ LogicalResult FunctionLowering::lowerExchange(Operation *op) {
     return success();
   }
   in = makeDense(op, in);
-  SmallVector<int64_t> blocks = part;
-  if (kind != CollectiveKind::reduce_scatter)
-    blocks.insert(blocks.begin(), members);
-  View out = allocate(RankedTensorType::get(blocks, inputType.getElementType()));
-  pushCollective(op, kind, train::ReductionKind::sum, axes, out, in);
-  if (join >= 0) {
-    SmallVector<int64_t> order;
-    for (int64_t dim = 0; dim < rank; ++dim) {
-      if (dim == join)
-        order.push_back(0);
-      order.push_back(dim + 1);
-    }
-    View joined = out.permuted(order);
-    std::optional<View> view = joined.reshaped(resultType.getShape());
-    out = view ? *view : *makeDense(op, joined).reshaped(resultType.getShape());
-  }
-  views[result] = out;
+  receive(op, kind, axes, in, [&](const View &out) { return join < 0 ? out : membersFirst(out, join, members); });
   return success();
 }

@@ -49,6 +49,10 @@ private:
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       const View &out, const View &in);
 
+  /// A collective of one operand and one result, of which `getBlocks` gives the blocks that members send.
+  void receive(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr axes, const View &in,
+               llvm::function_ref<View(const View &)> getBlocks);
+
   /// Where the single use of `value` wants it; none where it has no wish or cannot have it.
   std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
   /// Views to write the results to. A destination that adds is used only where `canAccumulate`; else the value gets

@@ -1,8 +1,7 @@
+#include "BackwardReduce.h"
 #include "FunctionLowering.h"
 #include "Program.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
-
-#include <set>
 
 using namespace mlir;
 using namespace windlass;
@@ -14,82 +13,6 @@ namespace windlass::sched {
 } // namespace windlass::sched
 
 namespace {
-
-/// `backward` with the collectives of the buckets, each as soon as its last gradient is complete, then `rest`.
-std::vector<Command> composeBackwardReduce(Program &program, std::vector<Command> backward, std::vector<Command> rest,
-                                           Location loc) {
-  // The copy has events of its own, so that no event is recorded at two places.
-  DenseMap<int64_t, int64_t> events;
-  for (Command &command : backward)
-    if (command.kind == Command::Kind::Record || command.kind == Command::Kind::Wait) {
-      auto [it, isNew] = events.try_emplace(command.event, program.events);
-      program.events += isNew;
-      command.event = it->second;
-    }
-
-  // Position before which a bucket's collective is issued: after the last command that writes to it, and then at the
-  // border of the repeated block, so that repeats keep equal commands.
-  std::vector<std::pair<size_t, Bucket *>> issues;
-  for (Bucket &bucket : program.buckets) {
-    size_t position = 0;
-    for (size_t i = 0; i < backward.size(); ++i)
-      if (llvm::any_of(backward[i].outs, [&](const View &view) { return view.storage == bucket.storage; }))
-        position = i + 1;
-    while (position > 0 && position < backward.size() && backward[position - 1].repeat &&
-           backward[position].repeat == backward[position - 1].repeat)
-      ++position;
-    issues.push_back({position, &bucket});
-  }
-  // Buckets stand in a vector in the order of @reduce, which decides at equal positions.
-  llvm::sort(issues);
-
-  std::vector<Command> result;
-  auto pushEvent = [&](Command::Kind kind, int64_t stream, int64_t event) {
-    Command command(kind, loc);
-    command.stream = stream;
-    command.event = event;
-    result.push_back(std::move(command));
-  };
-  auto issue = issues.begin();
-  for (size_t i = 0; i <= backward.size(); ++i) {
-    // Buckets that are complete at one place share the event.
-    llvm::SmallDenseMap<unsigned, int64_t> ready;
-    for (; issue != issues.end() && issue->first == i; ++issue) {
-      Bucket &bucket = *issue->second;
-      int64_t stream = Program::getStream(bucket.communicator);
-      auto [it, isNew] = ready.try_emplace(bucket.communicator, program.events);
-      if (isNew) {
-        ++program.events;
-        pushEvent(Command::Kind::Record, kComputeStream, it->second);
-        pushEvent(Command::Kind::Wait, stream, it->second);
-      }
-      Command command(Command::Kind::Collective, bucket.op.getLoc());
-      command.stream = stream;
-      command.communicator = bucket.communicator;
-      command.reduction = bucket.op.getKind();
-      command.id = bucket.op->getAttr(train::kIdAttr);
-      Type element = getElementTypeOrSelf(bucket.op.getInputs().front());
-      View whole = View::dense(
-          bucket.storage,
-          RankedTensorType::get({program.storages[bucket.storage].bytes / getElementBytes(element)}, element));
-      command.ins.push_back(whole);
-      command.outs.push_back(whole);
-      result.push_back(std::move(command));
-    }
-    if (i < backward.size())
-      result.push_back(std::move(backward[i]));
-  }
-  std::set<unsigned> used;
-  for (const Bucket &bucket : program.buckets)
-    used.insert(bucket.communicator);
-  for (unsigned communicator : used) {
-    int64_t done = program.events++;
-    pushEvent(Command::Kind::Record, Program::getStream(communicator), done);
-    pushEvent(Command::Kind::Wait, kComputeStream, done);
-  }
-  llvm::move(rest, std::back_inserter(result));
-  return result;
-}
 
 /// The action list with `repeat` taken apart; bounded, because counts come from outside.
 LogicalResult expandActions(ScheduleOp schedule, SmallVectorImpl<ActionKind> &expanded) {
@@ -209,6 +132,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       if (failed(rewriteSchedule(schedule)))
         return failure();
 
+    program.numberEvents();
     program.shareStorages();
     program.placeStorages();
     if (reduce)

@@ -78,6 +78,9 @@ public:
 
   /// Lets outputs take the place of inputs that die at the command, where the kernel may run in place.
   void shareStorages();
+  /// Merges what functions wait for at their end, and numbers events anew: functions, and instances of a repeated
+  /// block, use the same ones again.
+  void numberEvents();
   /// Gives every storage its offset and writes those of resources; reports the arena.
   void placeStorages();
   /// Replaces the bodies of all functions by their commands.

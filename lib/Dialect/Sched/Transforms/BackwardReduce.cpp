@@ -1,0 +1,187 @@
+#include "BackwardReduce.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace {
+
+/// Commands that begin one collective, and behind how many of the backward pass they may stand at the earliest.
+struct Issue {
+  size_t position = 0;
+  unsigned communicator = 0;
+  /// Whether it moves copies, whose memory is given back once it is done.
+  bool hasTransients = false;
+  std::vector<Command> commands;
+};
+
+class Composer {
+public:
+  Composer(Program &program, std::vector<Command> backward, Location loc)
+      : program(program), backward(std::move(backward)), loc(loc) {
+    for (size_t i = 0; i < this->backward.size(); ++i)
+      for (const View &view : llvm::concat<const View>(this->backward[i].ins, this->backward[i].outs))
+        lastTouch[view.storage] = i + 1;
+  }
+
+  void addBucket(Bucket &bucket) {
+    Issue issue;
+    issue.communicator = bucket.communicator;
+    issue.position = lastTouch.lookup(bucket.storage);
+    int64_t stream = Program::getStream(bucket.communicator), ready = program.events++;
+    issue.commands.push_back(makeEvent(Command::Kind::Record, kComputeStream, ready));
+    issue.commands.push_back(makeEvent(Command::Kind::Wait, stream, ready));
+    Command command(Command::Kind::Collective, bucket.op.getLoc());
+    command.stream = stream;
+    command.communicator = bucket.communicator;
+    command.reduction = bucket.op.getKind();
+    command.id = bucket.op->getAttr(train::kIdAttr);
+    Type element = getElementTypeOrSelf(bucket.op.getInputs().front());
+    View whole = View::dense(
+        bucket.storage,
+        RankedTensorType::get({program.storages[bucket.storage].bytes / getElementBytes(element)}, element));
+    command.ins.push_back(whole);
+    command.outs.push_back(whole);
+    issue.commands.push_back(std::move(command));
+    int64_t done = program.events++;
+    issue.commands.push_back(makeEvent(Command::Kind::Record, stream, done));
+    last.push_back(makeEvent(Command::Kind::Wait, kComputeStream, done));
+    issues[moveToBorder(issue.position)].push_back(std::move(issue));
+  }
+
+  /// Takes apart what is left of `@reduce`: a collective with all that comes before it is issued early, but for what
+  /// reads results of collectives.
+  void addReduce(std::vector<Command> commands) {
+    std::vector<Command> group;
+    for (Command &command : commands) {
+      bool isEnd = command.kind == Command::Kind::Record && command.stream != kComputeStream;
+      group.push_back(std::move(command));
+      if (isEnd)
+        addGroup(std::exchange(group, {}));
+    }
+    llvm::move(group, std::back_inserter(rest));
+  }
+
+  std::vector<Command> compose() {
+    std::vector<Command> result;
+    for (size_t i = 0; i <= backward.size(); ++i) {
+      if (auto due = issues.find(i); due != issues.end())
+        issueAll(due->second, result);
+      if (i < backward.size())
+        result.push_back(std::move(backward[i]));
+    }
+    for (Command &command : rest)
+      llvm::erase_if(command.keepsAlive, [&](unsigned storage) { return released.contains(storage); });
+    llvm::move(rest, std::back_inserter(result));
+    llvm::move(last, std::back_inserter(result));
+    return result;
+  }
+
+private:
+  /// Copies that a communicator works on, and the event of its end.
+  struct Flight {
+    std::optional<int64_t> done;
+    SmallVector<unsigned, 2> transients;
+  };
+
+  Command makeEvent(Command::Kind kind, int64_t stream, int64_t event) {
+    Command command(kind, loc);
+    command.stream = stream;
+    command.event = event;
+    return command;
+  }
+
+  void addGroup(std::vector<Command> group) {
+    Issue issue;
+    bool mayMove = true;
+    for (const Command &command : group) {
+      mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
+        mayMove &= !touchedByRest.contains(view.storage);
+        issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
+        issue.hasTransients |= program.storages[view.storage].isTransient;
+      }
+      if (command.kind == Command::Kind::Collective)
+        issue.communicator = command.communicator;
+    }
+    if (!mayMove) {
+      for (Command &command : group) {
+        for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+          touchedByRest.insert(view.storage);
+        rest.push_back(std::move(command));
+      }
+      return;
+    }
+    issue.commands = std::move(group);
+    issues[moveToBorder(issue.position)].push_back(std::move(issue));
+  }
+
+  /// The next border of a repeated block, so that its instances keep equal commands.
+  size_t moveToBorder(size_t position) const {
+    while (position > 0 && position < backward.size() && backward[position - 1].repeat &&
+           backward[position].repeat == backward[position - 1].repeat)
+      ++position;
+    return position;
+  }
+
+  /// Issues what is due at one position. Copies made at the position before are waited for first: memory holds those of
+  /// two positions at most.
+  void issueAll(MutableArrayRef<Issue> due, std::vector<Command> &result) {
+    std::set<unsigned> withTransients;
+    for (const Issue &issue : due)
+      if (issue.hasTransients)
+        withTransients.insert(issue.communicator);
+    Attribute repeat = due.front().commands.front().repeat;
+    for (unsigned communicator : withTransients)
+      if (Flight &flight = inFlight[communicator]; flight.done) {
+        Command wait = makeEvent(Command::Kind::Wait, kComputeStream, *flight.done);
+        wait.repeat = repeat;
+        wait.keepsAlive = std::exchange(flight.transients, {});
+        flight.done.reset();
+        released.insert(wait.keepsAlive.begin(), wait.keepsAlive.end());
+        result.push_back(std::move(wait));
+      }
+    for (Issue &issue : due)
+      for (Command &command : issue.commands) {
+        if (command.kind == Command::Kind::Collective)
+          for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+            if (program.storages[view.storage].isTransient)
+              inFlight[issue.communicator].transients.push_back(view.storage);
+        result.push_back(std::move(command));
+      }
+    for (unsigned communicator : withTransients) {
+      Flight &flight = inFlight[communicator];
+      flight.done = program.events++;
+      Command record = makeEvent(Command::Kind::Record, Program::getStream(communicator), *flight.done);
+      record.repeat = repeat;
+      result.push_back(std::move(record));
+    }
+  }
+
+  Program &program;
+  std::vector<Command> backward;
+  Location loc;
+  /// Per storage the position behind the last command that uses it.
+  llvm::DenseMap<unsigned, size_t> lastTouch;
+  /// By position, in the order of `@reduce`.
+  std::map<size_t, std::vector<Issue>> issues;
+  std::vector<Command> rest, last;
+  llvm::DenseSet<unsigned> touchedByRest;
+  /// Copies whose memory is given back before the end.
+  llvm::DenseSet<unsigned> released;
+  std::map<unsigned, Flight> inFlight;
+};
+
+} // namespace
+
+std::vector<Command> windlass::sched::composeBackwardReduce(Program &program, std::vector<Command> backward,
+                                                            std::vector<Command> reduce, Location loc) {
+  Composer composer(program, std::move(backward), loc);
+  for (Bucket &bucket : program.buckets)
+    composer.addBucket(bucket);
+  composer.addReduce(std::move(reduce));
+  return composer.compose();
+}

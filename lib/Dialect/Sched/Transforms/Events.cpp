@@ -1,0 +1,171 @@
+// Events: no more than order needs, and the same numbers in every instance of a repeated block.
+#include "Program.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace {
+
+/// Gives out the lowest number that is free.
+class NumberPool {
+public:
+  int64_t take() {
+    if (free.empty())
+      return used++;
+    int64_t number = *free.begin();
+    free.erase(free.begin());
+    return number;
+  }
+  void giveBack(int64_t number) { free.insert(number); }
+  int64_t getUsed() const { return used; }
+
+private:
+  std::set<int64_t> free;
+  int64_t used = 0;
+};
+
+/// Where an event is recorded and waited for last.
+struct Span {
+  size_t record = 0, last = 0;
+};
+
+bool isEvent(const Command &command) {
+  return command.kind == Command::Kind::Record || command.kind == Command::Kind::Wait;
+}
+
+} // namespace
+
+/// Numbers the events of one function. Those that begin and end within one instance of a repeated block are numbered
+/// from 0 in each instance, so that instances have equal commands; the others come after them.
+static int64_t numberEventsOf(std::vector<Command> &commands) {
+  std::vector<size_t> segment(commands.size(), 0);
+  for (size_t i = 1; i < commands.size(); ++i)
+    segment[i] = segment[i - 1] + (commands[i].repeat != commands[i - 1].repeat);
+  llvm::DenseMap<int64_t, Span> spans;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (commands[i].kind == Command::Kind::Record)
+      spans[commands[i].event] = {i, i};
+    else if (commands[i].kind == Command::Kind::Wait)
+      spans.find(commands[i].event)->second.last = i;
+  }
+  auto isLocal = [&](const Span &span) {
+    return commands[span.record].repeat && segment[span.record] == segment[span.last];
+  };
+
+  llvm::DenseMap<int64_t, int64_t> numbers;
+  auto number = [&](bool local) {
+    // Within an instance nothing of another one is alive, so one pool serves all.
+    NumberPool pool;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      if (!isEvent(commands[i]))
+        continue;
+      int64_t event = commands[i].event;
+      const Span &span = spans.find(event)->second;
+      if (isLocal(span) != local)
+        continue;
+      if (i == span.record)
+        numbers[event] = pool.take();
+      if (i == span.last)
+        pool.giveBack(numbers[event]);
+    }
+    return pool.getUsed();
+  };
+  int64_t locals = number(true), others = number(false);
+  for (Command &command : commands)
+    if (isEvent(command)) {
+      int64_t event = command.event;
+      command.event = numbers[event] + (isLocal(spans.find(event)->second) ? 0 : locals);
+    }
+  return locals + others;
+}
+
+/// What a function waits for at its end is one event per stream: a stream ends its commands in order. Records elsewhere
+/// that only the end waits for are left out.
+static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
+  llvm::DenseMap<int64_t, int64_t> streams;
+  llvm::DenseMap<int64_t, unsigned> waits;
+  for (const Command &command : commands) {
+    if (command.kind == Command::Kind::Record)
+      streams[command.event] = command.stream;
+    else if (command.kind == Command::Kind::Wait)
+      ++waits[command.event];
+  }
+  size_t tail = commands.size();
+  while (tail > 0 && isEvent(commands[tail - 1]))
+    --tail;
+  std::map<int64_t, Command> last; // by the stream waited for
+  llvm::DenseSet<int64_t> merged;
+  for (size_t i = tail; i < commands.size(); ++i) {
+    const Command &wait = commands[i];
+    if (wait.kind != Command::Kind::Wait || wait.stream != kComputeStream || waits.lookup(wait.event) != 1)
+      continue;
+    merged.insert(wait.event);
+    auto [it, isNew] = last.try_emplace(streams.lookup(wait.event), wait);
+    if (!isNew)
+      llvm::append_range(it->second.keepsAlive, wait.keepsAlive);
+  }
+  llvm::erase_if(commands, [&](const Command &command) { return isEvent(command) && merged.contains(command.event); });
+  for (auto &[stream, wait] : last) {
+    Command record(Command::Kind::Record, wait.loc);
+    record.stream = stream;
+    record.event = wait.event = events++;
+    commands.push_back(std::move(record));
+    commands.push_back(std::move(wait));
+  }
+}
+
+/// A record after which its stream has got no other command serves the next ones too, within an instance of a block.
+static void mergeEqualRecords(std::vector<Command> &commands) {
+  struct Recorded {
+    int64_t event = 0;
+    llvm::SmallDenseSet<int64_t> waited; // by which streams
+  };
+  std::map<int64_t, Recorded> recorded; // by stream, while it stands still
+  llvm::DenseMap<int64_t, int64_t> replacement;
+  llvm::DenseSet<const Command *> dropped;
+  Attribute repeat;
+  for (Command &command : commands) {
+    if (command.repeat != repeat)
+      recorded.clear();
+    repeat = command.repeat;
+    if (command.kind == Command::Kind::Record) {
+      auto [it, isNew] = recorded.try_emplace(command.stream, Recorded{command.event, {}});
+      replacement[command.event] = it->second.event;
+      if (!isNew)
+        dropped.insert(&command);
+      continue;
+    }
+    if (command.kind == Command::Kind::Wait) {
+      auto known = replacement.find(command.event);
+      if (known != replacement.end())
+        command.event = known->second;
+      auto of = llvm::find_if(recorded, [&](auto &entry) { return entry.second.event == command.event; });
+      bool isNew = of == recorded.end() || of->second.waited.insert(command.stream).second;
+      if (!isNew && command.keepsAlive.empty()) {
+        dropped.insert(&command);
+        continue;
+      }
+    }
+    recorded.erase(command.stream);
+  }
+  std::vector<Command> kept;
+  for (Command &command : commands)
+    if (!dropped.contains(&command))
+      kept.push_back(std::move(command));
+  commands = std::move(kept);
+}
+
+void Program::numberEvents() {
+  for (auto &[name, commands] : functions) {
+    mergeLastWaits(commands, events);
+    mergeEqualRecords(commands);
+  }
+  events = 0;
+  // What a function records is waited for in it, so functions share the numbers.
+  for (auto &[name, commands] : functions)
+    events = std::max(events, numberEventsOf(commands));
+}
