@@ -80,6 +80,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0304', 'plan', model, '--cluster', 'cpu:3')
         self.meet('WL0305', 'plan', model, '--cluster', 'cpu:1', '--memory-limit', '1KiB')
         self.meet('WL0307', 'plan', model, '--cluster', 'cpu:2', '--pin', 'nothing=whole')
+        self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--onnx-pins', 'nothing')
         self.meet('WL0306', 'emit', model, '--cluster', 'h200:1', '-o', missing)
 
         train = ('train', model, '--bytes', '--steps', 2, '-o', self.folder / 'run', '--data')

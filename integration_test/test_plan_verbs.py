@@ -2,6 +2,8 @@
 
 import json
 
+import onnx
+
 import common
 
 MATMUL = 'transformer.h.0.mlp.matmul.0'
@@ -165,6 +167,8 @@ class PinTest(PlanCase):
         # Given again in any order, and emitted, they agree; an order of flags is no plan.
         again = self.make('again.json', *flags[2:], *flags[:2], strategy='zero1*megatron=2')
         self.assertEqual(again.read_bytes(), path.read_bytes())
+        self.assertEqual(self.explain(MATMUL, path, self.model)['operators'][0]['pins'], [pins[0]])
+        self.assertIn(f'  pinned: {pins[1]}\n', self.succeed('explain', WEIGHT, self.model, '--plan', path).out)
         self.succeed('emit', self.model, '--plan', path, *flags, '-o', self.folder / 'project')
         self.assertIn('made with other pins', self.refuse('WL0003', 'emit', self.model, '--plan', path, '--pin', pins[0], '-o', self.folder / 'none'))
 
@@ -194,6 +198,90 @@ class PinTest(PlanCase):
                           ('transformer.h.0.mlp.matmull.0=whole', f"nearest is '{MATMUL}'"), ('[=whole', 'not a glob'), ('x' * 100000 + '=whole', 'matches nothing')):
             with self.subTest(pin[:40]):
                 self.assertIn(says, self.refuse('WL0307', *plan, '--pin', pin))
+
+
+class AnnotationsTest(PlanCase):
+    """Plans as ONNX sharding annotations, and back as pins; on an exporter's model, which states the shapes of values."""
+    BLOCK = 'model.transformer.h.0.'
+    WEIGHT = BLOCK + 'mlp.c_fc.weight'
+    PINS = ('--pin', f'{WEIGHT}=compute:[96:data, 384]', '--pin', 'model.transformer.wpe.weight=compute:[2*32:model, 96]', '--pin', f'{BLOCK}add.0=[4, 64, 2*48:model]')
+
+    def export(self, *flags, model=common.MODELS / 'gpt2-tiny' / 'model.onnx'):
+        self.model = model
+        self.words = ('--cluster', 'cpu:4', '--strategy', 'zero1*megatron=2', '--micro-batches', 4)
+        self.first, annotated = self.folder / 'first.json', self.folder / 'annotated.onnx'
+        self.succeed('plan', self.model, *self.words, *flags, '-o', self.first, '--export-onnx', annotated)
+        return annotated
+
+    def shardings(self, path):
+        model = onnx.load(str(path), load_external_data=False)
+        [configuration] = model.configuration
+        self.assertEqual((configuration.name, configuration.num_devices, model.ir_version), ('windlass', 4, 11))
+        found = {}
+        for node in model.graph.node:
+            for device in node.device_configurations:
+                self.assertEqual(device.configuration_id, 'windlass')
+                for spec in device.sharding_spec:
+                    self.assertIn(spec.tensor_name, [*node.input, *node.output])
+                    groups = {entry.key: list(entry.value) for entry in spec.index_to_device_group_map}
+                    found[spec.tensor_name] = ([groups.get(index, [index]) for index in spec.device],
+                                               {dim.axis: [(simple.dim_value, simple.num_shards) for simple in dim.simple_sharding] for dim in spec.sharded_dim})
+        return found
+
+    def test_what_is_written(self):
+        annotated = self.export(*self.PINS)
+        found = self.shardings(annotated)
+        # Ranks count through the last axis first: 0 and 1 are the first group of `data`, 0 and 2 the first members of `model`.
+        self.assertEqual(found[self.WEIGHT], ([[0, 1], [2, 3]], {0: [(96, 2)]}))
+        self.assertEqual(found['model.transformer.wpe.weight'], ([[0, 2], [1, 3]], {0: [(2, 1), (32, 2)]}))
+        self.assertEqual(found[self.BLOCK + 'ln_1.weight'], ([[0, 1, 2, 3]], {}))
+        self.assertIn(([[0, 2], [1, 3]], {2: [(2, 1), (48, 2)]}), found.values())
+        # Nothing else has changed.
+        first, second = (onnx.load(str(path)) for path in (self.model, annotated))
+        second.ir_version = first.ir_version
+        del second.configuration[:]
+        for node in second.graph.node:
+            del node.device_configurations[:]
+        self.assertEqual(first.SerializeToString(deterministic=True), second.SerializeToString(deterministic=True))
+
+    def test_round_trip(self):
+        for pins in ((), self.PINS):
+            with self.subTest(pins=pins):
+                annotated, second = self.export(*pins), self.folder / 'second.json'
+                self.succeed('plan', annotated, *self.words, '--onnx-pins', 'windlass', '-o', second)
+                kept = json.loads(second.read_text())['settings']['pins']
+                self.assertGreater(len([pin for pin in kept if '=[' in pin]), 20)
+                self.assertGreater(len([pin for pin in kept if '=compute:[' in pin]), 20)
+                for pin in pins[1::2]:
+                    self.assertIn(pin, kept)
+                rows = json.loads(common.run([common.WINDLASS, 'diff', self.first, second, '--json']).out)['differences']
+                found = {(row['section'], name, field['field']) for row in rows for field in row['fields'] for name in row['names'] or ['']}
+                if pins:
+                    # Values that are pinned by now let others follow; what is annotated itself is as it was.
+                    annotations = {pin.split('=')[0] for pin in kept if '=[' in pin}
+                    found = {each for each in found if each[0] == 'parameters' or each[0] == '@microbatch' and each[1] in annotations and each[2] == 'result 0'}
+                    self.assertEqual(found, set())
+                else:
+                    self.assertEqual(found, {('settings', '', 'pins')})
+                self.succeed('emit', annotated, '--plan', second, '-o', self.folder / 'project')
+        # Without the flag they say nothing.
+        self.succeed('plan', annotated, *self.words, '-o', second)
+        self.assertEqual(json.loads(second.read_text())['settings']['pins'], [])
+
+    def test_external_data_stay_references(self):
+        annotated = self.export(model=self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32, external=True))
+        tensors = onnx.load(str(annotated), load_external_data=False).graph.initializer
+        self.assertTrue(any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors))
+        self.succeed('check', annotated)
+
+    def test_refusals(self):
+        annotated = self.export()
+        again = ('plan', annotated, *self.words, '--export-onnx', self.folder / 'again.onnx')
+        self.assertIn('already', self.refuse('WL0308', *again))
+        self.assertIn("it has 'windlass'", self.refuse('WL0308', 'plan', annotated, *self.words, '--onnx-pins', 'others'))
+        self.assertIn('is for 4 devices', self.refuse('WL0308', 'plan', annotated, '--cluster', 'cpu:2', '--onnx-pins', 'windlass'))
+        self.refuse('WL0307', 'plan', annotated, *self.words, '--onnx-pins', 'windlass', '--pin', f'{self.WEIGHT}=compute:[96, 384]')
+        self.assertIn('leave one of them out', self.refuse('WL0003', 'emit', annotated, '--plan', self.first, '--onnx-pins', 'windlass', '-o', self.folder / 'none'))
 
 
 class ErrorsAsJsonTest(PlanCase):

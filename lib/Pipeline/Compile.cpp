@@ -1,5 +1,6 @@
 #include "windlass/Pipeline/Compile.h"
 
+#include "OnnxShardings.h"
 #include "VerbSupport.h"
 
 #include "windlass/Autodiff/Passes.h"
@@ -105,10 +106,10 @@ int Compilation::materialize(Code code) {
   });
 }
 
-int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass) {
+int Compilation::makePlan(const PlanChoice &choice, llvm::ArrayRef<std::string> pins, std::unique_ptr<Pass> pass) {
   cluster = choice.cluster;
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  settings.pins = choice.pins;
+  settings.pins = pins;
   llvm::sort(settings.pins);
   settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
   int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
@@ -121,25 +122,76 @@ int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass) 
   return materialize(Code::strategy);
 }
 
-int Compilation::applyStrategy(const PlanChoice &choice) {
+static std::unique_ptr<Pass> makeStrategyPass(const PlanChoice &choice, llvm::ArrayRef<std::string> pins) {
   plan::ApplyStrategyOptions options;
   options.strategy = choice.strategy;
   options.ranks = choice.cluster.getDevices();
-  options.pins.append(choice.pins.begin(), choice.pins.end());
-  return makePlan(choice, plan::createApplyStrategy(options));
+  options.pins.append(pins.begin(), pins.end());
+  return plan::createApplyStrategy(options);
+}
+
+/// The device of each rank.
+static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
+  std::vector<int64_t> order = cluster.deviceOrder;
+  for (int64_t rank = order.size(); rank < cluster.getDevices(); ++rank)
+    order.push_back(rank);
+  return order;
+}
+
+int Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
+  // The strategy makes the axes that annotations, which have devices only, are read in.
+  if (int code = runPasses(*module, Code::strategy,
+                           [&](OpPassManager &manager) { manager.addPass(makeStrategyPass(choice, choice.pins)); }))
+    return code;
+  llvm::Expected<GraphOutline> outline = readOutline(modelPath);
+  if (!outline)
+    return fail(Code::model_malformed, printable(modelPath) + " " + llvm::toString(outline.takeError()));
+  llvm::Expected<ModelAnnotations> annotations = readAnnotations(modelPath, choice.onnxPins);
+  if (!annotations)
+    return fail(Code::annotations, printable(modelPath) + " " + llvm::toString(annotations.takeError()));
+  auto made = makePins(*module, getDeviceOrder(choice.cluster), *outline, *annotations);
+  if (!made)
+    return fail(Code::annotations, llvm::toString(made.takeError()));
+  pins.insert(pins.end(), made->begin(), made->end());
+  return kDone;
+}
+
+int Compilation::applyStrategy(const PlanChoice &choice) {
+  std::vector<std::string> pins = choice.pins;
+  if (!choice.onnxPins.empty())
+    if (int code = readOnnxPins(choice, pins))
+      return code;
+  return makePlan(choice, pins, makeStrategyPass(choice, pins));
 }
 
 int Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
   plan::ApplyRandomPlanOptions options;
   options.seed = seed;
   options.ranks = choice.cluster.getDevices();
-  return makePlan(choice, plan::createApplyRandomPlan(options));
+  return makePlan(choice, {}, plan::createApplyRandomPlan(options));
+}
+
+int Compilation::exportOnnx(std::string &bytes) {
+  llvm::Expected<plan::PlanFile> plan = plan::readPlanFile(planText);
+  if (!plan)
+    return fail(Code::internal, llvm::toString(plan.takeError()));
+  llvm::Expected<GraphOutline> outline = readOutline(modelPath);
+  if (!outline)
+    return fail(Code::model_malformed, printable(modelPath) + " " + llvm::toString(outline.takeError()));
+  llvm::Expected<ModelAnnotations> annotations = describeShardings(*module, *plan, *outline);
+  if (!annotations)
+    return fail(Code::internal, llvm::toString(annotations.takeError()));
+  llvm::Expected<std::string> made = addAnnotations(modelPath, *annotations);
+  if (!made)
+    return fail(Code::annotations, printable(modelPath) + " " + llvm::toString(made.takeError()));
+  bytes = std::move(*made);
+  return kDone;
 }
 
 int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
   cluster = plan.cluster;
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
-  if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash))
+  if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash, *module))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));

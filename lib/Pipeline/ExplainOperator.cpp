@@ -100,7 +100,7 @@ class Printer {
 public:
   explicit Printer(llvm::raw_ostream &out) : out(out) {}
 
-  void print(const OperatorFacts &op) {
+  void print(const OperatorFacts &op, llvm::ArrayRef<std::string> pins) {
     out << oneLine(op.id) << "\n  " << op.kind << " in @" << op.function;
     if (op.runsPerStep > 0)
       out << ", " << op.runsPerStep << (op.runsPerStep == 1 ? " run" : " runs") << " a step by each rank";
@@ -109,6 +109,7 @@ public:
     out << "\n";
     if (!op.forward.empty())
       out << "  adjoint of " << oneLine(op.forward) << "\n";
+    printPins(pins);
     head("axes", op.axes.empty());
     for (const AxisFacts &axis : op.axes)
       out << "    " << pad(axis.name + "=" + std::to_string(axis.size)) << axis.role << "\n";
@@ -128,9 +129,11 @@ public:
       out << "    " << oneLine(id) << "\n";
   }
 
-  void print(const ParameterFacts &parameter) {
+  void print(const ParameterFacts &parameter, llvm::ArrayRef<std::string> pins) {
     out << oneLine(parameter.name) << "\n  parameter, " << parameter.type
-        << (parameter.trains ? ", trains" : ", does not train") << "\n  copies\n";
+        << (parameter.trains ? ", trains" : ", does not train") << "\n";
+    printPins(pins);
+    out << "  copies\n";
     for (const auto &[name, copy] : parameter.copies)
       out << "    " << pad(name) << copy.layout << ", " << copy.localType << " a rank, " << copy.bytes << " bytes\n";
     head("reshards", parameter.reshards.empty());
@@ -144,6 +147,11 @@ private:
   static std::string pad(std::string text) {
     text.append(text.size() < 12 ? 12 - text.size() : 1, ' ');
     return text;
+  }
+
+  void printPins(llvm::ArrayRef<std::string> pins) {
+    for (const std::string &pin : pins)
+      out << "  pinned: " << oneLine(pin) << "\n";
   }
 
   void head(llvm::StringRef text, bool isEmpty) {
@@ -202,26 +210,45 @@ static int findMatches(llvm::StringRef pattern, std::vector<std::string> ids, co
   return kDone;
 }
 
-int windlass::explainPlacement(mlir::ModuleOp module, int64_t iterations, llvm::StringRef pattern, bool asJson) {
-  PlacementFacts facts(module, iterations);
+/// The pins of a plan that fix something of what has that name.
+static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::string &name) {
+  std::vector<std::string> found;
+  for (const std::string &pin : plan.settings.pins)
+    if (auto matches = matchNames(llvm::StringRef(pin).rsplit('=').first, name, ""))
+      found.push_back(pin);
+    else
+      llvm::consumeError(matches.takeError());
+  return found;
+}
+
+int windlass::explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan, llvm::StringRef pattern,
+                               bool asJson) {
+  PlacementFacts facts(module, plan.iterations);
   std::vector<std::string> operators, parameters;
   if (int code = findMatches(pattern, facts.getOperatorIds(), facts.getParameterNames(), operators, parameters))
     return code;
   Printer printer(llvm::outs());
   Array operatorRows, parameterRows;
-  for (const std::string &id : operators)
+  auto withPins = [](Object row, llvm::ArrayRef<std::string> pins) {
+    row["pins"] = toArray(pins);
+    return row;
+  };
+  for (const std::string &id : operators) {
+    std::vector<std::string> pins = findPins(plan, id);
     for (const OperatorFacts &op : facts.describeOperator(id)) {
       if (asJson)
-        operatorRows.push_back(::toJson(op));
+        operatorRows.push_back(withPins(::toJson(op), pins));
       else
-        printer.print(op);
+        printer.print(op, pins);
     }
+  }
   for (const std::string &name : parameters) {
+    std::vector<std::string> pins = findPins(plan, name);
     ParameterFacts parameter = facts.describeParameter(name);
     if (asJson)
-      parameterRows.push_back(::toJson(parameter));
+      parameterRows.push_back(withPins(::toJson(parameter), pins));
     else
-      printer.print(parameter);
+      printer.print(parameter, pins);
   }
   if (asJson)
     printDocument(std::move(operatorRows), std::move(parameterRows));

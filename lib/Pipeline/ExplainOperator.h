@@ -6,9 +6,8 @@
 
 namespace windlass {
 
-/// Of what `pattern`, an id or name or a glob over both, matches in a module at L3b; `iterations` is the plan's m. An
-/// exit code.
-int explainPlacement(mlir::ModuleOp module, int64_t iterations, llvm::StringRef pattern, bool asJson);
+/// Of what `pattern`, an id or name or a glob over both, matches in a module at L3b of that plan. An exit code.
+int explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson);
 
 /// The same from the plan alone: no more than its file says.
 int explainRows(const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson);

@@ -65,7 +65,7 @@ static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags 
   Compilation compilation(*context, positional[1]);
   if (int code = planModel(compilation, compileFlags, flags))
     return code;
-  return explainPlacement(compilation.getModule(), plan.iterations, positional.front(), common.json);
+  return explainPlacement(compilation.getModule(), plan, positional.front(), common.json);
 }
 
 int windlass::runExplain(const std::vector<std::string> &words) {

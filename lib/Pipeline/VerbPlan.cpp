@@ -68,11 +68,16 @@ int windlass::runPlan(const std::vector<std::string> &words) {
               "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
   CompileFlags compileFlags;
-  std::string output;
+  std::string output, onnxOutput;
   compileFlags.declarePlan(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
   flags.addText("o", "FILE", "where the plan goes (default: it is only printed)", output);
+  flags.addText(
+      "export-onnx", "FILE",
+      "where a copy of the model goes that has the plan as ONNX sharding annotations, configuration 'windlass'; "
+      "external data stay where they are, relative to it",
+      onnxOutput);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
@@ -81,8 +86,14 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
-  if ((code = compile(compilation, compileFlags, flags)))
+  std::string annotated;
+  if ((code = planModel(compilation, compileFlags, flags)) ||
+      (!onnxOutput.empty() && (code = compilation.exportOnnx(annotated))) ||
+      (code = compilation.schedule(compileFlags.getMemoryLimit(), compileFlags.choice.threads)))
     return code;
+  if (!onnxOutput.empty())
+    if (std::string error = writeFile(onnxOutput, annotated); !error.empty())
+      return fail(Code::output, error);
   if (!output.empty())
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
       return fail(Code::output, error);

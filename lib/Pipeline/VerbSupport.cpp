@@ -138,6 +138,8 @@ void CompileFlags::declarePlan(Flags &flags) {
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "
       "copy of parameters (compute:, gradient: or master:[..]); see docs/plans.md",
       choice.pins);
+  flags.addText("onnx-pins", "CONFIGURATION", "the model's own sharding annotations of that configuration are pins too",
+                choice.onnxPins);
   flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: what the device has)",
             [this](llvm::StringRef text) -> std::string {
               return parseBytes(text, choice.memoryLimit)
@@ -190,6 +192,8 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
                                                 : ", but the plan was made with other pins, such as " +
                                                       printable(plan.settings.pins.front())) +
                     "; leave --pin out or make another plan");
+  if (given.isGiven("onnx-pins"))
+    return fail(Code::contradiction, "--onnx-pins is for making a plan, but --plan gives one; leave one of them out");
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +

@@ -35,6 +35,8 @@ struct PlanChoice {
   std::string strategy = "ddp";
   /// What the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
+  /// The configuration of the model whose sharding annotations are pins too; empty for none.
+  std::string onnxPins;
   /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
@@ -57,6 +59,8 @@ public:
   int applyRandomPlan(const PlanChoice &choice, uint64_t seed);
   /// L2 to L3 by a plan that has been read; `settings` are those that L2 was made with.
   int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
+  /// The model with what the plan says of its tensors, as ONNX annotations; at L3b.
+  int exportOnnx(std::string &bytes);
   /// L3 to L5; fails where arena and reserve of a device exceed `memoryLimit` bytes.
   int schedule(int64_t memoryLimit, int64_t threads);
   /// L5 to the emitted project. Fails for devices that no back end can run yet.
@@ -71,7 +75,8 @@ public:
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
-  int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass);
+  int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
+  int makePlan(const PlanChoice &choice, llvm::ArrayRef<std::string> pins, std::unique_ptr<mlir::Pass> pass);
   int materialize(Code code);
 
   mlir::MLIRContext &context;

@@ -3,6 +3,7 @@
 #include "windlass/Frontend/Onnx/Import.h"
 
 #include "Importer.h"
+#include "ParsedModel.h"
 
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
@@ -10,37 +11,9 @@
 #include "llvm/Support/Path.h"
 
 #include <google/protobuf/arena.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 using namespace mlir;
 using namespace windlass;
-
-namespace {
-
-/// Gives the parser a message in pieces, and no more once what it made of them takes too much memory.
-class BoundedStream : public google::protobuf::io::ZeroCopyInputStream {
-public:
-  BoundedStream(llvm::StringRef bytes, const google::protobuf::Arena &arena, int64_t budget)
-      : pieces(bytes.data(), static_cast<int>(bytes.size()), kPieceBytes), arena(arena), budget(budget) {}
-
-  bool Next(const void **data, int *size) override {
-    exceeded |= static_cast<int64_t>(arena.SpaceAllocated()) > budget;
-    return !exceeded && pieces.Next(data, size);
-  }
-  void BackUp(int count) override { pieces.BackUp(count); }
-  bool Skip(int count) override { return pieces.Skip(count); }
-  int64_t ByteCount() const override { return pieces.ByteCount(); }
-  bool isExceeded() const { return exceeded; }
-
-private:
-  static constexpr int kPieceBytes = 64 << 10;
-  google::protobuf::io::ArrayInputStream pieces;
-  const google::protobuf::Arena &arena;
-  int64_t budget;
-  bool exceeded = false;
-};
-
-} // namespace
 
 FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext &context,
                                               const ImportOptions &options) {
@@ -59,17 +32,12 @@ FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext 
     return fail(skeleton.takeError());
 
   google::protobuf::Arena arena;
-  auto *model = google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
-  BoundedStream stream(skeleton->bytes, arena, options.budgets.parsedBytes);
-  bool isParsed = model->ParseFromZeroCopyStream(&stream);
-  if (stream.isExceeded())
-    return emitError(location, Code::model_budget)
-           << "the model takes more than the budget of " << options.budgets.parsedBytes
-           << " bytes of memory without the values of its weights";
-  if (!isParsed) {
-    emitError(location) << printable(path) << " is not a valid ONNX file: its message is damaged or nested too deeply";
-    return failure();
-  }
+  bool isOverBudget = false;
+  llvm::Expected<const ::onnx::ModelProto *> model = parseModel(skeleton->bytes, arena, options.budgets, isOverBudget);
+  if (!model && isOverBudget)
+    return fail(model.takeError(), Code::model_budget);
+  if (!model)
+    return fail(model.takeError());
   // The parsed message holds its own copy of everything that stayed.
   skeleton->bytes = std::string();
 
@@ -79,7 +47,7 @@ FailureOr<ImportedModel> windlass::importOnnx(llvm::StringRef path, MLIRContext 
   OpBuilder builder(&context);
   result.module = ModuleOp::create(builder, location);
   builder.setInsertionPointToEnd(result.module->getBody());
-  if (failed(OnnxImporter(*model, *skeleton, *result.weights, options, location, builder).run()))
+  if (failed(OnnxImporter(**model, *skeleton, *result.weights, options, location, builder).run()))
     return failure();
   return result;
 }

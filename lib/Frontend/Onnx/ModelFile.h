@@ -35,6 +35,11 @@ struct MessageSkeleton {
 /// Walks the protobuf wire format of a ModelProto. Protobuf itself reports no offsets.
 llvm::Expected<MessageSkeleton> extractSkeleton(llvm::StringRef message, const ImportBudgets &budgets);
 
+/// A model message with fields appended: `toNodes` to nodes of its graph, by their place, `toModel` to itself; both are
+/// encoded. Its IR version becomes at least `irVersion`. Nothing else changes.
+llvm::Expected<std::string> appendFields(llvm::StringRef message, const std::map<int64_t, std::string> &toNodes,
+                                         llvm::StringRef toModel, int64_t irVersion);
+
 } // namespace windlass
 
 #endif // WINDLASS_LIB_FRONTEND_ONNX_MODELFILE_H

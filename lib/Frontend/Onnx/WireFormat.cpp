@@ -19,6 +19,7 @@ namespace {
 enum : uint64_t {
   kModelIrVersion = 1,
   kModelGraph = 7,
+  kGraphNode = 1,
   kGraphInitializer = 5,
   kTensorFloatData = 4,
   kTensorRawData = 9,
@@ -84,6 +85,12 @@ public:
   }
 
   int64_t getPosition() const { return at; }
+  /// The number of a varint field.
+  uint64_t getNumber(const Field &field) const {
+    uint64_t value = 0;
+    Walker(text, field.payload, field.end).readVarint(value);
+    return value;
+  }
 
 private:
   bool readVarint(uint64_t &value) {
@@ -241,4 +248,40 @@ private:
 
 llvm::Expected<MessageSkeleton> windlass::extractSkeleton(llvm::StringRef message, const ImportBudgets &budgets) {
   return SkeletonBuilder(message, budgets).build();
+}
+
+llvm::Expected<std::string> windlass::appendFields(llvm::StringRef message,
+                                                   const std::map<int64_t, std::string> &toNodes,
+                                                   llvm::StringRef toModel, int64_t irVersion) {
+  std::string graph, rest;
+  uint64_t version = static_cast<uint64_t>(irVersion);
+  Walker walker(message, 0, static_cast<int64_t>(message.size()));
+  Field field;
+  auto append = [&](std::string &out) { out.append(message.data() + field.begin, field.end - field.begin); };
+  while (!walker.isDone()) {
+    if (!walker.next(field))
+      return makeError("is not a whole ONNX file");
+    if (field.number == kModelIrVersion && field.wireType == 0) {
+      version = std::max(version, walker.getNumber(field));
+    } else if (field.number == kModelGraph && field.wireType == 2) {
+      int64_t node = 0;
+      for (Walker inner(message, field.payload, field.end); !inner.isDone();) {
+        if (!inner.next(field))
+          return makeError("is not a valid ONNX file: the graph is damaged");
+        auto added = field.number == kGraphNode ? toNodes.find(node++) : toNodes.end();
+        if (added == toNodes.end())
+          append(graph);
+        else
+          appendMessage(graph, kGraphNode, message.slice(field.payload, field.end).str() + added->second);
+      }
+    } else {
+      append(rest);
+    }
+  }
+  std::string out;
+  appendVarint(out, kModelIrVersion << 3);
+  appendVarint(out, version);
+  out += rest;
+  appendMessage(out, kModelGraph, graph);
+  return out + toModel.str();
 }

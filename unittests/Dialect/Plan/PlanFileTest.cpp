@@ -158,7 +158,8 @@ TEST_F(PlanFileTest, NamesTheSettingThatChanged) {
   PlanFile plan = build(*module, 2);
   const PlanSettings same = plan.settings;
   auto check = [&](const PlanSettings &settings, const std::string &hash) {
-    return llvm::toString(checkPlanFits(plan, settings, hash));
+    OwningOpRef<ModuleOp> made = parse();
+    return llvm::toString(checkPlanFits(plan, settings, hash, *made));
   };
   EXPECT_EQ(check(same, plan.modelHash), "");
   EXPECT_THAT(check(same, std::string(64, 'b')), HasSubstr("another model"));

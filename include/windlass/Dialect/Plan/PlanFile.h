@@ -94,8 +94,10 @@ std::string writePlanFile(const PlanFile &plan);
 /// Reads it back. Fails with one line that names the place and what is wrong.
 llvm::Expected<PlanFile> readPlanFile(llvm::StringRef text);
 
-/// Whether a plan was made for these settings and this model; the message names the first thing that differs.
-llvm::Error checkPlanFits(const PlanFile &plan, const PlanSettings &settings, llvm::StringRef modelHash);
+/// Whether a plan was made for these settings and the model of this module of L2; the message names the first thing
+/// that differs. The module is of no further use where it was not.
+llvm::Error checkPlanFits(const PlanFile &plan, const PlanSettings &settings, llvm::StringRef modelHash,
+                          mlir::ModuleOp module);
 
 /// Puts a plan onto a module of L2, which becomes L3 (`plan-verify-layouts materialized=false` holds or says why not).
 /// Fails, with one line, where the plan does not fit the model.

@@ -48,40 +48,6 @@ static Error compareNames(StringRef what, std::vector<std::string> planned, std:
   return Error::success();
 }
 
-Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, StringRef modelHash) {
-  const PlanSettings &planned = plan.settings;
-  for (const auto &[name, size] : settings.dims) {
-    auto found = planned.dims.find(name);
-    if (found == planned.dims.end())
-      return makeError("dimension " + printable(name) + " is bound to " + Twine(size) +
-                       " now, but is not in the plan: make the plan again");
-    if (Error error = compare("dimension " + printable(name), found->second, size))
-      return error;
-  }
-  for (const auto &[name, size] : planned.dims)
-    if (!settings.dims.count(name))
-      return makeError("the plan was made for dimension " + printable(name) + " bound to " + Twine(size) +
-                       ", but it is not bound now: make the plan again, or bind it");
-  if (Error error = compare("loss", planned.loss, settings.loss))
-    return error;
-  if (Error error = compare("optimizer", planned.optimizer, settings.optimizer))
-    return error;
-  if (Error error = compare("precision", planned.precision, settings.precision))
-    return error;
-  if (Error error = compare("micro-batches", planned.microBatches, settings.microBatches))
-    return error;
-  if (Error error = compare("clip", planned.clip, settings.clip))
-    return error;
-  if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
-    return error;
-  if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))
-    return error;
-  if (plan.modelHash != modelHash)
-    return makeError("the plan was made for another model (hash " + printable(plan.modelHash, 12) + ", this one has " +
-                     printable(modelHash, 12) + "): make the plan again");
-  return Error::success();
-}
-
 namespace {
 
 class Applier {
@@ -288,6 +254,44 @@ private:
 };
 
 } // namespace
+
+Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, StringRef modelHash, ModuleOp module) {
+  const PlanSettings &planned = plan.settings;
+  for (const auto &[name, size] : settings.dims) {
+    auto found = planned.dims.find(name);
+    if (found == planned.dims.end())
+      return makeError("dimension " + printable(name) + " is bound to " + Twine(size) +
+                       " now, but is not in the plan: make the plan again");
+    if (Error error = compare("dimension " + printable(name), found->second, size))
+      return error;
+  }
+  for (const auto &[name, size] : planned.dims)
+    if (!settings.dims.count(name))
+      return makeError("the plan was made for dimension " + printable(name) + " bound to " + Twine(size) +
+                       ", but it is not bound now: make the plan again, or bind it");
+  if (Error error = compare("loss", planned.loss, settings.loss))
+    return error;
+  if (Error error = compare("optimizer", planned.optimizer, settings.optimizer))
+    return error;
+  if (Error error = compare("precision", planned.precision, settings.precision))
+    return error;
+  if (Error error = compare("micro-batches", planned.microBatches, settings.microBatches))
+    return error;
+  if (Error error = compare("clip", planned.clip, settings.clip))
+    return error;
+  if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
+    return error;
+  if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))
+    return error;
+  if (plan.modelHash == modelHash)
+    return Error::success();
+  // Parameters and operators that do not fit say what has changed.
+  Error difference = Applier(module, plan).apply();
+  std::string what = difference ? llvm::toString(std::move(difference))
+                                : "operators and shapes are the same, but constants or attributes are not";
+  return makeError("the plan was made for another model (hash " + printable(plan.modelHash, 12) + ", this one has " +
+                   printable(modelHash, 12) + "): " + what + ": make the plan again");
+}
 
 Error plan::applyPlanFile(ModuleOp module, const PlanFile &plan) {
   PlanSettings settings = getPlanSettings(module, plan.settings.dims, plan.settings.loss);
