@@ -1,5 +1,5 @@
-// The reader of plan files, and of the layouts that they hold as text.
-#include "windlass/Dialect/Plan/PlanFile.h"
+// The reader of plan files, and of the layouts that they hold as text; what differs from an empty plan.
+#include "windlass/Dialect/Plan/PlanDiff.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     llvm::consumeError(plan.takeError());
     return 0;
   }
+  (void)plan::diffPlans(*plan, plan::PlanFile());
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<plan::PlanDialect>();
   llvm::SmallVector<plan::AxisAttr> axes;

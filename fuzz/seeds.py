@@ -12,7 +12,7 @@ import numpy
 from onnx import parser
 
 import common
-from bad_input import models, settings as settings_files
+from bad_input import annotations, models, settings as settings_files
 from windlass_models import safetensors_file
 
 # Attributes of several kinds, a symbolic dimension, and a function with a parameter.
@@ -58,7 +58,8 @@ def seeds():
     plan = plan_of(classifier, '--cluster', 'cpu:4', '--micro-batches', '2')
     return {
         'onnx': {'classifier': classifier.SerializeToString(), 'gpt': gpt.SerializeToString(),
-                 'functions': parser.parse_model(FUNCTIONS).SerializeToString()},
+                 'functions': parser.parse_model(FUNCTIONS).SerializeToString(),
+                 'annotated': annotations.annotated(lambda *_: None)},
         'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},

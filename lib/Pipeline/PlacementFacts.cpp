@@ -8,7 +8,6 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
-#include <set>
 
 using namespace mlir;
 using namespace windlass;
@@ -109,7 +108,19 @@ static std::string getList(ArrayRef<unsigned> numbers) {
 
 PlacementFacts::PlacementFacts(ModuleOp module, int64_t iterations)
     : module(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)),
-      dataAxis(module->getAttrOfType<StringAttr>(plan::kDataAxisAttr)), iterations(iterations) {}
+      dataAxis(module->getAttrOfType<StringAttr>(plan::kDataAxisAttr)), iterations(iterations) {
+  for (func::FuncOp function : plan::getPlannedFunctions(module))
+    for (Operation &op : function.front()) {
+      if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr)) {
+        SmallVector<Operation *, 2> &same = operators[id.getValue()];
+        if (same.empty())
+          ids.push_back(id.str());
+        same.push_back(&op);
+      }
+      if (auto forward = op.getAttrOfType<StringAttr>(train::kForwardAttr))
+        adjoints[forward.getValue()].push_back(getId(&op));
+    }
+}
 
 ValueFacts PlacementFacts::describeValue(Value value, plan::LayoutAttr layout) {
   auto type = llvm::cast<RankedTensorType>(value.getType());
@@ -248,20 +259,16 @@ OperatorFacts PlacementFacts::describe(Operation &op, StringRef function) {
     facts.results.push_back(std::move(value));
   }
   if (facts.forward.empty() && op.hasAttr(train::kIdAttr))
-    for (Operation &other : *op.getBlock())
-      if (auto forward = other.getAttrOfType<StringAttr>(train::kForwardAttr); forward && forward == facts.id)
-        facts.adjoints.push_back(getId(&other));
+    facts.adjoints = adjoints.lookup(facts.id);
   return facts;
 }
 
 std::vector<OperatorFacts> PlacementFacts::describeOperator(StringRef id) {
   std::vector<OperatorFacts> all;
-  for (func::FuncOp function : plan::getPlannedFunctions(module)) {
-    if (function.getName() == train::kEvaluateFunction && !all.empty())
-      continue;
-    for (Operation &op : function.front())
-      if (auto own = op.getAttrOfType<StringAttr>(train::kIdAttr); own && own == id)
-        all.push_back(describe(op, function.getName()));
+  for (Operation *op : operators.lookup(id)) {
+    StringRef function = op->getParentOfType<func::FuncOp>().getName();
+    if (function != train::kEvaluateFunction || all.empty())
+      all.push_back(describe(*op, function));
   }
   return all;
 }
@@ -314,16 +321,6 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
       add("master copy to compute copy", master, compute, 1);
   }
   return facts;
-}
-
-std::vector<std::string> PlacementFacts::getOperatorIds() {
-  std::set<std::string> seen;
-  std::vector<std::string> ids;
-  for (func::FuncOp function : plan::getPlannedFunctions(module))
-    for (Operation &op : function.front())
-      if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr); id && seen.insert(id.str()).second)
-        ids.push_back(id.str());
-  return ids;
 }
 
 std::vector<std::string> PlacementFacts::getParameterNames() {

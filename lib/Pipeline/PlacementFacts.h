@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <optional>
 #include <string>
@@ -89,7 +90,7 @@ public:
   ParameterFacts describeParameter(llvm::StringRef logicalName);
 
   /// Ids of all operators, and logical names of all parameters but states.
-  std::vector<std::string> getOperatorIds();
+  const std::vector<std::string> &getOperatorIds() const { return ids; }
   std::vector<std::string> getParameterNames();
 
 private:
@@ -103,6 +104,10 @@ private:
   plan::MeshAttr mesh;
   mlir::StringAttr dataAxis;
   int64_t iterations;
+  /// In program order, by id and by the id of their forward operator.
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *, 2>> operators;
+  llvm::StringMap<std::vector<std::string>> adjoints;
+  std::vector<std::string> ids;
 };
 
 } // namespace windlass
