@@ -72,6 +72,14 @@ class ExplainTest(PlanCase):
         found = self.explain('transformer.h.*.mlp.matmul.?', plan, self.model)['operators']
         self.assertEqual([op['id'] for op in found], [f'transformer.h.{layer}.mlp.matmul.{i}' for layer in (0, 1) for i in (0, 1)])
 
+    def test_an_operator_that_was_taken_apart(self):
+        """The squares of weights that are split and of those that are not are summed apart."""
+        plan = self.make('plan.json', '--clip', strategy='megatron=4')
+        found = [op['id'] for op in self.explain('update/square_sum', plan, self.model)['operators']]
+        self.assertIn('update/square_sum', found)
+        self.assertRegex(' '.join(found), r'update/square_sum\.partial\.\d')
+        self.assertTrue(all(id.startswith('update/square_sum') for id in found), found)
+
     def test_text_says_what_json_says(self):
         plan = self.make()
         text = self.succeed('explain', MATMUL, self.model, '--plan', plan).out
@@ -170,6 +178,7 @@ class PinTest(PlanCase):
         self.assertEqual(self.explain(MATMUL, path, self.model)['operators'][0]['pins'], [pins[0]])
         self.assertIn(f'  pinned: {pins[1]}\n', self.succeed('explain', WEIGHT, self.model, '--plan', path).out)
         self.succeed('emit', self.model, '--plan', path, *flags, '-o', self.folder / 'project')
+        self.assertIn('leave one of them out', self.refuse('WL0003', 'emit', self.model, '--plan', path, '--strategy', 'ddp', '-o', self.folder / 'none'))
         self.assertIn('made with other pins', self.refuse('WL0003', 'emit', self.model, '--plan', path, '--pin', pins[0], '-o', self.folder / 'none'))
 
     def test_edits_do_not_contradict_them(self):

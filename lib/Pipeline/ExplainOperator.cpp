@@ -10,6 +10,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <map>
 #include <set>
 
 using namespace windlass;
@@ -210,6 +211,26 @@ static int findMatches(llvm::StringRef pattern, std::vector<std::string> ids, co
   return kDone;
 }
 
+/// Ids as the plan has them, each with the operators that say what became of it: passes take some apart, and what they
+/// make bears the id with more behind it.
+static std::map<std::string, std::vector<std::string>> findParts(const plan::PlanFile &plan,
+                                                                 const std::vector<std::string> &ids) {
+  std::set<llvm::StringRef> planned;
+  for (const auto &[function, rows] : plan.functions) {
+    planned.insert(rows.whole.begin(), rows.whole.end());
+    for (const auto &[id, row] : rows.operators)
+      planned.insert(id);
+  }
+  std::map<std::string, std::vector<std::string>> parts;
+  for (const std::string &id : ids) {
+    llvm::StringRef owner = id;
+    while (!owner.empty() && !planned.count(owner))
+      owner = owner.contains('.') ? owner.rsplit('.').first : "";
+    parts[owner.empty() ? id : owner.str()].push_back(id);
+  }
+  return parts;
+}
+
 /// The pins of a plan that fix something of what has that name.
 static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::string &name) {
   std::vector<std::string> found;
@@ -224,8 +245,11 @@ static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::
 int windlass::explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan, llvm::StringRef pattern,
                                bool asJson) {
   PlacementFacts facts(module, plan.iterations);
-  std::vector<std::string> operators, parameters;
-  if (int code = findMatches(pattern, facts.getOperatorIds(), facts.getParameterNames(), operators, parameters))
+  auto parts = findParts(plan, facts.getOperatorIds());
+  std::vector<std::string> ids, operators, parameters;
+  for (const auto &[id, made] : parts)
+    ids.push_back(id);
+  if (int code = findMatches(pattern, ids, facts.getParameterNames(), operators, parameters))
     return code;
   Printer printer(llvm::outs());
   Array operatorRows, parameterRows;
@@ -235,12 +259,13 @@ int windlass::explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan
   };
   for (const std::string &id : operators) {
     std::vector<std::string> pins = findPins(plan, id);
-    for (const OperatorFacts &op : facts.describeOperator(id)) {
-      if (asJson)
-        operatorRows.push_back(withPins(::toJson(op), pins));
-      else
-        printer.print(op, pins);
-    }
+    for (const std::string &part : parts[id])
+      for (const OperatorFacts &op : facts.describeOperator(part)) {
+        if (asJson)
+          operatorRows.push_back(withPins(::toJson(op), pins));
+        else
+          printer.print(op, pins);
+      }
   }
   for (const std::string &name : parameters) {
     std::vector<std::string> pins = findPins(plan, name);

@@ -84,8 +84,7 @@ public:
   /// `iterations` is m.
   PlacementFacts(mlir::ModuleOp module, int64_t iterations);
 
-  /// What all operators with that id say, function by function; `@evaluate` only where `@microbatch` has none. An
-  /// operator that was taken apart is described by its parts.
+  /// What all operators with that id say, function by function; `@evaluate` only where `@microbatch` has none.
   std::vector<OperatorFacts> describeOperator(llvm::StringRef id);
   ParameterFacts describeParameter(llvm::StringRef logicalName);
 

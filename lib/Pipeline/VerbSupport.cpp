@@ -192,8 +192,10 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
                                                 : ", but the plan was made with other pins, such as " +
                                                       printable(plan.settings.pins.front())) +
                     "; leave --pin out or make another plan");
-  if (given.isGiven("onnx-pins"))
-    return fail(Code::contradiction, "--onnx-pins is for making a plan, but --plan gives one; leave one of them out");
+  for (llvm::StringRef flag : {"strategy", "onnx-pins"})
+    if (given.isGiven(flag))
+      return fail(Code::contradiction,
+                  "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
