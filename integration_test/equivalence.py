@@ -18,8 +18,9 @@ BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=clip={clip}', '--train-mark-repeats',
-         '--train-verify-functions')
-TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
+         '--train-mark-segments', '--train-verify-functions')
+TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={rerun}', '--plan-rerun-segments',
+         '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched',)
 TO_FUSED = ('--sched-fuse-elementwise',)
 TO_L5 = ('--sched-lower-to-commands', '--sched-verify-commands')
@@ -46,6 +47,7 @@ class Setup:
     ranks: tuple = (1,)
     strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
+    rerun: int = 0
     clip: bool = True
     clip_norm: float = 0.1
     steps: int = 2
@@ -73,7 +75,7 @@ class Equivalence:
 
     def lower(self, source, passes, name, **values):
         target = self.work / name
-        values.update(G=self.setup.micro_batches, bucket=self.setup.bucket_bytes, clip=str(self.setup.clip).lower())
+        values.update(G=self.setup.micro_batches, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, clip=str(self.setup.clip).lower())
         execute(self.opt, source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 
@@ -132,6 +134,7 @@ def main():
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
     parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)
+    parser.add_argument('--rerun', type=int, default=0, metavar='STEPS', help='segments that are run again (-1: all)')
     parser.add_argument('--no-clip', dest='clip', action='store_false')
     parser.add_argument('--clip-norm', type=float, default=0.1)
     parser.add_argument('--steps', type=int, default=2)

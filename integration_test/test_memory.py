@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -90,10 +91,14 @@ class MemoryTest(common.Case):
         needed = memory['arena'] + memory['reserve']['total']
         self.assertEqual(sum(memory['reserve'][part] for part in ('program', 'threads', 'communication')), memory['reserve']['total'])
         self.assertEqual(self.planned(2, '--memory-limit', needed)['limit'], needed)
+        # A byte less, and something is run again; with all of it there is a least.
+        self.assertLess(self.planned(2, '--memory-limit', needed - 1)['arena'], memory['arena'])
         model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
-        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', needed - 1)
+        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', 1)
+        least = int(re.search(r'--memory-limit (\d+)', outcome.err)[1])
         self.assertEqual(outcome.code, 3, outcome.err)
-        self.assertIn(f'{needed} bytes per device, {memory["reserve"]["total"]} of them beside its arena', outcome.err)
+        self.assertIn(f'{least} bytes per device, {memory["reserve"]["total"]} of them beside its arena', outcome.err)
+        self.assertEqual(self.planned(2, '--memory-limit', least)['arena'], least - memory['reserve']['total'])
 
     def test_zero3_holds_a_quarter(self):
         """Of parameters, gradients and state, on four ranks: as planned, and as the kernel counts the pages of each process."""

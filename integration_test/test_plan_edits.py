@@ -15,6 +15,7 @@ import test_program
 STRATEGY = 'zero1*megatron=2'
 UP, NORM, LOGITS = 'transformer.h.0.mlp.matmul.0', 'transformer.h.0.ln_1.layer_norm.0', 'lm_head.matmul.0'
 WEIGHT = 'transformer.h.0.mlp.c_fc.weight'
+BLOCK = 'transformer.h.0'
 
 
 def function(plan, name='microbatch'):
@@ -96,6 +97,10 @@ ILLEGAL = {
     'no bytes per bucket': (setting('bucket_bytes', 0), 'bucket_bytes'),
     'another model': (setting('model', 'hash', '0' * 64), 'another model'),
     'another number of micro-batches': (setting('settings', 'micro_batches', 4), 'micro'),
+    'a label that a segment cannot have': (setting('segments', BLOCK, 'attentoin'), f"{BLOCK}.*attentoin.*can be kept, attention, mlp, halves, block"),
+    'a segment that is not there': (setting('segments', 'transformer.h.1', 'kept'), f"transformer.h.1.*does not have; the nearest is '{BLOCK}'"),
+    'a missing segment': (lambda plan: plan['segments'].pop(BLOCK), f'{BLOCK}.*not among'),
+    'a memory limit of nothing': (setting('memory_limit_bytes', 0), 'memory_limit_bytes'),
     'inputs that lie in two ways': (lambda plan: function(plan, 'evaluate')['arguments'].__setitem__(0, '[4:model, 8]'), 'input'),
 }
 LEGAL = {
@@ -108,6 +113,9 @@ LEGAL = {
     'logits split by sample': split(LOGITS, ['[4:model, 8, 32]'], m0=['model']),
     'a norm split by token': split(NORM, ['[4, 8:model, 16]', '[4, 8:model]', '[4, 8:model]'], d1=['model']),
     'a value that is found split': split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]']),
+    'an MLP that is run again': setting('segments', BLOCK, 'mlp'),
+    'both halves run again': setting('segments', BLOCK, 'halves'),
+    'a block that is run again as one': setting('segments', BLOCK, 'block'),
     'inputs split by sample': lambda plan: [function(plan, name)['arguments'].__setitem__(0, '[4:model, 8]') for name in ('microbatch', 'evaluate')],
 }
 

@@ -20,7 +20,7 @@ STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron',
 RANKS = (2, 4, 8)
 PLANS = 3
 FAMILIES = ['mlp', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'dropout']
-TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false', '--plan-decompose-split-reductions',
+TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false', '--plan-rerun-segments', '--plan-decompose-split-reductions',
          '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched', '--sched-verify-async')
 

@@ -1,13 +1,15 @@
 #include "windlass/Pipeline/Compile.h"
 
+#include "FitMemory.h"
 #include "OnnxShardings.h"
+#include "RunPasses.h"
 #include "VerbSupport.h"
 
 #include "windlass/Autodiff/Passes.h"
-#include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
@@ -20,20 +22,8 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <thread>
-
 using namespace mlir;
 using namespace windlass;
-
-/// Runs what `add` adds. Passes report what the user can change at an operator; what they report is of kind `code`
-/// unless they say otherwise.
-static int runPasses(ModuleOp module, Code code, llvm::function_ref<void(OpPassManager &)> add) {
-  CodeScope scope(module.getContext(), code);
-  PassManager manager(module.getContext());
-  manager.enableVerifier(true);
-  add(manager);
-  return succeeded(manager.run(module)) ? kDone : exitCodeOf(code);
-}
 
 int Compilation::import(const CompileSettings &settings) {
   CheckOptions options;
@@ -92,42 +82,41 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
     for (const std::string &pattern : settings.noDecay)
       optimizer.noDecay.push_back(pattern);
     manager.addPass(train::createAddOptimizerPass(optimizer));
-    // Repeats are found last: the passes before must not make equal layers differ.
+    // Repeats are found last: the passes before must not make equal layers differ. What can be run again is cut from
+    // them.
     manager.addPass(train::createMarkRepeatsPass());
+    manager.addPass(train::createMarkSegmentsPass());
     manager.addPass(train::createVerifyFunctionsPass());
   });
 }
 
-int Compilation::materialize(Code code) {
-  return runPasses(*module, code, [&](OpPassManager &manager) {
-    manager.addPass(plan::createDecomposeSplitReductions());
-    manager.addPass(plan::createMaterializeLayouts());
-    manager.addPass(plan::createVerifyLayouts());
-  });
-}
-
-int Compilation::makePlan(const PlanChoice &choice, llvm::ArrayRef<std::string> pins, std::unique_ptr<Pass> pass) {
+int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, bool mayRerun) {
   cluster = choice.cluster;
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  settings.pins = pins;
+  settings.pins = choice.pins;
   llvm::sort(settings.pins);
   settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
+  OwningOpRef<ModuleOp> unplanned(module->clone());
   int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
   if (code != kDone)
     return code;
+  if (mayRerun) {
+    Fit fit;
+    if ((code = fitMemory(*module, choice, /*wantsLeast=*/true, fit)))
+      return code;
+    plan::RerunSteps(*module).apply(*module, fit.steps);
+    scheduled = std::move(fit.schedule);
+  } else if ((code = makeSchedule(*module, cluster, choice.threads, Code::strategy, scheduled))) {
+    return code;
+  }
+  if (scheduled.bytes > choice.getMemoryLimit())
+    return failForMemory(*unplanned, choice, scheduled);
   auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
   if (failed(plan))
     return kInternal;
+  plan->memoryLimit = choice.memoryLimit;
   planText = plan::writePlanFile(*plan);
-  return materialize(Code::strategy);
-}
-
-static std::unique_ptr<Pass> makeStrategyPass(const PlanChoice &choice, llvm::ArrayRef<std::string> pins) {
-  plan::ApplyStrategyOptions options;
-  options.strategy = choice.strategy;
-  options.ranks = choice.cluster.getDevices();
-  options.pins.append(pins.begin(), pins.end());
-  return plan::createApplyStrategy(options);
+  return kDone;
 }
 
 /// The device of each rank.
@@ -141,7 +130,7 @@ static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
 int Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
   // The strategy makes the axes that annotations, which have devices only, are read in.
   if (int code = runPasses(*module, Code::strategy,
-                           [&](OpPassManager &manager) { manager.addPass(makeStrategyPass(choice, choice.pins)); }))
+                           [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); }))
     return code;
   llvm::Expected<GraphOutline> outline = readOutline(modelPath);
   if (!outline)
@@ -157,18 +146,20 @@ int Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string>
 }
 
 int Compilation::applyStrategy(const PlanChoice &choice) {
-  std::vector<std::string> pins = choice.pins;
+  PlanChoice pinned = choice;
   if (!choice.onnxPins.empty())
-    if (int code = readOnnxPins(choice, pins))
+    if (int code = readOnnxPins(choice, pinned.pins))
       return code;
-  return makePlan(choice, pins, makeStrategyPass(choice, pins));
+  return makePlan(pinned, createStrategyPass(pinned), /*mayRerun=*/true);
 }
 
 int Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
   plan::ApplyRandomPlanOptions options;
   options.seed = seed;
   options.ranks = choice.cluster.getDevices();
-  return makePlan(choice, {}, plan::createApplyRandomPlan(options));
+  PlanChoice unpinned = choice;
+  unpinned.pins.clear();
+  return makePlan(unpinned, plan::createApplyRandomPlan(options), /*mayRerun=*/false);
 }
 
 int Compilation::exportOnnx(std::string &bytes) {
@@ -188,11 +179,12 @@ int Compilation::exportOnnx(std::string &bytes) {
   return kDone;
 }
 
-int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings) {
+int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings, const PlanChoice &choice) {
   cluster = plan.cluster;
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
   if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash, *module))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
+  OwningOpRef<ModuleOp> unplanned(module->clone());
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   FailureOr<plan::Pins> pins = plan::readPins(*module, plan.settings.pins);
@@ -205,84 +197,32 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
     options.materialized = false;
     manager.addPass(plan::createVerifyLayouts(options));
   });
-  return code == kDone ? materialize(Code::plan_mismatch) : code;
-}
-
-/// What the back end declares for a rank of a module at L5.
-static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
-  if (cluster.getBackend() != "cpu")
-    return {};
-  rt::reserve_need need;
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  need.ranks = mesh.getRanks();
-  need.has_processes = need.ranks > 1;
-  int64_t hosts = 0, most = 1;
-  for (const HostGroup &group : cluster.hosts) {
-    hosts += group.count;
-    most = std::max(most, group.devices);
-  }
-  need.is_one_host = hosts <= 1;
-  need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
-  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
-    int64_t members = 1;
-    for (Attribute axis : communicator.getAxes())
-      members *= mesh.sizeOf(cast<StringAttr>(axis).getValue());
-    need.communicators.push_back(members);
-  }
-  need.scratch_bytes = sched::getScratchBytesPerThread(module);
-  for (auto resource : module.getOps<sched::ResourceOp>())
-    switch (resource.getKind()) {
-    case sched::ResourceKind::input:
-      need.input_bytes += resource.getGlobalTensorType().getNumElements() *
-                          std::max<int64_t>(1, resource.getGlobalTensorType().getElementTypeBitWidth() / 8);
-      [[fallthrough]];
-    case sched::ResourceKind::parameter:
-    case sched::ResourceKind::state:
-      ++need.tensors;
-      break;
-    default:
-      break;
-    }
-  return rt::declare_reserve(need);
-}
-
-int Compilation::schedule(int64_t memoryLimit, int64_t threads) {
-  int code = runPasses(*module, Code::lowering, [&](OpPassManager &manager) {
-    // Functions of one rank on its parts of the values.
-    manager.addPass(sched::createPlanToSched());
-    manager.addPass(sched::createVerifyAsync());
-    // Then commands on buffers: fusion first, while values are still values.
-    manager.addPass(sched::createFuseElementwise());
-    manager.addPass(sched::createLowerToCommands());
-    manager.addPass(sched::createVerifyCommands());
-  });
   if (code != kDone)
     return code;
-  reserve = declareReserve(*module, cluster, threads);
-  int64_t arenas = 0;
-  for (auto arena : module->getOps<sched::ArenaOp>())
-    arenas += arena.getBytes();
-  int64_t bytes = arenas + reserve.total();
-  if (memoryLimit > 0 && bytes > memoryLimit)
-    return fail(Code::memory, "the plan needs " + std::to_string(bytes) + " bytes per device, " +
-                                  std::to_string(reserve.total()) + " of them beside its arena, but the limit is " +
-                                  std::to_string(memoryLimit) + "; raise --memory-limit by " +
-                                  std::to_string(bytes - memoryLimit) + " or split the batch over more ranks");
-  return kDone;
+  if ((code = makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, scheduled)))
+    return code;
+  return scheduled.bytes > choice.getMemoryLimit() ? failForMemory(*unplanned, choice, scheduled) : kDone;
+}
+
+int Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
+
+int Compilation::verify() {
+  return runPasses(*scheduled.module, Code::lowering,
+                   [](OpPassManager &manager) { manager.addPass(sched::createVerifyCommands()); });
 }
 
 int Compilation::emit(cpp::ProjectFiles &files) {
   if (cluster.getBackend() != "cpu")
     return fail(Code::devices, "programs are made for back end 'cpu' only, but the cluster's " + cluster.describe() +
                                    " is of '" + cluster.getBackend() + "': plan for it, or emit for --cluster cpu:N");
-  if (failed(convertSchedToEmitC(*module)))
+  if (failed(convertSchedToEmitC(*scheduled.module)))
     return kInternal;
   cpp::ProjectOptions options;
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.ranks = getRanks();
-  options.scratchBytes = sched::getScratchBytesPerThread(*module);
-  auto made = cpp::makeProject(*module, options);
+  options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
+  auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))
     return kInternal;
   files = std::move(*made);

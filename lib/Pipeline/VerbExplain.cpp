@@ -65,7 +65,9 @@ static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags 
   Compilation compilation(*context, positional[1]);
   if (int code = planModel(compilation, compileFlags, flags))
     return code;
-  return explainPlacement(compilation.getModule(), plan, positional.front(), common.json);
+  if (int code = compilation.materialize())
+    return code;
+  return explainPlacement(compilation.getPlanned(), plan, positional.front(), common.json);
 }
 
 int windlass::runExplain(const std::vector<std::string> &words) {

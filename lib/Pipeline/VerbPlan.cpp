@@ -1,6 +1,7 @@
 // windlass plan: how a model would run on a cluster.
 #include "VerbSupport.h"
 
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/OutputFile.h"
@@ -61,6 +62,27 @@ std::string meshText(ModuleOp module) {
   return text.empty() ? "one device" : text;
 }
 
+/// "both halves of 'h.0' to 'h.3', mlp of 'h.4'": what is run again, consecutive blocks with one label together.
+std::string rerunText(const RerunReport &rerun) {
+  std::string text;
+  for (size_t i = 0, end; i < rerun.segments.size(); i = end) {
+    llvm::StringRef name = rerun.segments[i].first, label = rerun.segments[i].second;
+    llvm::StringRef prefix = name.rtrim("0123456789");
+    uint64_t number = 0;
+    bool isNumbered = !name.drop_front(prefix.size()).getAsInteger(10, number);
+    for (end = i + 1; isNumbered && end < rerun.segments.size(); ++end)
+      if (rerun.segments[end].first != (prefix + llvm::Twine(number + end - i)).str() ||
+          rerun.segments[end].second != label)
+        break;
+    if (label == plan::kKeptLabel)
+      continue;
+    std::string what = label == plan::kHalvesLabel ? "both halves" : label == plan::kBlockLabel ? "all" : label.str();
+    text += (text.empty() ? "" : ", ") + what + " of " + printable(name) +
+            (end > i + 1 ? " to " + printable(rerun.segments[end - 1].first) : "");
+  }
+  return text;
+}
+
 } // namespace
 
 int windlass::runPlan(const std::vector<std::string> &words) {
@@ -88,8 +110,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   Compilation compilation(*context, positional.front());
   std::string annotated;
   if ((code = planModel(compilation, compileFlags, flags)) ||
-      (!onnxOutput.empty() && (code = compilation.exportOnnx(annotated))) ||
-      (code = compilation.schedule(compileFlags.getMemoryLimit(), compileFlags.choice.threads)))
+      (!onnxOutput.empty() && ((code = compilation.materialize()) || (code = compilation.exportOnnx(annotated)))) ||
+      (code = compilation.verify()))
     return code;
   if (!onnxOutput.empty())
     if (std::string error = writeFile(onnxOutput, annotated); !error.empty())
@@ -101,6 +123,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);
   const rt::reserve &reserve = compilation.getReserve();
+  const RerunReport &rerun = compilation.getRerun();
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -133,7 +156,17 @@ int windlass::runPlan(const std::vector<std::string> &words) {
           json.attribute("communication", reserve.communication);
           json.attribute("total", reserve.total());
         });
-        json.attribute("limit", compileFlags.getMemoryLimit());
+        json.attribute("limit", compileFlags.choice.getMemoryLimit());
+      });
+      json.attributeObject("recompute", [&] {
+        json.attributeObject("segments", [&] {
+          for (const auto &[name, label] : rerun.segments)
+            json.attribute(name, label);
+        });
+        json.attribute("stash_bytes", rerun.stashBytes);
+        json.attribute("stash_bytes_before", rerun.stashBytesBefore);
+        json.attribute("flops", rerun.flops);
+        json.attribute("flops_before", rerun.flopsBefore);
       });
       // Nothing is claimed before there is a search that can.
       for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap"})
@@ -144,7 +177,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   }
   llvm::outs() << "model      " << positional.front() << "\n"
                << "cluster    " << compilation.getCluster().describe() << ", "
-               << mebibytes(compileFlags.getMemoryLimit()) << " per device\n"
+               << mebibytes(compileFlags.choice.getMemoryLimit()) << " per device\n"
                << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
                << "step       " << microBatches << " micro-batches, " << groups << " at once, " << microBatches / groups
                << " one after another\n"
@@ -158,7 +191,13 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << "reserve    " << mebibytes(reserve.total()) << " beside it: program and libraries "
                << mebibytes(reserve.program) << ", threads " << mebibytes(reserve.threads) << ", communication "
                << mebibytes(reserve.communication) << "\n"
-               << "time       unknown: no search and no profile yet\n";
+               << "stash      " << mebibytes(rerun.stashBytes) << " for the backward pass";
+  if (rerun.flops > 0)
+    llvm::outs() << ", " << mebibytes(rerun.stashBytesBefore) << " if nothing were run again\n"
+                 << "recompute  " << rerunText(rerun) << ": "
+                 << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch",
+                                  100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
+  llvm::outs() << "\ntime       unknown: no search and no profile yet\n";
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";
   return kDone;

@@ -200,6 +200,12 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   if (flags.ranks > 0 && flags.ranks != ranks)
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
                                          std::to_string(ranks) + " ranks; leave -n out or make another plan");
+  if (plan.memoryLimit > 0 && given.isGiven("memory-limit") && flags.choice.memoryLimit != plan.memoryLimit)
+    return fail(Code::contradiction, "--memory-limit is " + std::to_string(flags.choice.memoryLimit) +
+                                         " bytes but the plan was made for " + std::to_string(plan.memoryLimit) +
+                                         "; leave --memory-limit out or make another plan");
+  if (plan.memoryLimit > 0)
+    flags.choice.memoryLimit = plan.memoryLimit;
   if (!flags.cluster.empty()) {
     llvm::Expected<Cluster> cluster = findCluster(flags.cluster);
     if (!cluster)
@@ -239,11 +245,11 @@ int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Fla
     return code;
   if (int code = compilation.buildFunctions(flags.settings))
     return code;
-  return plan ? compilation.applyPlan(*plan, flags.settings) : compilation.applyStrategy(flags.choice);
+  return plan ? compilation.applyPlan(*plan, flags.settings, flags.choice) : compilation.applyStrategy(flags.choice);
 }
 
 int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
   if (int code = planModel(compilation, flags, given))
     return code;
-  return compilation.schedule(flags.getMemoryLimit(), flags.choice.threads);
+  return compilation.verify();
 }

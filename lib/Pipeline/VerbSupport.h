@@ -33,10 +33,6 @@ struct CompileFlags {
   /// As the user wrote them; empty or 0 when not given.
   std::string cluster, planFile;
   int64_t ranks = 0;
-  /// Bytes per device, once the cluster is known.
-  int64_t getMemoryLimit() const {
-    return choice.memoryLimit ? choice.memoryLimit : choice.cluster.getDeviceMemoryBytes();
-  }
   /// What the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);

@@ -39,9 +39,32 @@ struct PlanChoice {
   std::string onnxPins;
   /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
+  int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
   int64_t threads = 0;
   Cluster cluster;
+};
+
+/// What a plan runs again in the backward pass, for a rank and a micro-batch.
+struct RerunReport {
+  /// Blocks in program order, and what of each is run again.
+  std::vector<std::pair<std::string, std::string>> segments;
+  /// Bytes that the forward pass leaves for the backward pass, if nothing is run again and as planned.
+  int64_t stashBytesBefore = 0, stashBytes = 0;
+  /// What is run again, and what runs anyway.
+  double flops = 0, flopsBefore = 0;
+  /// How many blocks something of is run again.
+  size_t countBlocks() const;
+};
+
+/// A module at L5 and what it takes.
+struct Schedule {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// What a rank takes beside its arenas, by the back end's word; nothing of a back end that is not ours to ask.
+  rt::reserve reserve;
+  /// Bytes per device: arenas and reserve, and the largest set of them that lives at one time.
+  int64_t bytes = 0, liveBytes = 0;
+  RerunReport rerun;
 };
 
 /// One compilation. Every step returns an exit code; what went wrong has been printed to standard error as one line.
@@ -53,40 +76,47 @@ public:
   int import(const CompileSettings &settings);
   /// L1 to L2.
   int buildFunctions(const CompileSettings &settings);
-  /// L2 to L3 by a named strategy. Sets the plan's text.
+  /// L2 to L5 by a named strategy; sets the plan's text. Segments are run again as far as the memory of a device needs
+  /// it; fails where that does not help, with what would.
   int applyStrategy(const PlanChoice &choice);
-  /// The same by a random plan.
+  /// The same by a random plan, which says itself what is run again.
   int applyRandomPlan(const PlanChoice &choice, uint64_t seed);
-  /// L2 to L3 by a plan that has been read; `settings` are those that L2 was made with.
-  int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings);
+  /// L2 to L5 by a plan that has been read; `settings` are those that L2 was made with. `choice` has the limit where
+  /// the plan has none.
+  int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings, const PlanChoice &choice);
+  /// The planned module to L3b.
+  int materialize();
   /// The model with what the plan says of its tensors, as ONNX annotations; at L3b.
   int exportOnnx(std::string &bytes);
-  /// L3 to L5; fails where arena and reserve of a device exceed `memoryLimit` bytes.
-  int schedule(int64_t memoryLimit, int64_t threads);
+  /// Verifies L5.
+  int verify();
   /// L5 to the emitted project. Fails for devices that no back end can run yet.
   int emit(cpp::ProjectFiles &files);
 
-  mlir::ModuleOp getModule() { return *module; }
+  /// At L3, or L3b.
+  mlir::ModuleOp getPlanned() { return *module; }
+  /// At L5.
+  mlir::ModuleOp getModule() { return *scheduled.module; }
   const WeightStore &getWeights() const { return *weights; }
   const std::string &getPlanText() const { return planText; }
   const Cluster &getCluster() const { return cluster; }
-  /// What a rank takes beside its arenas, by the back end's word; nothing of a back end that is not ours to ask.
-  const rt::reserve &getReserve() const { return reserve; }
+  const rt::reserve &getReserve() const { return scheduled.reserve; }
+  const RerunReport &getRerun() const { return scheduled.rerun; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
   int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
-  int makePlan(const PlanChoice &choice, llvm::ArrayRef<std::string> pins, std::unique_ptr<mlir::Pass> pass);
-  int materialize(Code code);
+  int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, bool mayRerun);
 
   mlir::MLIRContext &context;
   std::string modelPath;
+  /// Up to L3b.
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  Schedule scheduled;
   std::shared_ptr<WeightStore> weights;
   std::string planText, modelHash;
   CompileSettings compiled;
   Cluster cluster;
-  rt::reserve reserve;
 };
 
 } // namespace windlass

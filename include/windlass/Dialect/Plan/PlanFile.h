@@ -65,7 +65,7 @@ struct PlannedParameter {
 };
 
 struct PlanFile {
-  static constexpr int64_t kVersion = 2;
+  static constexpr int64_t kVersion = 3;
 
   Cluster cluster;
   std::string modelName, modelHash;
@@ -79,7 +79,11 @@ struct PlanFile {
   int64_t groups = 1, iterations = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchWindow = 0;
+  /// Bytes per device that the user allowed; 0: the device's memory in the cluster.
+  int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;
+  /// By block: what of it is run again in the backward pass; "kept": nothing.
+  std::map<std::string, std::string> segments;
   /// By logical name.
   std::map<std::string, PlannedParameter> parameters;
 };

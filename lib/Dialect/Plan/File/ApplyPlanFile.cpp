@@ -2,12 +2,15 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/FunctionAttributes.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <set>
 
@@ -78,7 +81,7 @@ public:
     for (const auto &[name, function] : plan.functions)
       if (!known.count(name))
         return makeError("the plan has a function " + printable(name) + ", which the program does not have");
-    return Error::success();
+    return applySegments();
   }
 
 private:
@@ -138,6 +141,28 @@ private:
     for (const auto &[name, parameter] : plan.parameters)
       if (!known.count(name))
         return makeError("the plan has a parameter " + printable(name) + ", which the model does not have");
+    return Error::success();
+  }
+
+  Error applySegments() {
+    std::vector<std::string> known;
+    for (const SegmentBlock &block : getSegmentBlocks(module)) {
+      known.push_back(block.name);
+      auto row = plan.segments.find(block.name);
+      if (row == plan.segments.end())
+        return makeError("block " + printable(block.name) + " is not among the plan's segments");
+      std::vector<std::string> labels = block.getLabels();
+      if (!llvm::is_contained(labels, row->second))
+        return makeError("block " + printable(block.name) + " is " + printable(row->second) +
+                         " in the plan's segments, but can be " + llvm::join(labels, ", "));
+      block.setLabel(row->second);
+    }
+    for (const auto &[name, label] : plan.segments)
+      if (!llvm::is_contained(known, name)) {
+        std::string nearest = nearestOf(name, known);
+        return makeError("the plan's segments have block " + printable(name) + ", which the program does not have" +
+                         (nearest.empty() ? "" : "; the nearest is " + printable(nearest)));
+      }
     return Error::success();
   }
 

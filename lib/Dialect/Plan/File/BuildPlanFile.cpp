@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -105,6 +106,14 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     row = {getText(kLayoutAttr), getText(kMasterLayoutAttr), getText(kGradientLayoutAttr)};
     if (row.compute.empty() || row.master.empty())
       return parameter.emitOpError("has no layouts");
+  }
+
+  for (const SegmentBlock &block : getSegmentBlocks(module)) {
+    std::optional<std::string> label = block.getLabel();
+    if (!label)
+      return block.ops.front().front()->emitOpError(
+          "belongs to a block of which a part is run again that is no segment");
+    plan.segments[block.name] = *label;
   }
 
   for (func::FuncOp function : getPlannedFunctions(module)) {

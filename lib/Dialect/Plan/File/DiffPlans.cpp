@@ -207,11 +207,19 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   if (std::string text = findDifference(before.cluster, after.cluster); !text.empty())
     differ.add("", "cluster", before.cluster.describe(), after.cluster.describe() + " (" + text + ")");
   differ.add("", "bucket_bytes", std::to_string(before.bucketBytes), std::to_string(after.bucketBytes));
+  auto toText = [](int64_t limit) { return limit > 0 ? std::to_string(limit) : std::string(); };
+  differ.add("", "memory_limit_bytes", toText(before.memoryLimit), toText(after.memoryLimit));
   differ.add("", "prefetch_window", std::to_string(before.prefetchWindow), std::to_string(after.prefetchWindow));
   differ.begin("settings");
   diffSettings(differ, before.settings, after.settings);
   differ.begin("mesh");
   diffMesh(differ, before, after);
+  differ.begin("segments");
+  for (const std::string &name : getKeys(before.segments, after.segments)) {
+    auto a = before.segments.find(name), b = after.segments.find(name);
+    differ.add(name + ".*", "stash", a == before.segments.end() ? "" : a->second,
+               b == after.segments.end() ? "" : b->second);
+  }
   differ.begin("parameters");
   for (const std::string &name : getKeys(before.parameters, after.parameters)) {
     auto a = before.parameters.find(name), b = after.parameters.find(name);

@@ -36,7 +36,10 @@ public:
     const llvm::json::Value *cluster = reader.get("cluster"), *defaults = reader.get("defaults"),
                             *functions = reader.get("functions"), *mesh = reader.get("mesh"),
                             *model = reader.get("model"), *parameters = reader.get("parameters"),
-                            *settings = reader.get("settings");
+                            *segments = reader.get("segments"), *settings = reader.get("settings");
+    if (const llvm::json::Value *limit = reader.get("memory_limit_bytes");
+        limit && limit->kind() != llvm::json::Value::Null)
+      plan.memoryLimit = reader.getInteger("memory_limit_bytes", 1, kMax);
     keep(reader);
     if (failed())
       return;
@@ -54,6 +57,10 @@ public:
     plan.modelName = modelReader.getString("name");
     keep(modelReader);
     readFunctions(*functions);
+    ObjectReader segmentReader(*segments, "segments");
+    for (const std::string &name : segmentReader.getKeys())
+      plan.segments[name] = segmentReader.getString(name);
+    keep(segmentReader);
     readParameters(*parameters);
   }
 
@@ -72,13 +79,9 @@ private:
     ObjectReader reader(value, "defaults");
     reader.getInteger("chunk", 0, 0);
     reader.getInteger("stage", 0, 0);
-    reader.getInteger("segment", -1, -1);
-    const std::pair<StringRef, StringRef> words[] = {{"memory", "device"}, {"stash", "kept"}};
-    for (auto [key, only] : words) {
-      std::string text = reader.getString(key);
-      if (!reader.failed() && text != only)
-        reader.fail(key, "is " + printable(text) + ", but only '" + only + "' is available");
-    }
+    std::string memory = reader.getString("memory");
+    if (!reader.failed() && memory != "device")
+      reader.fail("memory", "is " + printable(memory) + ", but only 'device' is available");
     keep(reader);
   }
 

@@ -94,7 +94,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.add("claims", nullptr);
   writer.add("cluster", toJson(plan.cluster), /*lineDepth=*/2);
   // What every operator has until it can have something else.
-  writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"segment", -1}, {"stage", 0}, {"stash", "kept"}});
+  writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"stage", 0}});
   writer.open("functions");
   for (const auto &[name, function] : plan.functions) {
     writer.open(name);
@@ -115,6 +115,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   Array axes;
   for (const auto &[name, size] : plan.mesh)
     axes.push_back(Object{{"name", name}, {"size", size}});
+  writer.add("memory_limit_bytes", plan.memoryLimit > 0 ? Value(plan.memoryLimit) : Value(nullptr));
   writer.add("mesh", Object{{"axes", std::move(axes)},
                             {"data_axis", plan.dataAxis.empty() ? Value(nullptr) : Value(plan.dataAxis)},
                             {"device_order", Array(plan.deviceOrder)},
@@ -129,6 +130,10 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.close();
   writer.add("prefetch_window", plan.prefetchWindow);
   writer.add("profile", nullptr);
+  writer.open("segments");
+  for (const auto &[name, label] : plan.segments)
+    writer.add(name, label);
+  writer.close();
   writer.open("settings");
   writer.add("clip", plan.settings.clip);
   Object dims;

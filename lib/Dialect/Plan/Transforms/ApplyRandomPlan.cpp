@@ -1,5 +1,6 @@
 #include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include <numeric>
 
@@ -67,6 +68,10 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     for (func::FuncOp function : getPlannedFunctions(module))
       if (failed(planFunction(function)))
         return failure();
+    for (const SegmentBlock &block : getSegmentBlocks(module)) {
+      std::vector<std::string> labels = block.getLabels();
+      block.setLabel(labels[random.below(labels.size())]);
+    }
     return success();
   }
 

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -86,6 +87,10 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     for (func::FuncOp function : getPlannedFunctions(module))
       if (failed(verifyFunction(function)))
         return failure();
+    for (const SegmentBlock &block : getSegmentBlocks(module))
+      if (!block.getLabel())
+        return block.ops.front().front()->emitOpError("belongs to block '")
+               << block.name << "', of which a part is run again that is no segment";
     return success();
   }
 
@@ -179,8 +184,11 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       return op.emitOpError("does not belong to this level: layouts are not materialized yet");
     bool isReturn = llvm::isa<func::ReturnOp>(op);
     if (!reshard && !isReturn) {
-      if (!op.getAttrOfType<StrategyAttr>(kStrategyAttr))
+      auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+      if (!strategy)
         return op.emitOpError("has no plan.strategy");
+      if (strategy.getSegment() >= 0 && !op.hasAttr(kSegmentAttr))
+        return op.emitOpError("is to be run again, but is in no segment");
       if (op.getNumResults() > 0) {
         auto layouts = op.getAttrOfType<ArrayAttr>(kLayoutsAttr);
         if (!layouts || layouts.size() != op.getNumResults())

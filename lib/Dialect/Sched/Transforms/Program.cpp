@@ -209,6 +209,14 @@ void Program::placeStorages() {
     storages[index].offset = end + offset;
   arenaBytes = end + packing.bytes;
   liveBytes = end + packing.largestLiveSet;
+  // What lives between forward and backward pass.
+  int64_t border = 0;
+  for (StringRef name : {kInitFunction, kForwardFunction})
+    if (auto it = functions.find(StringAttr::get(module.getContext(), name)); it != functions.end())
+      border += static_cast<int64_t>(it->second.size());
+  for (const LiveInterval &interval : intervals)
+    if (interval.first < border && interval.last >= border)
+      stashBytes += llvm::alignTo(interval.bytes, kAlignment);
 
   remark::analysis(module.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
       << remark::metric("bytes", arenaBytes) << remark::metric("resource_bytes", end)
@@ -228,6 +236,7 @@ void Program::emit() {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   auto arenaOp = ArenaOp::create(builder, module.getLoc(), kDeviceArena, arenaBytes);
   arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
+  arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
   for (auto [index, axes] : llvm::enumerate(communicators))
     CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(), axes, getStream(index));
   for (auto &[name, commands] : functions)

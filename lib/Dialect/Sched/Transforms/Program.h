@@ -89,7 +89,7 @@ public:
 private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, View> resourceViews;
-  int64_t arenaBytes = 0, liveBytes = 0;
+  int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
 
   void collectBuckets(mlir::func::FuncOp reduce);
   /// Commands of every function whose transients are live in some order of time; `backward` is part of

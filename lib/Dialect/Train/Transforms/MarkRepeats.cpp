@@ -1,4 +1,5 @@
 // train-mark-repeats
+#include "Blocks.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -15,39 +16,12 @@ namespace windlass::train {
 
 namespace {
 
-/// Smaller blocks are not worth a table.
-constexpr size_t kSmallestBlock = 3;
 /// Numbered components of a path that are tried, outermost first.
 constexpr unsigned kDeepest = 3;
 
 using Operations = SmallVector<Operation *>;
 /// Blocks of one class by their number.
 using Blocks = std::map<int64_t, Operations>;
-
-struct Place {
-  std::string prefix;
-  int64_t index = 0;
-};
-
-/// The `depth`-th numbered component of a scope path: a number between other components, alone or at the end of a name
-/// (`h.3.attn`, `layer3.conv`). The last component is the operator's own ordinal and does not count.
-std::optional<Place> findPlace(StringRef id, unsigned depth) {
-  for (size_t begin = 0; begin < id.size();) {
-    size_t end = id.find_first_of("./", begin);
-    if (end == StringRef::npos)
-      return std::nullopt;
-    StringRef component = id.slice(begin, end);
-    StringRef name = component.rtrim("0123456789");
-    int64_t index = 0;
-    if (name.size() < component.size() && !component.drop_front(name.size()).getAsInteger(10, index)) {
-      if (depth == 0)
-        return Place{id.take_front(begin + name.size()).rtrim("./_").str(), index};
-      --depth;
-    }
-    begin = end + 1;
-  }
-  return std::nullopt;
-}
 
 /// Operators, attributes, types and wiring of a block, equal for blocks that differ in their inputs and parameters
 /// only. Attributes are compared by identity, so the text means something within this process alone.
@@ -114,25 +88,16 @@ void markRuns(const Blocks &blocks, StringRef name) {
 }
 
 StringAttr getId(Operation *op) { return op->getAttrOfType<StringAttr>(kIdAttr); }
-bool isForward(Operation *op) { return !isa<StashOp>(op) && !op->hasAttr(kForwardAttr); }
-
-/// Whether the value is a view of an argument: shared by the blocks, although it has the scope of the first.
-bool isViewOfArgument(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<BroadcastOp, ReshapeOp, SliceOp, TransposeOp>(op))
-      return false;
-    value = op->getOperand(0);
-  }
-  return true;
-}
 
 void markForward(Block &body) {
+  llvm::DenseSet<Operation *> weightless = findWeightless(body);
   for (unsigned depth = 0; depth < kDeepest; ++depth) {
+    llvm::DenseSet<Operation *> shared = findShared(body, weightless, depth);
     llvm::MapVector<StringAttr, Blocks> classes;
     for (Operation &op : body) {
       // Constants are shared between blocks; each block names those that it uses by value.
-      bool isShared = isa<ConstantOp>(op) || (op.getNumResults() == 1 && isViewOfArgument(op.getResult(0)));
-      if (!isForward(&op) || isShared || op.hasAttr(plan::kRepeatAttr) || !getId(&op))
+      if (!isForward(&op) || isa<ConstantOp>(op) || shared.contains(&op) || op.hasAttr(plan::kRepeatAttr) ||
+          !getId(&op))
         continue;
       if (std::optional<Place> place = findPlace(getId(&op).getValue(), depth))
         classes[StringAttr::get(op.getContext(), place->prefix)][place->index].push_back(&op);

@@ -156,3 +156,25 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
     return
   }
 }
+
+// -----
+
+// What is run again is a segment.
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @microbatch(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{is to be run again, but is in no segment}}
+    %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[] segment = 0>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @microbatch(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{belongs to block 'h.0', of which a part is run again that is no segment}}
+    %0 = train.exp %x : tensor<4xf32> {plan.segment = #plan.segment<"h.0", "">, plan.strategy = #plan.strategy<[] segment = 0>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    %1 = train.exp %0 : tensor<4xf32> {plan.segment = #plan.segment<"h.0", "">, plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
+    return
+  }
+}

@@ -46,10 +46,15 @@ def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
 }
 
 def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
-  let summary = "how an operator runs: the axes on its factors, its stage and its recompute segment (-1: none)";
+  let summary = "how an operator runs: the axes on its factors, its stage, and whether it is run again";
+  let description = [{
+    Forward operators of `@microbatch` with one `segment` are run again together, just before the backward operators that
+    need what they make; -1: what the backward pass needs of the operator is kept.
+  }];
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::FactorAxesAttr">:$splits,
                         DefaultValuedParameter<"int64_t", "0">:$stage, DefaultValuedParameter<"int64_t", "-1">:$segment);
-  let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`,` `stage` `=` $stage^)? (`,` `segment` `=` $segment^)? `>`";
+  // No commas: which of the two follows one would be known too late.
+  let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`stage` `=` $stage^)? (`segment` `=` $segment^)? `>`";
   let extraClassDeclaration = [{
     /// How the factor of that name is split; null when it is whole.
     FactorAxesAttr splitOf(::llvm::StringRef factor) const;
@@ -92,6 +97,15 @@ def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
     /// Shape of a rank's part; every split must divide.
     ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
   }];
+}
+
+def Plan_SegmentAttr : Plan_Attr<"Segment", "segment"> {
+  let summary = "marks a forward operator as part of a block that can be run again";
+  let description = [{
+    `block` names the block; `part` is the half of it to which the operator belongs, empty where the block has no halves.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$block, "::mlir::StringAttr":$part);
+  let assemblyFormat = "`<` $block `,` $part `>`";
 }
 
 def Plan_RepeatAttr : Plan_Attr<"Repeat", "repeat"> {

@@ -33,6 +33,8 @@ constexpr char kGradientLayoutAttr[] = "plan.gradient_layout";
 constexpr char kMasterLayoutAttr[] = "plan.master_layout";
 /// Op: RepeatAttr.
 constexpr char kRepeatAttr[] = "plan.repeat";
+/// Op: SegmentAttr.
+constexpr char kSegmentAttr[] = "plan.segment";
 
 } // namespace windlass::plan
 

@@ -37,7 +37,8 @@ def ApplyRandomPlan : Pass<"plan-apply-random", "::mlir::ModuleOp"> {
   let summary = "gives every op and parameter a random legal place, for tests";
   let description = [{
     Takes the four functions of L2. The mesh has one to three axes, one of which may carry the groups; every op splits
-    factors that it may split, every value lies anyhow, every parameter has three layouts. One seed gives one plan.
+    factors that it may split, every value lies anyhow, every parameter has three layouts, and of every block anything may
+    be run again. One seed gives one plan.
 
     Afterwards the module is at L3, as after `plan-apply-strategy`.
   }];
@@ -45,6 +46,35 @@ def ApplyRandomPlan : Pass<"plan-apply-random", "::mlir::ModuleOp"> {
     Option<"seed", "seed", "uint64_t", "0", "number of the plan">,
     Option<"ranks", "ranks", "int64_t", "2", "devices">,
   ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+def ChooseSegments : Pass<"plan-choose-segments", "::mlir::ModuleOp"> {
+  let summary = "chooses which segments are run again in the backward pass";
+  let description = [{
+    Takes L3 before layouts are materialized. Segments are taken one by one: first the parts of blocks, those before
+    others that free more bytes of stash for each FLOP that is run again, ties in program order; then, in the same way,
+    blocks whose parts are all taken, each of which is then run again as one, which frees the value between the parts.
+    What would free nothing is left out.
+
+    Afterwards `segment` of the strategies says what the first `steps` of these make run again.
+  }];
+  let options = [
+    Option<"steps", "steps", "int64_t", "-1", "how many are taken (-1: all)">,
+  ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+def RerunSegments : Pass<"plan-rerun-segments", "::mlir::ModuleOp"> {
+  let summary = "puts what is run again before the backward operators that need it";
+  let description = [{
+    Takes L3 before layouts are materialized. Of a segment that is run again, copies of those operators that its own
+    backward pass needs stand before the first backward operator that reads one of their values; they bear the id of
+    their operator with `.rerun` and name it as `train.forward`. The values are no longer stashed; what the copies read
+    of other segments is. A value that the backward pass of another segment reads stays stashed.
+
+    Afterwards no strategy names a segment.
+  }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
@@ -74,7 +104,7 @@ def VerifyLayouts : Pass<"plan-verify-layouts", "::mlir::ModuleOp"> {
   let summary = "fails at the first op whose strategy or layouts are not legal";
   let description = [{
     Every op has a strategy over existing axes that split its factors evenly, each axis once; every value has a layout
-    that fits its shape and names an axis once. At L3b operands are in the layouts that their ops take and results in
+    that fits its shape and names an axis once. What is run again are whole segments of blocks. At L3b operands are in the layouts that their ops take and results in
     those that the ops make.
   }];
   let options = [

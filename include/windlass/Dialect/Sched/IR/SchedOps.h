@@ -37,6 +37,8 @@ constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
 constexpr char kStorageAttr[] = "sched.storage";
 /// Arena: IntegerAttr (i64), bytes of the largest set of things in it that live at one time.
 constexpr char kLargestLiveSetAttr[] = "sched.largest_live_set";
+/// Arena: IntegerAttr (i64), bytes of what the forward pass leaves for the backward pass.
+constexpr char kStashBytesAttr[] = "sched.stash_bytes";
 
 } // namespace windlass::sched
 

@@ -53,7 +53,22 @@ def MarkRepeatsPass : Pass<"train-mark-repeats", "::mlir::ModuleOp"> {
     Afterwards operators of structurally equal, consecutive blocks carry `#plan.repeat<class, index>`. Blocks are found
     by the numbered component of their scope path (`transformer.h.3.attn`), and count as equal when their operators,
     attributes, types and wiring are equal up to the number. Adjoint and stash operators are marked like their forward
-    operator where their own parts are equal too. Operators of `@update` are marked per kind and shape of parameter.
+    operator where their own parts are equal too. Operators of `@update` are marked per kind and shape of parameter. What
+    depends on no weight and serves several blocks (masks, rotary tables) belongs to none, although it has the scope of
+    the first.
+  }];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+def MarkSegmentsPass : Pass<"train-mark-segments", "::mlir::ModuleOp"> {
+  let summary = "marks the parts of the forward pass that can be run again as one";
+  let description = [{
+    Afterwards forward operators of `@microbatch` that belong to a repeated block, or else to a numbered scope
+    (`layers.3`), carry `#plan.segment<block, part>`. A block is cut in two parts where a single value goes from one to
+    the other (the sum of the residual connection), so that the parts are as equal in FLOPs as can be; the part with the
+    attention is `"attention"`, the other `"mlp"`; where that does not tell them apart they are `"first"` and `"second"`.
+    A block that nothing cuts has one part, `""`. Constants and reads of parameters belong to no segment. A model without
+    numbered scopes has none.
   }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }

@@ -1,0 +1,192 @@
+"""Running segments again: the same numbers at every level and from programs, as little of it as a memory limit needs, and a memory
+limit that stays with the plan.
+
+    test_recompute.py            one-layer models, limits, plans
+    test_recompute.py programs   programs under a limit against programs without one
+"""
+
+import json
+import re
+import shutil
+import sys
+
+import common
+import equivalence
+from test_equivalence import InterpreterCase
+
+SIZES = dict(tokens=16, width=32, vocabulary=64)
+STRATEGIES = (('ddp', 1), ('ddp', 2), ('zero1', 4), ('zero3', 4), ('megatron', 2), ('zero3*megatron=2', 4))
+
+
+class Case(InterpreterCase):
+    def plan(self, model, *flags, ranks=1, strategy='ddp', code=0):
+        """What `plan --json` says, or the error of one that fails."""
+        outcome = common.windlass('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', strategy, '--micro-batches', 2, '--json', *flags)
+        self.assertEqual(outcome.code, code, outcome.err)
+        return json.loads(outcome.out) if code == 0 else outcome.err
+
+    @staticmethod
+    def needs(said):
+        """Bytes of a device, beside which the limit is put."""
+        return said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total']
+
+    def least(self, model, **options):
+        """The bytes with which all fits that can."""
+        return int(re.search(r'these would fit: --memory-limit (\d+)', self.plan(model, '--memory-limit', 1, code=3, **options))[1])
+
+
+class LevelsTest(Case):
+    def test_families(self):
+        for family in ('gpt', 'opt', 'llama', 'moe', 'bert', 'irregular'):
+            with self.subTest(family):
+                layers = 3 if family == 'irregular' else 2
+                model = self.small(family, layers=layers, **SIZES)
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024, rerun=-1))
+
+    def test_strategies(self):
+        model = self.small_gpt(layers=2, **SIZES)
+        for strategy, ranks in STRATEGIES[2:]:
+            for steps in (3, 4, -1):
+                with self.subTest(strategy=strategy, steps=steps):
+                    self.check(self.setup_of(model, micro_batches=4, ranks=(ranks,), strategy=strategy, rerun=steps))
+
+    def test_dropout(self):
+        """What is run again drops what was dropped."""
+        model = self.small_gpt(layers=2, dropout=0.1, **SIZES)
+        self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), rerun=-1))
+
+
+class LimitTest(Case):
+    def arenas(self, model, ranks, strategy):
+        """The arena and the stash for each number of steps, by hand."""
+        judge = equivalence.Equivalence(self.setup_of(model, micro_batches=2, strategy=strategy, clip=False))
+        l2 = judge.lower(judge.graph(), ('--canonicalize', '--cse', *equivalence.TO_L2), 'l2.mlir')
+        found = []
+        while len(found) < 2 or found[-1] != found[-2]:
+            judge.setup.rerun = len(found)
+            text = judge.lower_for(l2, ranks)[-1][0].read_text()
+            numbers = re.search(r'sched.arena .* bytes (\d+) .*sched.stash_bytes = (\d+)', text)
+            found.append((int(numbers[1]), int(numbers[2])))
+        return found[:-1]
+
+    def test_as_little_is_run_again_as_does(self):
+        model = self.small_gpt(layers=3, **SIZES)
+        for strategy, ranks in STRATEGIES:
+            arenas = self.arenas(model, ranks, strategy)
+            self.assertGreater(len(arenas), 6)
+            reserve = self.needs(self.plan(model, ranks=ranks, strategy=strategy)) - arenas[0][0]
+            for arena in sorted({arena for arena, stash in arenas}):
+                with self.subTest(strategy=strategy, ranks=ranks, arena=arena):
+                    said = self.plan(model, '--memory-limit', arena + reserve, ranks=ranks, strategy=strategy)
+                    self.assertEqual(said['bytes_per_device']['arena'], next(each for each, stash in arenas if each <= arena))
+            with self.subTest(strategy=strategy, ranks=ranks, arena='none'):
+                least = min(arena for arena, stash in arenas)
+                error = self.plan(model, '--memory-limit', least + reserve - 1, ranks=ranks, strategy=strategy, code=3)
+                self.assertIn(f'the plan needs {least + reserve} bytes per device', error)
+                self.assertIn('it is 1 too much', error)
+
+    def test_the_stash_falls_by_what_the_plan_says(self):
+        model = self.small_gpt(layers=3, **SIZES)
+        arenas = self.arenas(model, 1, 'ddp')
+        seen = set()
+        for arena, _ in arenas:
+            said = self.plan(model, '--memory-limit', arena + self.needs(self.plan(model)) - arenas[0][0])
+            stash = next(stash for each, stash in arenas if each == said['bytes_per_device']['arena'])
+            recompute = said['recompute']
+            # Each value begins where a vector load is aligned.
+            self.assertAlmostEqual(recompute['stash_bytes_before'] - recompute['stash_bytes'], arenas[0][1] - stash, delta=64 * 100)
+            self.assertEqual(recompute['flops'] > 0, any(label != 'kept' for label in recompute['segments'].values()))
+            seen.add(recompute['stash_bytes'])
+        self.assertGreater(len(seen), 3)
+
+    def test_repeated_layers_are_taken_in_their_order(self):
+        model = self.small_gpt(layers=3, **SIZES)
+        said = self.plan(model)
+        self.assertEqual(set(said['recompute']['segments'].values()), {'kept'})
+        one = self.plan(model, '--memory-limit', self.needs(said) - 1)['recompute']['segments']
+        self.assertEqual(one, {'transformer.h.0': 'mlp', 'transformer.h.1': 'kept', 'transformer.h.2': 'kept'})
+
+    def test_what_would_fit_does(self):
+        model = self.small_gpt(layers=2, batch=8, **dict(SIZES, width=64))
+        error = self.plan(model, '--memory-limit', self.least(model, ranks=2) - 1, ranks=2, code=3)
+        options = error[error.index('these would fit: ') + 17:].rsplit(' [', 1)[0].split('; ')
+        self.assertGreater(len(options), 1, error)
+        limit = re.search(r'the limit is (\d+)', error)[1]
+        for option in options:
+            with self.subTest(option):
+                if given := re.match(r'--memory-limit (\d+)', option):
+                    self.plan(model, '--memory-limit', given[1], ranks=2)
+                    continue
+                ranks = re.match(r'1 host of (\d+) x cpu with ', option)
+                strategy, needed = re.search(r'--strategy (\S+) \((\d+) bytes', option).groups()
+                said = self.plan(model, '--memory-limit', limit, ranks=int(ranks[1]) if ranks else 2, strategy=strategy)
+                self.assertEqual(self.needs(said), int(needed))
+
+    def test_models_without_blocks(self):
+        error = self.plan(common.MODELS / 'mlp' / 'model.onnx', '--memory-limit', '1KiB', code=3)
+        self.assertIn('nothing run again', error)
+
+
+class PlanTest(Case):
+    def test_the_limit_stays_with_the_plan(self):
+        model = self.small_gpt(layers=2, **SIZES)
+        file, project = self.folder / 'plan.json', self.folder / 'project'
+        limit = self.needs(self.plan(model)) - 1
+        self.plan(model, '--memory-limit', limit, '-o', file)
+        plan = json.loads(file.read_text())
+        self.assertEqual(plan['memory_limit_bytes'], limit)
+        self.assertEqual(plan['segments'], {'transformer.h.0': 'mlp', 'transformer.h.1': 'kept'})
+        self.succeed('emit', model, '--plan', file, '-o', project)
+        self.succeed('emit', model, '--plan', file, '--memory-limit', limit, '-o', project)
+        shutil.rmtree(project)
+
+        outcome = common.windlass('emit', model, '--plan', file, '--memory-limit', limit + 1, '-o', project)
+        self.assertEqual(outcome.code, 1, outcome.err)
+        self.assertIn(f'--memory-limit is {limit + 1} bytes but the plan was made for {limit}', outcome.err)
+        plan['segments']['transformer.h.0'] = 'kept'
+        file.write_text(json.dumps(plan))
+        for words in (('emit', model, '--plan', file, '-o', project), ('explain', 'lm_head.matmul.0', model, '--plan', file),
+                      ('train', model, '--plan', file, '--data', self.batches(model, 2), '--steps', 1, '-o', project)):
+            outcome = common.windlass(*words)
+            self.assertEqual(outcome.code, 3, outcome.err)
+            self.assertIn('it is 1 too much', outcome.err)
+            self.assertFalse(project.exists())
+
+    def test_the_same_bytes_twice(self):
+        model = self.small_gpt(layers=3, **SIZES)
+        least = self.least(model)
+        texts = []
+        for name in ('one', 'two'):
+            self.plan(model, '--memory-limit', least, '-o', self.folder / name)
+            texts.append((self.folder / name).read_bytes())
+        self.assertEqual(*texts)
+
+
+class ProgramsTest(Case):
+    def losses(self, model, data, limit, ranks, strategy, *flags):
+        out = self.folder / 'run'
+        shutil.rmtree(out, ignore_errors=True)
+        self.succeed('train', model, '-n', ranks, '--strategy', strategy, '--micro-batches', 2, '--data', data, '--steps', 5, '--lr', '1e-2',
+                     '-o', out, *(('--memory-limit', limit) if limit else ()), *flags)
+        return [(row['loss'], row['grad_norm']) for row in map(json.loads, (out / 'metrics.jsonl').read_text().splitlines())]
+
+    def test_programs_lose_alike(self):
+        """To the bit: what is run again gives the same bits, and nothing else has changed its order."""
+        for dropout in (0.0, 0.1):
+            model = self.small_gpt(layers=3, dropout=dropout, **SIZES)
+            data = self.batches(model, 10)
+            for strategy, ranks in (('ddp', 1), ('zero3', 2), ('megatron', 2)):
+                with self.subTest(dropout=dropout, strategy=strategy):
+                    limit = self.least(model, ranks=ranks, strategy=strategy)
+                    free = self.losses(model, data, None, ranks, strategy)
+                    self.assertEqual(self.losses(model, data, limit, ranks, strategy), free)
+                    self.assertEqual(len(free), 5)
+
+
+if __name__ == '__main__':
+    if sys.argv[1:] == ['programs']:
+        sys.argv.pop()
+        del LevelsTest, LimitTest, PlanTest
+    else:
+        del ProgramsTest
+    common.main()

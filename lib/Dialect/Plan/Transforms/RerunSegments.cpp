@@ -1,0 +1,189 @@
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace windlass::plan {
+#define GEN_PASS_DEF_RERUNSEGMENTS
+#include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
+} // namespace windlass::plan
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+namespace {
+
+class Copier {
+public:
+  Copier(func::FuncOp function, MeshAttr mesh) : function(function), mesh(mesh) {
+    for (Operation &op : function.front()) {
+      if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr))
+        ids.insert(id.getValue());
+      if (auto stash = llvm::dyn_cast<train::StashOp>(op)) {
+        stashes[stash.getValue()] = stash.getResult();
+        lastStash = stash;
+      }
+      if (auto read = llvm::dyn_cast<train::ReadOp>(op); read && op.hasAttr(train::kForwardAttr))
+        reads[read.getParameterAttr()] = read;
+    }
+  }
+
+  LogicalResult run() {
+    Rerun rerun(function);
+    rerun.addChosen();
+    for (Value value : rerun.getAdded())
+      addStash(llvm::cast<OpResult>(value));
+    for (const Rerun::Segment &segment : rerun.getSegments())
+      if (failed(copy(segment)))
+        return failure();
+    return success();
+  }
+
+private:
+  void addStash(OpResult value) {
+    OpBuilder builder(lastStash->getContext());
+    builder.setInsertionPointAfter(lastStash);
+    auto stash = train::StashOp::create(builder, value.getLoc(), value.getType(), value);
+    Operation *producer = value.getOwner();
+    if (auto id = producer->getAttrOfType<StringAttr>(train::kIdAttr))
+      stash->setAttr(train::kIdAttr, makeId(id.getValue() + ".stash"));
+    if (Attribute repeat = producer->getAttr(kRepeatAttr))
+      stash->setAttr(kRepeatAttr, repeat);
+    stash->setAttr(kStrategyAttr, getWholeStrategy(builder.getContext()));
+    setLayouts(stash, {dropUnreduced(getLayout(value))});
+    stashes[value] = stash.getResult();
+    lastStash = stash;
+  }
+
+  StringAttr makeId(const Twine &wanted) {
+    std::string id = wanted.str();
+    for (unsigned n = 1; !ids.insert(id).second; ++n)
+      id = (wanted + "." + Twine(n)).str();
+    return StringAttr::get(function.getContext(), id);
+  }
+
+  LogicalResult copy(const Rerun::Segment &segment) {
+    builder.setInsertionPoint(segment.before);
+    mapping.clear();
+    for (Operation *op : segment.ops)
+      if (failed(copy(op)))
+        return failure();
+    // Copies of other segments stand elsewhere and read the stash.
+    for (train::StashOp stash : segment.dropped) {
+      Value again = mapping.lookup(stash.getValue());
+      stash.getResult().replaceUsesWithIf(again, [&](OpOperand &use) { return !copies.contains(use.getOwner()); });
+      if (stash.getResult().use_empty()) {
+        stashes.erase(stash.getValue());
+        stash.erase();
+      }
+    }
+    return success();
+  }
+
+  /// The value for the copies of the segment at hand: a copy, what is stashed, or made again where that is free.
+  FailureOr<Value> bring(Value value) {
+    Operation *source = value.getDefiningOp();
+    if (!source)
+      return value;
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    if (Value stash = stashes.lookup(value))
+      return stash;
+    if (auto read = llvm::dyn_cast<train::ReadOp>(source)) {
+      // One read, so that a weight that is gathered for the copies need not be gathered again for the adjoints.
+      train::ReadOp again = reads.lookup(read.getParameterAttr());
+      if (again && llvm::all_of(again->getUsers(), [&](Operation *user) { return !user->isBeforeInBlock(before()); })) {
+        if (!again->isBeforeInBlock(before()))
+          again->moveBefore(before());
+        mapping.map(value, again.getResult());
+        return again.getResult();
+      }
+    }
+    if (!Rerun::isFree(source) && !Rerun::isView(source))
+      return source->emitOpError("is read by what is run again, but not stashed");
+    if (failed(copy(source)))
+      return failure();
+    return mapping.lookup(value);
+  }
+
+  Operation *before() { return &*builder.getInsertionPoint(); }
+
+  LogicalResult copy(Operation *op) {
+    SmallVector<LayoutAttr> available;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> brought = bring(operand);
+      if (failed(brought))
+        return failure();
+      mapping.map(operand, *brought);
+      available.push_back(getLayout(*brought));
+    }
+    SmallVector<LayoutAttr> wanted;
+    for (Value result : op->getResults())
+      // What the backward pass found in the stash, it finds in the same layout.
+      wanted.push_back(getLayout(stashes.contains(result) ? stashes.lookup(result) : result));
+    Operation *again = builder.clone(*op, mapping);
+    copies.insert(again);
+    again->removeAttr(kSegmentAttr);
+    auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+    again->setAttr(kStrategyAttr, StrategyAttr::get(op->getContext(), strategy.getSplits(), strategy.getStage(), -1));
+    StringRef id = op->getName().stripDialect();
+    if (auto own = op->getAttrOfType<StringAttr>(train::kIdAttr)) {
+      id = own.getValue();
+      again->setAttr(train::kIdAttr, makeId(id + ".rerun"));
+    }
+    again->setAttr(train::kForwardAttr, StringAttr::get(op->getContext(), id));
+
+    // The stash holds whole sums: what was a partial sum before because an operand was one need not be one now.
+    FailureOr<OpLayouts> made = inferLayouts(again, available, mesh);
+    if (failed(made))
+      return failure();
+    for (auto [want, make] : llvm::zip_equal(wanted, made->results)) {
+      SmallVector<UnreducedAttr> kept;
+      for (UnreducedAttr unreduced : want.getUnreduced())
+        if (llvm::is_contained(make.getUnreduced(), unreduced))
+          kept.push_back(unreduced);
+      want = addUnreduced(dropUnreduced(want), kept, mesh);
+    }
+    setLayouts(again, wanted);
+    return success();
+  }
+
+  func::FuncOp function;
+  MeshAttr mesh;
+  OpBuilder builder{function.getContext()};
+  llvm::StringSet<> ids;
+  /// What is stashed, and the reads of the backward part.
+  llvm::DenseMap<Value, Value> stashes;
+  llvm::DenseMap<Attribute, train::ReadOp> reads;
+  Operation *lastStash = nullptr;
+  llvm::DenseSet<Operation *> copies;
+  /// Values for the copies of the segment at hand.
+  IRMapping mapping;
+};
+
+struct RerunSegments : windlass::plan::impl::RerunSegmentsBase<RerunSegments> {
+  using RerunSegmentsBase::RerunSegmentsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+    if (!mesh) {
+      module.emitError("has no plan.mesh: apply a strategy or a plan first");
+      return signalPassFailure();
+    }
+    auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+    if (function && failed(Copier(function, mesh).run()))
+      return signalPassFailure();
+    for (const SegmentBlock &block : getSegmentBlocks(module)) {
+      block.setLabel(kKeptLabel);
+      for (const auto &part : block.ops)
+        for (Operation *op : part)
+          op->removeAttr(kSegmentAttr);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,74 @@
+// What is said when nothing fits into the memory of a device, and what would.
+#include "FitMemory.h"
+#include "RunPasses.h"
+#include "windlass/Pipeline/Verbs.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+
+/// Options that the message names at most; how many times as many devices are tried.
+static constexpr size_t kMostOptions = 4;
+static constexpr int64_t kFactors[] = {1, 2, 4, 8};
+
+static std::string describeRerun(const RerunReport &rerun) {
+  if (rerun.flops == 0)
+    return "nothing run again";
+  return llvm::formatv("{0} of {1} blocks run again, {2:f1} % more FLOPs", rerun.countBlocks(), rerun.segments.size(),
+                       100 * rerun.flops / rerun.flopsBefore)
+      .str();
+}
+
+/// The same hosts `factor` times over; CPU ranks share the host that there is.
+static Cluster enlarge(Cluster cluster, int64_t factor) {
+  for (HostGroup &group : cluster.hosts)
+    (cluster.getBackend() == "cpu" ? group.devices : group.count) *= factor;
+  cluster.deviceOrder.clear();
+  return cluster;
+}
+
+/// Whether a plan of these choices fits; what is wrong with it otherwise is of no interest.
+static bool fits(ModuleOp unplanned, const PlanChoice &choice, Fit &fit) {
+  ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> planned(unplanned.clone());
+  auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
+  return runPasses(*planned, Code::strategy, add) == kDone &&
+         fitMemory(*planned, choice, /*wantsLeast=*/false, fit) == kDone &&
+         fit.schedule.bytes <= choice.getMemoryLimit();
+}
+
+int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const Schedule &least) {
+  int64_t limit = choice.getMemoryLimit();
+  std::vector<std::string> options = {"--memory-limit " + std::to_string(least.bytes)};
+  for (int64_t factor : kFactors) {
+    PlanChoice other = choice;
+    other.cluster = enlarge(choice.cluster, factor);
+    if (other.cluster.getDevices() > Cluster::kMaxDevices)
+      break;
+    // On more devices as they are used now, or so that each holds least.
+    std::set<std::string> strategies = {choice.strategy, "zero3"};
+    if (factor == 1)
+      strategies = {"ddp", "megatron", "zero1", "zero2", "zero3"};
+    for (const std::string &strategy : strategies) {
+      other.strategy = strategy;
+      Fit fit;
+      if (options.size() == kMostOptions || !fits(unplanned, other, fit))
+        continue;
+      options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
+                        std::to_string(fit.schedule.bytes) + " bytes, " + describeRerun(fit.schedule.rerun) + ")");
+      // The cheapest of these devices will do.
+      break;
+    }
+  }
+  return fail(Code::memory, "the plan needs " + std::to_string(least.bytes) + " bytes per device, " +
+                                std::to_string(least.reserve.total()) + " of them beside its arena, with " +
+                                describeRerun(least.rerun) + ", but the limit is " + std::to_string(limit) +
+                                "; it is " + std::to_string(least.bytes - limit) +
+                                " too much; these would fit: " + llvm::join(options, "; "));
+}

@@ -1,0 +1,157 @@
+#include "FitMemory.h"
+
+#include "RunPasses.h"
+
+#include "windlass/Conversion/PlanToSched/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+
+#include <set>
+#include <thread>
+
+using namespace mlir;
+using namespace windlass;
+
+size_t RerunReport::countBlocks() const {
+  return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
+}
+
+std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
+  plan::ApplyStrategyOptions options;
+  options.strategy = choice.strategy;
+  options.ranks = choice.cluster.getDevices();
+  options.pins.append(choice.pins.begin(), choice.pins.end());
+  return plan::createApplyStrategy(options);
+}
+
+/// What the back end declares for a rank of a module at L5.
+static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
+  if (cluster.getBackend() != "cpu")
+    return {};
+  rt::reserve_need need;
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  need.ranks = mesh.getRanks();
+  need.has_processes = need.ranks > 1;
+  int64_t hosts = 0, most = 1;
+  for (const HostGroup &group : cluster.hosts) {
+    hosts += group.count;
+    most = std::max(most, group.devices);
+  }
+  need.is_one_host = hosts <= 1;
+  need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
+  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+    int64_t members = 1;
+    for (Attribute axis : communicator.getAxes())
+      members *= mesh.sizeOf(cast<StringAttr>(axis).getValue());
+    need.communicators.push_back(members);
+  }
+  need.scratch_bytes = sched::getScratchBytesPerThread(module);
+  for (auto resource : module.getOps<sched::ResourceOp>())
+    switch (resource.getKind()) {
+    case sched::ResourceKind::input:
+      need.input_bytes += resource.getGlobalTensorType().getNumElements() *
+                          std::max<int64_t>(1, resource.getGlobalTensorType().getElementTypeBitWidth() / 8);
+      [[fallthrough]];
+    case sched::ResourceKind::parameter:
+    case sched::ResourceKind::state:
+      ++need.tensors;
+      break;
+    default:
+      break;
+    }
+  return rt::declare_reserve(need);
+}
+
+static RerunReport reportRerun(ModuleOp planned) {
+  RerunReport report;
+  for (const plan::SegmentBlock &block : plan::getSegmentBlocks(planned))
+    report.segments.push_back({block.name, *block.getLabel()});
+  plan::Rerun rerun(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  rerun.addChosen();
+  report.stashBytesBefore = rerun.getStashBytes();
+  report.stashBytes = report.stashBytesBefore - rerun.getFreedBytes();
+  report.flops = rerun.getFlops();
+  report.flopsBefore = rerun.getAllFlops();
+  return report;
+}
+
+int windlass::materialize(ModuleOp module, Code code) {
+  return runPasses(module, code, [](OpPassManager &manager) {
+    // What is run again first: the copies are split and laid out like their operators.
+    manager.addPass(plan::createRerunSegments());
+    manager.addPass(plan::createDecomposeSplitReductions());
+    manager.addPass(plan::createMaterializeLayouts());
+    manager.addPass(plan::createVerifyLayouts());
+  });
+}
+
+int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code, Schedule &schedule) {
+  schedule.rerun = reportRerun(planned);
+  schedule.module = planned.clone();
+  if (int failed = materialize(*schedule.module, code))
+    return failed;
+  int failed = runPasses(*schedule.module, Code::lowering, [](OpPassManager &manager) {
+    // Functions of one rank on its parts of the values.
+    manager.addPass(sched::createPlanToSched());
+    manager.addPass(sched::createVerifyAsync());
+    // Then commands on buffers: fusion first, while values are still values.
+    manager.addPass(sched::createFuseElementwise());
+    manager.addPass(sched::createLowerToCommands());
+  });
+  if (failed)
+    return failed;
+  schedule.reserve = declareReserve(*schedule.module, cluster, threads);
+  schedule.bytes = schedule.liveBytes = schedule.reserve.total();
+  for (auto arena : schedule.module->getOps<sched::ArenaOp>()) {
+    schedule.bytes += arena.getBytes();
+    schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
+  }
+  return kDone;
+}
+
+int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit) {
+  int64_t limit = choice.getMemoryLimit();
+  if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
+    return code;
+  if (fit.schedule.bytes <= limit)
+    return kDone;
+
+  plan::RerunSteps steps(planned);
+  if (!wantsLeast && fit.schedule.liveBytes - steps.getFreedBytes(steps.size()) > limit)
+    return kDone;
+  OwningOpRef<ModuleOp> copy(planned.clone());
+  std::set<size_t> tried = {0};
+  auto attempt = [&](size_t count, Schedule &schedule) {
+    tried.insert(count);
+    steps.apply(*copy, count);
+    return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, schedule);
+  };
+  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
+  size_t count = 0;
+  int64_t missing = fit.schedule.liveBytes - limit;
+  while (count < steps.size()) {
+    int64_t freed = steps.getFreedBytes(count++);
+    while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
+      ++count;
+    Schedule next;
+    if (int code = attempt(count, next))
+      return code;
+    missing = next.liveBytes - limit;
+    bool fits = next.bytes <= limit;
+    if (fits || next.bytes < fit.schedule.bytes)
+      fit = {count, std::move(next)};
+    if (fits)
+      return kDone;
+  }
+  // Blocks that are run again as one may take more than their parts.
+  if (tried.insert(steps.countParts()).second) {
+    Schedule parts;
+    if (int code = attempt(steps.countParts(), parts))
+      return code;
+    if (parts.bytes < fit.schedule.bytes)
+      fit = {steps.countParts(), std::move(parts)};
+  }
+  return kDone;
+}

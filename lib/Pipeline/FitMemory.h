@@ -1,0 +1,37 @@
+// From a plan to its schedule, and the plan that fits into the memory of a device.
+#ifndef WINDLASS_LIB_PIPELINE_FITMEMORY_H
+#define WINDLASS_LIB_PIPELINE_FITMEMORY_H
+
+#include "windlass/Pipeline/Compile.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace windlass {
+
+/// The pass from L2 to L3 under the named strategy and pins of `choice`.
+std::unique_ptr<mlir::Pass> createStrategyPass(const PlanChoice &choice);
+
+/// L3 to L3b; an exit code. What is wrong is of kind `code`.
+int materialize(mlir::ModuleOp module, Code code);
+
+/// L3, which stays as it is, to L5, which is not verified: that takes longer than all the rest; an exit code. What is
+/// wrong with layouts is of kind `code`.
+int makeSchedule(mlir::ModuleOp planned, const Cluster &cluster, int64_t threads, Code code, Schedule &schedule);
+
+struct Fit {
+  /// Of `plan::RerunSteps`.
+  size_t steps = 0;
+  Schedule schedule;
+};
+
+/// The fewest steps with which an L3 module, which stays as it is, fits into the memory limit of `choice`; an exit
+/// code. Where none do, `fit` does not, and is the one that takes least of some where `wantsLeast`.
+int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit);
+
+/// Says by how much a plan exceeds the memory of a device and what would fit; returns the exit code. `unplanned` is at
+/// L2.
+int failForMemory(mlir::ModuleOp unplanned, const PlanChoice &choice, const Schedule &least);
+
+} // namespace windlass
+
+#endif

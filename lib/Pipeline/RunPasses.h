@@ -1,0 +1,23 @@
+// Runs passes of the compilation.
+#ifndef WINDLASS_LIB_PIPELINE_RUNPASSES_H
+#define WINDLASS_LIB_PIPELINE_RUNPASSES_H
+
+#include "windlass/Pipeline/Compile.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace windlass {
+
+/// Runs what `add` adds; an exit code. Passes report what the user can change at an operator; what they report is of
+/// kind `code` unless they say otherwise.
+inline int runPasses(mlir::ModuleOp module, Code code, llvm::function_ref<void(mlir::OpPassManager &)> add) {
+  CodeScope scope(module.getContext(), code);
+  mlir::PassManager manager(module.getContext());
+  manager.enableVerifier(true);
+  add(manager);
+  return succeeded(manager.run(module)) ? kDone : exitCodeOf(code);
+}
+
+} // namespace windlass
+
+#endif
