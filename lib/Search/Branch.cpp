@@ -139,8 +139,7 @@ void BranchAndBound::process(Open &open, Dual &dual, Incumbent &incumbent, Meter
   for (int32_t x : open.labels)
     dual.ban(open.node, x);
   dual.updatePrices();
-  Prices prices(m, PriceRule::Polyak);
-  prices.reset(dual.prices());
+  Prices prices(m, PriceRule::Polyak, dual.prices());
   if (fixLabels(dual, prices, incumbent, kSteps, meter)) {
     open.isProcessed = true;
     return;

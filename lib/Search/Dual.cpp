@@ -7,7 +7,8 @@ using namespace windlass::search;
 
 Dual::Dual(const Model &model)
     : marginals(model.totalLabels), messages(model.totalMessages), m(&model), unary(model.cost), priced(model.cost),
-      row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), price(model.rows), prefix(model.rows + 1) {
+      row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), weights(row.size()), price(model.rows),
+      prefix(model.rows + 1) {
   // The streams of a window are equally busy until more is known.
   int32_t stream = 0;
   for (int32_t end : model.problem.windowEnd) {
@@ -129,64 +130,91 @@ bool windlass::search::fits(const Model &model, const std::vector<double> &usage
   return true;
 }
 
-namespace {
-constexpr double kFirstRate = 0.1, kFirstFactor = 0.05, kSmoothing = 0.3, kLeastLog = 25;
+void Dual::softUsage(double temperature, std::vector<double> &usage) {
+  usage.assign(m->rows + 1, 0);
+  for (int32_t i = 0; i < m->nodes(); ++i) {
+    int32_t begin = m->pieceBegin[i], end = m->pieceBegin[i + 1], count = m->labels[i];
+    if (begin == end)
+      continue;
+    const double *worse = marginals.data() + m->offset[i];
+    double sum = 0;
+    for (int32_t x = 0; x < count; ++x) {
+      weights[x] = worse[x] <= 0                                    ? 1
+                   : temperature > 0 && worse[x] < 30 * temperature ? std::exp(-worse[x] / temperature)
+                                                                    : 0;
+      sum += weights[x];
+    }
+    for (int32_t p = begin; p < end; ++p) {
+      const Model::ModelPiece &piece = m->pieces[p];
+      double amount = 0;
+      for (int32_t x = 0; x < count; ++x)
+        amount += weights[x] * m->usage[piece.usage + x];
+      usage[piece.begin] += amount / sum;
+      usage[piece.end] -= amount / sum;
+    }
+  }
+  for (int32_t r = 1; r < m->rows; ++r)
+    usage[r] += usage[r - 1];
+  usage.resize(m->rows);
+  for (int32_t r = m->memoryRows; r < m->rows; ++r)
+    usage[r] += static_cast<double>(m->problem.load[r - m->memoryRows]);
 }
 
-Prices::Prices(const Model &model, PriceRule rule) : m(model), rule(rule) { reset(Dual(model).prices()); }
+namespace {
+constexpr double kLongestFactor = 0.4, kLongestStep = 0.5, kSmoothing = 0.3, kLeastLog = 25;
+} // namespace
 
-void Prices::reset(const std::vector<double> &prices) {
-  price = bestPrice = prices;
-  violation.assign(m.rows, 0);
-  bestValue = markValue = -std::numeric_limits<double>::infinity();
-  rate = rule == PriceRule::Exponentiated ? kFirstRate : kFirstFactor;
-  sinceBest = stallCount = 0;
-  hasMass = false;
+Prices::Prices(const Model &model, PriceRule rule, const std::vector<double> &prices)
+    : m(model), rule(rule), price(prices), bestPrice(prices), violation(model.rows) {
   for (int32_t r = 0; r < m.memoryRows; ++r)
     hasMass |= price[r] > 0;
 }
 
-void Prices::step(double bound, const std::vector<double> &usage, double target) {
-  double gap = std::max(target - bound, 1e-6 * std::fabs(bound));
-  if (bound > bestValue + 1e-9 * std::fabs(bound)) {
+void Prices::setProgress(double progress) { part = std::pow(0.01, std::clamp(progress, 0.0, 1.0)); }
+
+double Prices::temperature(double bound, double target) const {
+  // What a node's labels differ by where they matter: its part of the gap. The cost itself says little of it, for much
+  // of it may be fixed.
+  double gap = std::clamp(target - bound, 1.0, 0.05 * std::max(20.0, std::fabs(bound)));
+  return 1.4 * std::sqrt(part) * gap / m.nodes();
+}
+
+void Prices::step(Dual &dual, double bound, double target) {
+  dual.softUsage(temperature(bound, target), usage);
+  move(bound, target);
+}
+
+void Prices::steer(const std::vector<double> &chosen, double bound, double target) {
+  usage = chosen;
+  move(bound, target);
+}
+
+void Prices::move(double bound, double target) {
+  if (bound > bestValue) {
     bestValue = bound;
     bestPrice = price;
-    sinceBest = 0;
-    if (!(bestValue - markValue < 1e-3 * gap)) {
-      markValue = bestValue;
-      stallCount = 0;
-    }
-  } else if (++sinceBest >= patience) {
-    price = bestPrice;
-    sinceBest = 0;
-    ++stallCount;
-    double first = rule == PriceRule::Exponentiated ? kFirstRate : kFirstFactor;
-    rate *= 0.8;
-    if (rate < 1e-4 * first)
-      rate = first;
   }
   for (int32_t r = 0; r < m.memoryRows; ++r) {
     double now = (usage[r] - static_cast<double>(m.problem.capacity[r])) / m.scale[r];
     violation[r] += kSmoothing * (now - violation[r]);
   }
-  if (rule == PriceRule::Exponentiated) {
-    if (!hasMass && m.memoryRows) {
-      double mass = 1e-3 * std::max(std::fabs(bound), 1.0) / m.memoryRows;
-      for (int32_t r = 0; r < m.memoryRows; ++r)
-        price[r] = mass / m.scale[r];
-      hasMass = true;
-    }
-    stepExponentiated(usage);
-  } else {
-    stepPolyak(bound, usage, target);
-  }
-  stepStreams(usage);
+  if (rule == PriceRule::Exponentiated)
+    stepExponentiated(bound);
+  else
+    stepPolyak(bound, target);
+  stepStreams();
 }
 
-void Prices::stepExponentiated(const std::vector<double> &usage) {
+void Prices::stepExponentiated(double bound) {
+  if (!hasMass && m.memoryRows) {
+    double mass = 1e-3 * std::max(std::fabs(bound), 1.0) / m.memoryRows;
+    for (int32_t r = 0; r < m.memoryRows; ++r)
+      price[r] = mass / m.scale[r];
+    hasMass = true;
+  }
   double largest = 0;
   for (int32_t r = 0; r < m.memoryRows; ++r) {
-    price[r] *= std::exp(rate * std::clamp(violation[r], -1.0, 1.0));
+    price[r] *= std::exp(kLongestFactor * part * std::clamp(violation[r], -1.0, 1.0));
     largest = std::max(largest, price[r] * m.scale[r]);
   }
   double least = largest * std::exp(-kLeastLog);
@@ -195,7 +223,7 @@ void Prices::stepExponentiated(const std::vector<double> &usage) {
 }
 
 /// Polyak, USSR Computational Mathematics and Mathematical Physics 1969.
-void Prices::stepPolyak(double bound, const std::vector<double> &usage, double target) {
+void Prices::stepPolyak(double bound, double target) {
   double norm = 0;
   for (int32_t r = 0; r < m.memoryRows; ++r)
     if (violation[r] > 0 || price[r] > 0)
@@ -204,13 +232,13 @@ void Prices::stepPolyak(double bound, const std::vector<double> &usage, double t
     return;
   if (target >= kForbidden)
     target = bound + 0.05 * std::fabs(bound);
-  double length = rate * std::max(target - bound, 1e-6 * std::fabs(bound)) / norm;
+  double length = kLongestStep * part * std::max(target - bound, 1e-6 * std::fabs(bound)) / norm;
   for (int32_t r = 0; r < m.memoryRows; ++r)
     price[r] = std::max(price[r] + length * violation[r] / m.scale[r], 0.0);
 }
 
 /// Streams that are not the busiest of their window lose weight.
-void Prices::stepStreams(const std::vector<double> &usage) {
+void Prices::stepStreams() {
   int32_t stream = 0;
   for (int32_t end : m.problem.windowEnd) {
     const double *load = usage.data() + m.memoryRows;
@@ -220,7 +248,7 @@ void Prices::stepStreams(const std::vector<double> &usage) {
       busiest = std::max(busiest, load[s]);
     for (int32_t s = stream; s < end; ++s) {
       if (busiest > 0)
-        weight[s] *= std::exp(rate * (load[s] / busiest - 1));
+        weight[s] *= std::exp(kLongestFactor * part * (load[s] / busiest - 1));
       weight[s] = std::max(weight[s], 1e-9);
       sum += weight[s];
     }

@@ -38,6 +38,11 @@ public:
   double backward(double forwardBound = 0, double most = std::numeric_limits<double>::infinity(),
                   int64_t *banned = nullptr);
 
+  /// What the rows take when each node's labels are weighted by how good their marginals are, after a backward pass:
+  /// the direction in which prices raise the bound. At temperature 0 that is a subgradient of it; above, ties are
+  /// shared.
+  void softUsage(double temperature, std::vector<double> &usage);
+
   /// By how much a label is worse than the best of its node, after a backward pass.
   Doubles marginals;
 
@@ -47,7 +52,7 @@ private:
   double outgoing(const Arc *begin, const Arc *end, double weight, int32_t i);
 
   const Model *m;
-  Doubles unary, priced, row, scaled, score;
+  Doubles unary, priced, row, scaled, score, weights;
   std::vector<double> price, prefix;
   double constant = 0;
 };
@@ -57,32 +62,34 @@ enum class PriceRule { Exponentiated, Polyak };
 
 class Prices {
 public:
-  Prices(const Model &model, PriceRule rule);
+  /// Begins with these prices.
+  Prices(const Model &model, PriceRule rule, const std::vector<double> &prices);
 
-  /// Begins anew from these prices.
-  void reset(const std::vector<double> &prices);
-  /// Takes the bound at the current prices and what the rows take under the labels chosen there; moves the prices.
-  /// `target` is the cost of the best solution known, or more.
-  void step(double bound, const std::vector<double> &usage, double target);
+  /// Steps get a hundred times shorter from progress 0 to 1.
+  void setProgress(double progress);
+  /// Of the labels whose use of rows says where prices go; it falls with the steps.
+  double temperature(double bound, double target) const;
+  /// Takes the bound at the current prices, after `Dual::backward`, and moves the prices. `target` is the cost of the
+  /// best solution known, or more.
+  void step(Dual &dual, double bound, double target);
+  /// Moves the prices to where labels chosen one after the other, which take `usage`, fit: that costs some bound.
+  void steer(const std::vector<double> &usage, double bound, double target);
+  void returnToBest() { price = bestPrice; }
   const std::vector<double> &current() const { return price; }
   const std::vector<double> &best() const { return bestPrice; }
   double bestBound() const { return bestValue; }
-  /// How often the step was made smaller since the bound last rose by a part of the gap that counts.
-  int stalls() const { return stallCount; }
-  void setPatience(int steps) { patience = steps; }
-  void setRate(double newRate) { rate = newRate; }
 
 private:
-  void stepExponentiated(const std::vector<double> &usage);
-  void stepPolyak(double bound, const std::vector<double> &usage, double target);
-  void stepStreams(const std::vector<double> &usage);
+  void move(double bound, double target);
+  void stepExponentiated(double bound);
+  void stepPolyak(double bound, double target);
+  void stepStreams();
 
   const Model &m;
   PriceRule rule;
-  std::vector<double> price, bestPrice, violation;
-  double bestValue = -std::numeric_limits<double>::infinity(), markValue = bestValue;
-  double rate = 0;
-  int sinceBest = 0, stallCount = 0, patience = 60;
+  std::vector<double> price, bestPrice, violation, usage;
+  double bestValue = -std::numeric_limits<double>::infinity();
+  double part = 1; // of the longest steps
   bool hasMass = false;
 };
 

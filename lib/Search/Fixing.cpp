@@ -95,6 +95,7 @@ bool windlass::search::fixLabels(Dual &dual, Prices &prices, Incumbent &incumben
   Solution decoded(m.nodes());
   std::vector<double> usage;
   int64_t banned = 0;
+  constexpr double kFixProgress = 0.4, kSteerProgress = 0.5; // short steps gain nothing in so few
   for (int step = 0; step < steps && !meter.isOver(); ++step) {
     double bound = dual.forward(&decoded);
     if (bound > incumbent.mostBound())
@@ -111,26 +112,32 @@ bool windlass::search::fixLabels(Dual &dual, Prices &prices, Incumbent &incumben
     if ((banned != before && step % 4 == 3) || isLast)
       if (!banWhatOverflows(dual, meter))
         return true;
-    prices.step(bound, usage, static_cast<double>(incumbent.cost));
+    // Most steps are for the bound; the last ones lead to labels that fit.
+    if (4 * step < 3 * steps) {
+      prices.setProgress(kFixProgress * step / steps);
+      prices.step(dual, bound, static_cast<double>(incumbent.cost));
+    } else {
+      prices.setProgress(kSteerProgress);
+      prices.steer(usage, bound, static_cast<double>(incumbent.cost));
+    }
     dual.setPrices(isLast ? prices.best() : prices.current());
   }
   return false;
 }
 
 void windlass::search::dive(const Dual &start, Incumbent &incumbent, double noise, Random &random, Meter &meter) {
+  constexpr int kSteps = 10;
+  constexpr double kPart = 0.05, kSure = 0.02, kDiveProgress = 0.65;
   const Model &m = start.model();
   Dual dual = start;
-  Prices prices(m, PriceRule::Exponentiated);
-  prices.reset(start.prices());
-  prices.setRate(0.02);
+  Prices prices(m, PriceRule::Exponentiated, start.prices());
+  prices.setProgress(kDiveProgress);
   Solution decoded(m.nodes());
   std::vector<double> usage;
   std::vector<int32_t> open;
   for (int32_t i = 0; i < m.nodes(); ++i)
     if (dual.allowedLabels(i) > 1)
       open.push_back(i);
-  constexpr int kSteps = 10;
-  constexpr double kPart = 0.05, kSure = 0.02;
   while (!open.empty() && !meter.isOver()) {
     double bound = 0;
     for (int step = 0; step < kSteps; ++step) {
@@ -139,7 +146,7 @@ void windlass::search::dive(const Dual &start, Incumbent &incumbent, double nois
       if (fits(m, usage))
         incumbent.offer(m.problem, decoded);
       bound = dual.backward();
-      prices.step(bound, usage, static_cast<double>(incumbent.cost));
+      prices.step(dual, bound, static_cast<double>(incumbent.cost));
       dual.setPrices(prices.current());
     }
     meter.spend(kSteps * 2 * m.passWork);

@@ -46,6 +46,10 @@ struct Level {
   Model model;
   std::unique_ptr<Dual> duals[kSearches];
   double bounds[kSearches] = {};
+  bool isRaised = false;
+  Dual &better() { return *duals[bounds[1] > bounds[0]]; }
+  /// With which local search begins.
+  std::vector<double> startPrices[kSearches];
 };
 
 class Search {
@@ -62,12 +66,13 @@ private:
   bool isClosed() const { return isAllClosed || bound > incumbent.mostBound(); }
   void raise(double newBound) { bound = std::max(bound, newBound); }
 
-  void boundLevel(Level &level, double end);
+  void findStarts(Level &level, double end);
+  void raiseBounds(Level &level, double end);
   void diveLevel(Level &level, double end);
   void searchLocally(double end, int64_t most = INT64_MAX);
   int64_t fixLevel(Level &level, double end);
   bool descend(Level &level, int64_t banned);
-  void branch(Level &level, double end);
+  bool branch(Level &level, double end);
 
   const Problem &problem;
   SolveOptions options;
@@ -118,27 +123,31 @@ void Search::learn(const Incumbent &found) {
   incumbent.offer(levels.front()->shrunk.problem, labels);
 }
 
-/// Messages and prices until they stall; the labels chosen on the way are solutions where they fit.
-void Search::boundLevel(Level &level, double end) {
+/// Prices that make labels fit which are chosen one after the other: these labels are solutions, and local search
+/// begins there.
+void Search::findStarts(Level &level, double end) {
   const Model &m = level.model;
+  // Where the bound rises no more, steps get shorter, by a fifth each time.
+  constexpr double kFirstProgress[kSearches] = {0.3, 0.5}, kShorter = 0.05;
   constexpr int kMostStalls = 3;
+  const int patience = m.passWork < 500'000 ? std::clamp(m.nodes(), 10, 300) : 60;
   Incumbent found[kSearches];
   Solution near[kSearches];
   double nearExcess[kSearches] = {INFINITY, INFINITY};
   phase(end, kSearches, [&](int k, Meter &meter) {
     level.duals[k] = std::make_unique<Dual>(m);
     Dual &dual = *level.duals[k];
-    Prices prices(m, kRules[k]);
-    prices.setPatience(m.passWork < 500'000 ? std::clamp(m.nodes(), 10, 300) : 60);
+    Prices prices(m, kRules[k], dual.prices());
     found[k].cost = incumbent.cost;
     Solution decoded(m.nodes());
     std::vector<double> usage;
-    while (!meter.isOver() && prices.stalls() < kMostStalls && prices.bestBound() <= found[k].mostBound()) {
+    int stalls = 0, sinceBest = 0;
+    while (!meter.isOver() && stalls < kMostStalls && prices.bestBound() <= found[k].mostBound()) {
       dual.forward(&decoded);
       usageOf(m, decoded, usage);
       double excess = 0;
       for (int32_t r = 0; r < m.memoryRows; ++r)
-        excess += std::max(usage[r] / m.scale[r] - static_cast<double>(m.problem.capacity[r]) / m.scale[r], 0.0);
+        excess += std::max((usage[r] - static_cast<double>(m.problem.capacity[r])) / m.scale[r], 0.0);
       if (excess < nearExcess[k]) {
         nearExcess[k] = excess;
         near[k] = decoded;
@@ -146,7 +155,15 @@ void Search::boundLevel(Level &level, double end) {
       if (excess == 0)
         found[k].offer(m.problem, decoded);
       double value = dual.backward();
-      prices.step(value, usage, static_cast<double>(found[k].cost));
+      sinceBest = value > prices.bestBound() ? 0 : sinceBest + 1;
+      if (sinceBest >= patience) {
+        sinceBest = 0;
+        ++stalls;
+        prices.returnToBest();
+      } else {
+        prices.setProgress(kFirstProgress[k] + kShorter * stalls);
+        prices.steer(usage, value, static_cast<double>(found[k].cost));
+      }
       dual.setPrices(prices.current());
       meter.spend(2 * m.passWork + 2 * m.rows);
     }
@@ -154,6 +171,7 @@ void Search::boundLevel(Level &level, double end) {
     dual.forward();
     dual.backward();
     level.bounds[k] = prices.bestBound();
+    level.startPrices[k] = prices.best();
   });
   for (int k = 0; k < kSearches; ++k) {
     learn(found[k]);
@@ -163,6 +181,35 @@ void Search::boundLevel(Level &level, double end) {
       nearest = near[k];
     }
   }
+  note("starts");
+}
+
+/// Messages and prices for the best bound.
+void Search::raiseBounds(Level &level, double end) {
+  const Model &m = level.model;
+  // Small problems do not need all the time that they have.
+  const int64_t mostSteps = m.nodes() <= kMostDived ? 40 + 20 * int64_t(m.nodes()) : INT64_MAX;
+  phase(end, kSearches, [&](int k, Meter &meter) {
+    Dual &dual = *level.duals[k];
+    Prices prices(m, kRules[k], dual.prices());
+    const double most = incumbent.mostBound(), target = static_cast<double>(incumbent.cost);
+    for (int64_t step = 0; step < mostSteps && !meter.isOver() && prices.bestBound() <= most; ++step) {
+      dual.forward();
+      double value = dual.backward();
+      double progress = std::max(meter.share(), static_cast<double>(step) / static_cast<double>(mostSteps));
+      prices.setProgress(level.isRaised ? 0.5 + 0.5 * progress : progress);
+      prices.step(dual, value, target);
+      dual.setPrices(prices.current());
+      meter.spend(2 * m.passWork + 2 * m.rows);
+    }
+    dual.setPrices(prices.best());
+    dual.forward();
+    dual.backward();
+    level.bounds[k] = std::max(level.bounds[k], prices.bestBound());
+  });
+  level.isRaised = true; // later steps need not go far
+  for (double value : level.bounds)
+    raise(value);
   note("bounds");
 }
 
@@ -195,7 +242,7 @@ void Search::searchLocally(double end, int64_t most) {
         TreeSearchOptions tree;
         tree.temperature = kTemperatures[k];
         tree.seed = static_cast<uint64_t>(1000 * round + k);
-        TreeSearch search(level.model, level.duals[k]->prices(), tree);
+        TreeSearch search(level.model, level.startPrices[k], tree);
         Solution best = search.run(start, meter);
         if (!best.empty())
           found[k].offer(level.shrunk.problem, best);
@@ -211,15 +258,13 @@ void Search::searchLocally(double end, int64_t most) {
 /// Bans labels in the better of the duals. Returns how many.
 int64_t Search::fixLevel(Level &level, double end) {
   const Model &m = level.model;
-  int better = level.bounds[1] > level.bounds[0];
-  Dual &dual = *level.duals[better];
+  Dual &dual = level.better();
   constexpr int kFixSteps = 60;
   int64_t banned = 0;
   Incumbent found;
   found.cost = incumbent.cost;
   phase(end, 1, [&](int, Meter &meter) {
-    Prices prices(m, PriceRule::Polyak);
-    prices.reset(dual.prices());
+    Prices prices(m, PriceRule::Polyak, dual.prices());
     if (!banWhatOverflows(dual, meter) || fixLabels(dual, prices, found, kFixSteps, meter))
       isAllClosed = true;
     raise(std::min(prices.bestBound(), static_cast<double>(found.cost)));
@@ -239,7 +284,7 @@ bool Search::descend(Level &level, int64_t banned) {
     labels += count;
   if (static_cast<double>(banned) < 0.08 * static_cast<double>(labels))
     return false;
-  const Dual &dual = *level.duals[level.bounds[1] > level.bounds[0]];
+  const Dual &dual = level.better();
   Problem smaller = level.shrunk.problem;
   for (int32_t i = 0; i < m.nodes(); ++i)
     for (int32_t x = 0; x < m.labels[i]; ++x)
@@ -255,11 +300,11 @@ bool Search::descend(Level &level, int64_t banned) {
   return true;
 }
 
-void Search::branch(Level &level, double end) {
-  int better = level.bounds[1] > level.bounds[0];
-  BranchAndBound tree(*level.duals[better], 1);
+/// Until the end, or until a better solution makes it worth while to shrink again: returns whether it did.
+bool Search::branch(Level &level, double end) {
+  BranchAndBound tree(level.better(), 1);
   std::vector<std::unique_ptr<Dual>> workers;
-  int64_t lastNote = 0;
+  int64_t nextNote = 8, nextFix = 64, fixedAt = incumbent.cost;
   while (!tree.isDone() && budget.share() < end) {
     std::vector<std::shared_ptr<BranchAndBound::Open>> batch = tree.takeBatch();
     int count = static_cast<int>(batch.size());
@@ -274,14 +319,23 @@ void Search::branch(Level &level, double end) {
     for (const auto &open : batch)
       tree.put(open, incumbent);
     raise(std::min(tree.bound(), static_cast<double>(incumbent.cost)));
-    if (tree.processedCount() >= 2 * lastNote + 8) {
-      lastNote = tree.processedCount();
-      note(("branch " + std::to_string(lastNote)).c_str());
+    if (tree.processedCount() >= nextNote) {
+      nextNote *= 2;
+      note("branching");
+    }
+    if (tree.processedCount() < nextFix || tree.isDone())
+      continue;
+    nextFix *= 2;
+    if (incumbent.cost < fixedAt && levels.size() < kMostLevels) {
+      fixedAt = incumbent.cost;
+      if (descend(level, fixLevel(level, end)) || isAllClosed)
+        return true;
     }
   }
   if (tree.isDone())
     isAllClosed = true;
-  note(("branch " + std::to_string(tree.processedCount())).c_str());
+  note("branched");
+  return false;
 }
 
 SolveResult Search::run() {
@@ -304,7 +358,7 @@ SolveResult Search::run() {
     }
     bool isSmall = level.model.nodes() <= kMostDived;
     auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
-    boundLevel(level, until(isSmall ? 0.08 : 0.12));
+    findStarts(level, until(isSmall ? 0.04 : 0.12));
     if (isClosed())
       break;
     if (isSmall)
@@ -317,12 +371,30 @@ SolveResult Search::run() {
       searchLocally(until(isSmall ? 0.04 : 0.2), isSmall ? 64 * nodes * nodes * nodes : INT64_MAX);
     if (isClosed())
       break;
+    raiseBounds(level, until(isSmall ? 0.06 : 0.1));
+    if (isClosed())
+      break;
     int64_t banned = fixLevel(level, until(0.1));
+    if (isClosed())
+      break;
+    if (levels.size() < kMostLevels && descend(level, banned))
+      continue;
+    if (isClosed())
+      break;
+    if (level.model.nodes() <= kMostBranched) {
+      if (branch(level, 1) && !isClosed())
+        continue;
+      break;
+    }
+    // A better solution may ban enough to go on with a smaller problem.
+    searchLocally(until(0.6));
+    raiseBounds(level, until(0.1));
+    if (isClosed())
+      break;
+    banned = fixLevel(level, until(0.1));
     if (isClosed() || levels.size() == kMostLevels || !descend(level, banned))
       break;
   }
-  if (!isClosed() && levels.back()->model.nodes() <= kMostBranched)
-    branch(*levels.back(), 1);
   if (!isClosed())
     searchLocally(1);
 

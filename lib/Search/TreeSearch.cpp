@@ -12,8 +12,8 @@ constexpr size_t kNoises = 1 << 14;
 } // namespace
 
 TreeSearch::TreeSearch(const Model &model, const std::vector<double> &prices, const TreeSearchOptions &options)
-    : m(model), options(options), random(options.seed), price(prices), unary(model.cost), position(model.nodes(), -1),
-      touches(model.nodes()), scratch(padded(model.mostLabels)) {
+    : m(model), options(options), random(options.seed), price(prices), firstPrice(prices), unary(model.cost),
+      position(model.nodes(), -1), touches(model.nodes()), scratch(padded(model.mostLabels)) {
   h.resize(static_cast<size_t>(options.treeNodes) * padded(m.mostLabels));
   noise.reserve(kNoises);
   for (size_t k = 0; k < kNoises; ++k)
@@ -98,7 +98,10 @@ void TreeSearch::lowerCeiling() {
     }
   }
   slack.assign(room);
-  if (!isRaised && cost < best) {
+  if (isRaised)
+    return;
+  price = firstPrice;
+  if (cost < best) {
     best = cost;
     isBestSaved = false;
   }

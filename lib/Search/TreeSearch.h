@@ -47,7 +47,7 @@ private:
   const Model &m;
   TreeSearchOptions options;
   Random random;
-  std::vector<double> price;
+  std::vector<double> price, firstPrice;
   Doubles unary; // cost and scaled price, over all labels
   double scale = 1;
   std::vector<double> noise;
