@@ -3,6 +3,7 @@ limit that stays with the plan.
 
     test_recompute.py            one-layer models, limits, plans
     test_recompute.py programs   programs under a limit against programs without one
+    test_recompute.py parity     a reference model under a limit against PyTorch's answers
 """
 
 import json
@@ -17,6 +18,8 @@ from test_equivalence import InterpreterCase
 SIZES = dict(tokens=16, width=32, vocabulary=64)
 STRATEGIES = (('ddp', 1), ('ddp', 2), ('zero1', 4), ('zero3', 4), ('megatron', 2), ('zero3*megatron=2', 4))
 
+PARITY = (('ddp', 1), *((strategy, ranks) for strategy in ('ddp', 'zero1', 'zero3', 'megatron') for ranks in (2, 4)))
+
 
 class Case(InterpreterCase):
     def plan(self, model, *flags, ranks=1, strategy='ddp', code=0):
@@ -30,9 +33,9 @@ class Case(InterpreterCase):
         """Bytes of a device, beside which the limit is put."""
         return said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total']
 
-    def least(self, model, **options):
+    def least(self, model, *flags, **options):
         """The bytes with which all fits that can."""
-        return int(re.search(r'these would fit: --memory-limit (\d+)', self.plan(model, '--memory-limit', 1, code=3, **options))[1])
+        return int(re.search(r'these would fit: --memory-limit (\d+)', self.plan(model, '--memory-limit', 1, *flags, code=3, **options))[1])
 
 
 class LevelsTest(Case):
@@ -183,10 +186,23 @@ class ProgramsTest(Case):
                     self.assertEqual(len(free), 5)
 
 
+class ParityTest(Case):
+    def test_under_a_limit(self):
+        """Under the least with which each strategy fits."""
+        model = common.prepared('gpt2-tiny', self.folder)
+        for strategy, ranks in PARITY:
+            with self.subTest(strategy=strategy, ranks=ranks):
+                limit = self.least(model / 'model.onnx', '--micro-batches', 1, ranks=ranks, strategy=strategy)
+                outcome = common.run([sys.executable, '-B', common.ROOT / 'integration_test' / 'parity.py', '--windlass', common.WINDLASS, '--model', model,
+                                      '-n', ranks, '--', '--strategy', strategy, '--memory-limit', limit])
+                self.assertEqual(outcome.code, 0, outcome.out[-2000:] + outcome.err[-2000:])
+
+
 if __name__ == '__main__':
-    if sys.argv[1:] == ['programs']:
+    kept = {'programs': ['ProgramsTest'], 'parity': ['ParityTest']}.get(sys.argv[-1], ['LevelsTest', 'LimitTest', 'PlanTest'])
+    if sys.argv[-1] in ('programs', 'parity'):
         sys.argv.pop()
-        del LevelsTest, LimitTest, PlanTest
-    else:
-        del ProgramsTest
+    for name in ('LevelsTest', 'LimitTest', 'PlanTest', 'ProgramsTest', 'ParityTest'):
+        if name not in kept:
+            del globals()[name]
     common.main()
