@@ -35,8 +35,8 @@ def parameter(**changes):
 
 # What is edited, and what the diagnostic must say.
 EDITS = {
-    'an older version': (lambda plan: plan.update(version=1), ('older', 'version 2')),
-    'a newer version': (lambda plan: plan.update(version=3), ('newer', 'version 2')),
+    'an older version': (lambda plan: plan.update(version=plan['version'] - 1), ('older', 'make the plan again')),
+    'a newer version': (lambda plan: plan.update(version=plan['version'] + 1), ('newer', 'make the plan again')),
     'version 0': (lambda plan: plan.update(version=0), ('version',)),
     'another hash': (lambda plan: plan['model'].update(hash='0' * 64), ('another model', 'constants')),
     'another optimizer': (settings(optimizer='lion'), ('optimizer',)),

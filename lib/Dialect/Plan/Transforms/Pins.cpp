@@ -217,7 +217,8 @@ LogicalResult plan::verifyPins(ModuleOp module, const Pins &pins) {
         continue;
       const PinnedOp &pinned = found->second;
       auto id = printable(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue());
-      if (pinned.strategy && op.getAttrOfType<StrategyAttr>(kStrategyAttr) != *pinned.strategy)
+      // Segments are chosen besides.
+      if (pinned.strategy && op.getAttrOfType<StrategyAttr>(kStrategyAttr).getSplits() != pinned.strategy->getSplits())
         return fail(&op, pinned.strategyPin, "says how " + id + " is split, but the plan splits it otherwise");
       for (auto [result, layout] : llvm::zip(op.getResults(), pinned.layouts))
         if (layout && !haveSameParts(getLayout(result), layout, mesh))
