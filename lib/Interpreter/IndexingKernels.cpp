@@ -17,7 +17,8 @@ SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t s
   if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,
                     "indices must be integers"))
     return indices;
-  for (int64_t index : tensor.cast(ElementKind::i64).values<int64_t>()) {
+  const Tensor wide = tensor.cast(ElementKind::i64);
+  for (int64_t index : wide.values<int64_t>()) {
     int64_t place = negative && index < 0 ? index + size : index;
     if (!call.require(place >= 0 && place < size,
                       "index " + Twine(index) + " lies outside the " + Twine(size) + " rows"))

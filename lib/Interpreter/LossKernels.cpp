@@ -18,7 +18,8 @@ SmallVector<int64_t> labelsOf(KernelCall &call, const Tensor &tensor, int64_t cl
   if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,
                     "labels must be integers"))
     return labels;
-  for (int64_t label : tensor.cast(ElementKind::i64).values<int64_t>()) {
+  const Tensor wide = tensor.cast(ElementKind::i64);
+  for (int64_t label : wide.values<int64_t>()) {
     if (!call.require(label == ignored || (label >= 0 && label < classes),
                       "label " + Twine(label) + " lies outside the " + Twine(classes) + " classes"))
       return labels;
@@ -54,6 +55,8 @@ void crossEntropy(KernelCall &call) {
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t i = 0; i < classes; ++i)
         top = x[i] > top || std::isnan(x[i]) ? x[i] : top;
+      // The difference of two infinities would be NaN.
+      top = std::isinf(top) ? 0 : top;
       for (int64_t i = 0; i < classes; ++i)
         sum += std::exp(x[i] - top);
       double log = top + std::log(sum);

@@ -212,6 +212,8 @@ TEST_F(KernelTest, IndexingOperators) {
               HasSubstr("index 3 lies outside the 3"));
   Tensor table = tensor({3, 2}, {0, 1, 10, 11, 20, 21});
   EXPECT_THAT(valuesOf("embedding", {table, integers({2}, {2, 0})}, type({2, 2})), ElementsAre(20, 21, 0, 1));
+  EXPECT_THAT(valuesOf("embedding", {table, tensor({2}, {2, 0}, ElementKind::i32)}, type({2, 2})),
+              ElementsAre(20, 21, 0, 1));
   EXPECT_THAT(errorOf("embedding", {table, integers({1}, {3})}, {type({1, 2})}),
               HasSubstr("index 3 lies outside the 3"));
   EXPECT_THAT(errorOf("embedding", {table, integers({1}, {-1})}, {type({1, 2})}), HasSubstr("index -1"));
@@ -256,6 +258,12 @@ TEST_F(KernelTest, CrossEntropyCountsWhatIsNotIgnored) {
   EXPECT_THAT(errorOf("softmax_cross_entropy", {logits, integers({3}, {0, 2, 0})}, {type({}), type({}), type({3})},
                       {integer("ignore_index", -100)}),
               HasSubstr("label 2 lies outside the 2 classes"));
+  // A row of -inf adds up to nothing.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  results =
+      call("softmax_cross_entropy", {tensor({1, 2}, {-infinity, -infinity}), tensor({1}, {-100}, ElementKind::i32)},
+           {type({}), type({}), type({1})}, {integer("ignore_index", -100)});
+  EXPECT_THAT(values(results[2]), ElementsAre(-infinity));
 }
 
 TEST_F(KernelTest, Optimizers) {
