@@ -14,6 +14,7 @@ import test_program
 
 STRATEGY = 'zero1*megatron=2'
 UP, NORM, LOGITS = 'transformer.h.0.mlp.matmul.0', 'transformer.h.0.ln_1.layer_norm.0', 'lm_head.matmul.0'
+ATTENTION, LOSS = 'transformer.h.0.attn.attention.0', 'node_cross_entropy_loss.softmax_cross_entropy.0'
 WEIGHT = 'transformer.h.0.mlp.c_fc.weight'
 BLOCK = 'transformer.h.0'
 
@@ -40,6 +41,10 @@ def split(op, layouts, name='microbatch', **factors):
     def edit(plan):
         row(plan, op, name).update(split=factors, layouts=list(layouts))
     return edit
+
+
+def edits(*all):
+    return lambda plan: [edit(plan) for edit in all]
 
 
 def remove(op):
@@ -69,7 +74,8 @@ ILLEGAL = {
     'an axis twice in one factor': (split(UP, [UP_LAYOUT], n0=['model', 'model']), f'{UP}.*twice'),
     'an axis on two factors': (split(UP, [UP_LAYOUT], n0=['model'], k0=['model']), f'{UP}.*twice'),
     'a factor that does not exist': (split(UP, [UP_LAYOUT], n9=['model']), f'{UP}.*no factor.*n9'),
-    'a factor that cannot be split': (split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]'], row=['model']), f'{NORM}.*cannot be split'),
+    'a factor that cannot be split': (split(ATTENTION, ['[4, 2, 8, 8]', '[4, 2, 8]'], depth=['model']), f'{ATTENTION}.*cannot be split'),
+    'a statistic that stays partial': (split(NORM, ['[4, 8, 16:model]', '[4, 8] sum(model)', '[4, 8]'], row=['model']), 'partial'),
     'blocks that do not divide': (split(UP, [UP_LAYOUT], n0=['3*', 'model']), f'{UP}.*3 blocks'),
     'blocks without axes': (split(UP, [UP_LAYOUT], n0=['2*']), f'{UP}.*blocks'),
     'the groups\' axis on a value': (split(UP, ['[4:data, 8, 64:model]'], m0=['data'], n0=['model']), 'h.0.mlp.*result 0 names axis "data"'),
@@ -112,6 +118,12 @@ LEGAL = {
     'heads in another order of factors': put(master='[16, 2*32:model+data]'),
     'logits split by sample': split(LOGITS, ['[4:model, 8, 32]'], m0=['model']),
     'a norm split by token': split(NORM, ['[4, 8:model, 16]', '[4, 8:model]', '[4, 8:model]'], d1=['model']),
+    'a norm split by feature': edits(split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]'], row=['model']),
+                                     split(NORM + '.grad.input', ['[4, 8, 16:model]', '[16:model]', '[16:model]'], row=['model'])),
+    'a loss split by class': edits(split(LOSS, ['[]', '[]', '[4, 8]'], classes=['model']),
+                                   split(LOSS + '.grad.logits', ['[4, 8, 32:model]'], classes=['model'])),
+    'attention split by key': edits(split(ATTENTION, ['[4, 2, 8, 8]', '[4, 2, 8]'], keys=['model']),
+                                    split(ATTENTION + '.grad.query', ['[4, 2, 8, 8]', '[4, 2, 8:model, 8]', '[4, 2, 8:model, 8]'], keys=['model'])),
     'a value that is found split': split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]']),
     'an MLP that is run again': setting('segments', BLOCK, 'mlp'),
     'both halves run again': setting('segments', BLOCK, 'halves'),

@@ -2,6 +2,9 @@
 
     test_plans.py                      named strategies and a few random plans of each one-layer model
     test_plans.py --plans N [FAMILY]   N random plans of each, or of one: over 2, 4 and 8 ranks and meshes of one to three axes
+
+What the plans of a family use is printed; 200 of them and more must use all that the family admits: each kind of factor that its operators
+have, each way of being unreduced, each collective.
 """
 
 import collections
@@ -20,27 +23,70 @@ STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron',
 RANKS = (2, 4, 8)
 PLANS = 3
 FAMILIES = ['mlp', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'dropout']
-TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false', '--plan-rerun-segments', '--plan-decompose-split-reductions',
-         '--plan-materialize-layouts', '--plan-verify-layouts')
+ENOUGH = 200
+TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')
+TO_L3B = ('--plan-rerun-segments', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched', '--sched-verify-async')
 
 
 class Coverage:
-    """What plans have used, read from their text."""
+    """What plans have used, read from their text, and what they may use."""
+    COLLECTIVES = ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'permute', 'own_part')
+    # Operators that take the maximum of what they reduce inside.
+    WITH_MAXIMUM = ('attention', 'softmax', 'softmax_cross_entropy')
 
-    def __init__(self):
+    def __init__(self, opt, l2):
+        self.factors = self.factors_of_operators(equivalence.execute(opt, '--show-op-table'))
         self.counts = collections.Counter()
+        self.admitted = {'unreduced sum', *self.COLLECTIVES}
+        for op, line in self.operators(l2):
+            self.admitted.update(self.kind(op, name, line) for name in self.factors.get(op, ()))
+            if op in self.WITH_MAXIMUM:
+                self.admitted.add('unreduced max')
+        self.admitted.discard(None)
 
-    def add(self, l3, l4):
-        for factor in re.findall(r'<"([a-z]+)\d*(?:\.\w+)?", \["[xyz]"', l3):
-            self.counts['factor ' + factor] += 1
-        for kind in re.findall(r'<"[xyz]", (sum|max|min)>', l3):
+    @staticmethod
+    def factors_of_operators(table):
+        """The marks of each operator's factors, by name without number: 'row*' is reduced inside, 'k0+' is summed over."""
+        factors = collections.defaultdict(lambda: collections.defaultdict(set))
+        for line in table.splitlines():
+            cells = [cell.strip() for cell in line.split('|')]
+            if len(cells) > 5 and cells[1].startswith('train.') and not cells[5].startswith('('):
+                for name, mark in re.findall(r'([a-z]+)\d*([+*!]?)', cells[5]):
+                    factors[cells[1].removeprefix('train.')][name].add(mark)
+        return factors
+
+    @staticmethod
+    def operators(text):
+        for line in text.splitlines():
+            if found := re.search(r'= train\.(\w+)', line):
+                yield found[1], line
+
+    def kind(self, op, name, line):
+        """What a split of the factor is; None where that depends on the operator's dims or sizes."""
+        marks = self.factors[op][name]
+        if len(marks) != 1 or '!' in marks:
+            return None
+        kind = {'': 'parallel', '+': 'summed', '*': 'inside: ' + name}[min(marks)]
+        # The table's gradient of attention is causal.
+        return 'summed' if op == 'attention_grad' and name == 'keys' and ' causal' not in line else kind
+
+    def add(self, l3, l3b, l4):
+        for op, line in self.operators(l3):
+            strategy = re.search(r'plan\.strategy = #plan\.strategy<\[(.*?)\]>[,}]', line)
+            for name in re.findall(r'<"([a-z]+)\d*", \["', strategy[1]) if strategy else ():
+                self.counts[self.kind(op, name, line)] += 1
+        for kind in re.findall(r'<"[xyz]", (sum|max|min)>', l3b):
             self.counts['unreduced ' + kind] += 1
-        for kind in re.findall(r'sched\.(all_reduce|all_gather|reduce_scatter|all_to_all|permute|own_part)', l4):
+        for kind in re.findall(rf'sched\.({"|".join(self.COLLECTIVES)})', l4):
             self.counts[kind] += 1
+        del self.counts[None]
+
+    def missing(self):
+        return sorted(self.admitted - set(self.counts))
 
     def __str__(self):
-        return ', '.join(f'{name} {count}' for name, count in sorted(self.counts.items()))
+        return ', '.join(f'{name} {self.counts[name]}' for name in sorted(self.admitted | set(self.counts)))
 
 
 class PlansCase(InterpreterCase):
@@ -48,7 +94,7 @@ class PlansCase(InterpreterCase):
         sizes = dict(tokens=8, width=16, vocabulary=32)
         if family == 'mlp':
             model = self.folder / 'mlp.onnx'
-            files.save(mlp.build(mlp.MlpConfig((12, 16, 16, 5), ('relu', 'gelu'), 8), jitter=0.05), model, False)
+            files.save(mlp.build(mlp.MlpConfig((12, 16, 16, 6), ('relu', 'gelu'), 8), jitter=0.05), model, False)
         elif family == 'gpt-fused':
             model = self.small_gpt(fused_qkv=True, **sizes)
         elif family == 'dropout':
@@ -84,7 +130,7 @@ class PinsTest(PlansCase):
                 judge = equivalence.Equivalence(dataclasses.replace(self.setup_of_family('gpt'), micro_batches=micro_batches))
                 l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
                 reference = judge.run(l2, 'L2', 'f64')
-                passes = [f'--plan-apply-strategy=strategy={strategy} ranks={ranks} bucket-bytes=1024 pins={",".join(pins).replace(" ", "")}', *TO_L3[1:]]
+                passes = [f'--plan-apply-strategy=strategy={strategy} ranks={ranks} bucket-bytes=1024 pins={",".join(pins).replace(" ", "")}', *TO_L3[1:], *TO_L3B]
                 l3 = judge.lower(l2, passes, 'l3.mlir')
                 l5 = judge.lower(judge.lower(l3, TO_L4, 'l4.mlir'), equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir')
                 for module, level in ((l3, 'L3'), (l5, 'L5')):
@@ -95,15 +141,16 @@ class RandomPlansTest(PlansCase):
     def one_plan(self, judge, reference, seed):
         """Lowers and runs one plan; returns its texts."""
         ranks = RANKS[seed % len(RANKS)]
-        l3 = judge.lower(pathlib.Path(judge.work / 'l2.mlir'), [text.format(seed=seed, R=ranks) for text in TO_L3], f'l3-{seed}.mlir')
+        planned = judge.lower(pathlib.Path(judge.work / 'l2.mlir'), [text.format(seed=seed, R=ranks) for text in TO_L3], f'plan-{seed}.mlir')
+        l3 = judge.lower(planned, TO_L3B, f'l3-{seed}.mlir')
         l4 = judge.lower(l3, TO_L4, f'l4-{seed}.mlir')
         l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{seed}.mlir')
         for module, level in ((l3, 'L3'), (l4, 'L4'), (l5, 'L5')):
             dump = judge.run(module, level, 'f64', '--ranks', ranks)
             judge.compare(reference, dump, 'f64')
             dump.unlink()
-        texts = l3.read_text(), l4.read_text()
-        for file in (l3, l4, l5):
+        texts = planned.read_text(), l3.read_text(), l4.read_text()
+        for file in (planned, l3, l4, l5):
             file.unlink()
         return texts
 
@@ -112,7 +159,7 @@ class RandomPlansTest(PlansCase):
             judge = equivalence.Equivalence(self.setup_of_family(family))
             judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(judge.work / 'l2.mlir', 'L2', 'f64')
-            coverage = Coverage()
+            coverage = Coverage(judge.opt, (judge.work / 'l2.mlir').read_text())
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 plans = {seed: pool.submit(self.one_plan, judge, reference, seed) for seed in range(PLANS)}
                 for seed, plan in plans.items():
@@ -122,6 +169,9 @@ class RandomPlansTest(PlansCase):
                         except equivalence.Failure as failure:
                             self.fail(str(failure))
             print(f"{family}: {PLANS} plans, worst {judge.worst['f64']:.1e}; {coverage}", file=sys.stderr)
+            if PLANS >= ENOUGH:
+                with self.subTest(family=family, coverage=PLANS):
+                    self.assertEqual(coverage.missing(), [], f'of what {family} admits {PLANS} plans use nothing of this')
 
 
 if __name__ == '__main__':

@@ -93,7 +93,7 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %dropout = train.dropout %x, %ids ratio 0.1 : tensor<2x3xf32>, tensor<2xi64>
   %attention:2 = train.attention %q, %k, %k scale 0.5
     : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
-  %attention_grad:3 = train.attention_grad %q, %q, %k, %k output %q, %l scale 0.5
+  %attention_grad:3 = train.attention_grad %q, %q, %k, %k output %q, %l scale 0.5 causal
     : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x5x8xf32>,
        tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
   %cross_entropy:3 = train.softmax_cross_entropy %x, %ids ignore -100
@@ -118,10 +118,10 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
 }
 )mlir";
 
-enum Column { Types, Verifier, Gradient, Factors, Unreduced, Precision, Cost, Interpreter, Runtime, Columns };
-constexpr std::array<StringRef, Columns> kTitles = {"type inference", "verifier",    "gradient",
-                                                    "factors",        "unreduced",   "precision",
-                                                    "cost",           "interpreter", "runtime entry"};
+enum Column { Types, Verifier, Gradient, Factors, Inner, Unreduced, Precision, Cost, Interpreter, Runtime, Columns };
+constexpr std::array<StringRef, Columns> kTitles = {"type inference",        "verifier",     "gradient",  "factors",
+                                                    "inner reduction split", "unreduced",    "precision", "cost",
+                                                    "interpreter",           "runtime entry"};
 
 /// A cell: what the operator has, or why it has nothing.
 struct Cell {
@@ -195,6 +195,20 @@ Cell getFactors(Operation *op) {
   return {text};
 }
 
+/// The factor that is reduced inside and has a rule to split it.
+Cell getInner(Operation *op) {
+  auto compute = dyn_cast<train::TrainOpInterface>(op);
+  if (!compute)
+    return {"computes nothing", true};
+  std::string text;
+  for (const train::Factor &factor : compute.getFactors().factors)
+    if (factor.kind == train::FactorKind::Inner)
+      text += (text.empty() ? "" : " ") + factor.name;
+  if (text.empty())
+    return {"reduces nothing inside", true};
+  return isa<train::InnerReductionOpInterface>(op) ? Cell{text} : Cell();
+}
+
 Cell getUnreduced(Operation *op) {
   auto compute = dyn_cast<train::TrainOpInterface>(op);
   if (!compute)
@@ -255,8 +269,8 @@ Cell getRuntime(Operation *op) {
 using Row = std::array<Cell, Columns>;
 
 Row makeRow(Operation *op) {
-  return {getTypes(op),     getVerifier(op), getGradient(op),    getFactors(op), getUnreduced(op),
-          getPrecision(op), getCost(op),     getInterpreter(op), getRuntime(op)};
+  return {getTypes(op),     getVerifier(op),  getGradient(op), getFactors(op),     getInner(op),
+          getUnreduced(op), getPrecision(op), getCost(op),     getInterpreter(op), getRuntime(op)};
 }
 
 } // namespace

@@ -167,8 +167,6 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     if (!microbatch || !update)
       return module.emitError("has no @") << (microbatch ? train::kUpdateFunction : train::kMicrobatchFunction);
 
-    for (func::FuncOp function : planned)
-      markNormScales(function);
     FailureOr<Resources> declared = Resources::create(module, mesh, planned.front());
     if (failed(declared))
       return failure();
@@ -189,20 +187,6 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
   }
 
 private:
-  /// Later levels do not know any more which weight an operator reads.
-  static void markNormScales(func::FuncOp function) {
-    function.walk([](Operation *op) {
-      if (!llvm::isa<train::LayerNormOp, train::RmsNormOp>(op))
-        return;
-      Value scale = op->getOperand(1);
-      while (auto reshard = scale.getDefiningOp<plan::ReshardOp>())
-        scale = reshard.getInput();
-      if (auto read = scale.getDefiningOp<train::ReadOp>())
-        if (auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, read.getParameterAttr()))
-          parameter->setAttr(train::kNormScaleAttr, UnitAttr::get(op->getContext()));
-    });
-  }
-
   /// A new function at the end of the module.
   func::FuncOp createFunction(Location loc, StringRef name) {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());

@@ -94,8 +94,8 @@ TEST_F(FactorsTest, GroupedQueriesAreTwoFactorsOfTheHeads) {
       getFactors("%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>",
                  "%0, %1 = train.attention %q, %k, %k scale 0.5 causal : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, "
                  "tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)");
-  EXPECT_EQ(print(factors, factors.operands[0]), "1 | 2 2 | 5! | 8");
-  EXPECT_EQ(print(factors, factors.operands[1]), "1 | 2 | 5 | 8");
+  EXPECT_EQ(print(factors, factors.operands[0]), "1 | 2 2 | 5! | 8!");
+  EXPECT_EQ(print(factors, factors.operands[1]), "1 | 2 | 5 | 8!");
 }
 
 TEST_F(FactorsTest, RowsOfANormAreSummedForItsScale) {
@@ -105,6 +105,20 @@ TEST_F(FactorsTest, RowsOfANormAreSummedForItsScale) {
                  "tensor<2xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)");
   EXPECT_EQ(factors.factors[0].kind, FactorKind::Reduction);
   EXPECT_EQ(factors.factors[1].kind, FactorKind::Inner);
+}
+
+TEST_F(FactorsTest, KeysAreReducedInsideButInAGradientWithoutACausalMask) {
+  auto kindOfKeys = [&](llvm::StringRef causal) {
+    OpFactors factors = getFactors(
+        "%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>",
+        ("%0:3 = train.attention_grad %q, %q, %k, %k output %q, %l scale 0.5" + causal +
+         " : (tensor<1x4x5x8xf32>, tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, "
+         "tensor<1x4x5x8xf32>, tensor<1x4x5xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)")
+            .str());
+    return factors.factors[4].kind;
+  };
+  EXPECT_EQ(kindOfKeys(""), FactorKind::Reduction);
+  EXPECT_EQ(kindOfKeys(" causal"), FactorKind::Inner);
 }
 
 TEST_F(FactorsTest, OnlySamplesOfADropoutAreSplit) {

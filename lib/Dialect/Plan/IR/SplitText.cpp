@@ -33,7 +33,7 @@ llvm::Expected<SmallVector<FactorAxesAttr>> plan::readSplits(const SplitWords &w
     auto split = words.find(factor.name);
     if (split == words.end() || split->second.empty())
       continue;
-    if (factor.kind == train::FactorKind::Inner || factor.kind == train::FactorKind::Replicated)
+    if (factor.kind == train::FactorKind::Replicated)
       return makeError("cannot be split along " + printable(factor.name));
     SmallVector<StringAttr> axes;
     int64_t rest = factor.size, blocks = 1;

@@ -1,4 +1,4 @@
-#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 
 namespace windlass::plan {
@@ -21,10 +21,80 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
       getOperation().emitError("has no plan.mesh: apply a strategy or a plan first");
       return signalPassFailure();
     }
-    for (func::FuncOp function : getPlannedFunctions(getOperation()))
+    for (func::FuncOp function : getPlannedFunctions(getOperation())) {
+      markNormScales(function);
+      for (auto op : llvm::make_early_inc_range(function.getOps<train::InnerReductionOpInterface>()))
+        if (FactorAxesAttr split = getInnerSplit(op); split && failed(decompose(op, split)))
+          return signalPassFailure();
       for (auto sum : llvm::make_early_inc_range(function.getOps<train::AccumulateOp>()))
         if (failed(decompose(sum)))
           return signalPassFailure();
+    }
+  }
+
+  static void markNormScales(func::FuncOp function) {
+    function.walk([](Operation *op) {
+      if (!llvm::isa<train::LayerNormOp, train::RmsNormOp>(op))
+        return;
+      if (auto read = op->getOperand(1).getDefiningOp<train::ReadOp>())
+        if (auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, read.getParameterAttr()))
+          parameter->setAttr(train::kNormScaleAttr, UnitAttr::get(op->getContext()));
+    });
+  }
+
+  /// Replaces an op by what its rule builds, as many parts as its strategy makes of what it reduces.
+  LogicalResult decompose(train::InnerReductionOpInterface op, FactorAxesAttr split) {
+    SmallVector<LayoutAttr> available;
+    for (Value operand : op->getOperands())
+      available.push_back(getLayout(operand));
+    FailureOr<OpLayouts> layouts = inferLayouts(op, available, mesh);
+    if (failed(layouts))
+      return failure();
+    int64_t parts = split.getBlocks();
+    for (StringAttr axis : split.getAxes())
+      parts *= mesh.sizeOf(axis.getValue());
+
+    Operation *before = op->getPrevNode();
+    OpBuilder builder(op);
+    SmallVector<Value> results;
+    if (failed(op.buildSplit(builder, parts, results)))
+      return failure();
+    SmallVector<Operation *> made;
+    for (Operation *it = before ? before->getNextNode() : &op->getBlock()->front(); it != op; it = it->getNextNode())
+      made.push_back(it);
+    auto id = op->getAttrOfType<StringAttr>(train::kIdAttr);
+    for (auto [i, it] : llvm::enumerate(made)) {
+      for (StringRef name : {StringRef(kRepeatAttr), StringRef(train::kForwardAttr)})
+        if (Attribute attribute = op->getAttr(name))
+          it->setAttr(name, attribute);
+      if (id)
+        it->setAttr(train::kIdAttr, builder.getStringAttr(id.getValue() + ".split." + Twine(i)));
+    }
+
+    // They split what the op splits: its operands arrive so, and what no operand says is as their consumers want it.
+    const ReadLayouts noReads;
+    const llvm::DenseMap<Operation *, Splits> noSeeds;
+    const Pins noPins;
+    Propagation propagation(op->getParentOfType<func::FuncOp>(), mesh, noReads, noSeeds, noPins);
+    for (auto [operand, layout] : llvm::zip_equal(op->getOperands(), layouts->operands))
+      propagation.setFound(operand, layout);
+    if (failed(propagation.run(made)))
+      return failure();
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), results)) {
+      auto made = llvm::cast<OpResult>(value);
+      SmallVector<LayoutAttr> found;
+      for (Value other : made.getOwner()->getResults())
+        found.push_back(getLayout(other));
+      found[made.getResultNumber()] = getLayout(result);
+      setLayouts(made.getOwner(), found);
+      result.replaceAllUsesWith(made);
+    }
+    op->erase();
+    // Statistics that only a gradient would have read.
+    for (Operation *it : llvm::reverse(made))
+      if (it->use_empty())
+        it->erase();
+    return success();
   }
 
   /// Adds up terms that are partial over the same axes before they are reduced: one reduction instead of one per term.

@@ -124,6 +124,18 @@ std::optional<SmallVector<FactorSplit>> plan::mapAxes(DimLayoutAttr dim, ArrayRe
   return splits;
 }
 
+FactorAxesAttr plan::getInnerSplit(Operation *op) {
+  auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+  auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
+  if (!compute || !strategy || strategy.getSplits().empty())
+    return nullptr;
+  for (const train::Factor &factor : compute.getFactors().factors)
+    if (factor.kind == train::FactorKind::Inner)
+      if (FactorAxesAttr split = strategy.splitOf(factor.name); split && !split.getAxes().empty())
+        return split;
+  return nullptr;
+}
+
 StrategyAttr plan::getWholeStrategy(MLIRContext *context) { return StrategyAttr::get(context, {}, 0, -1); }
 
 SmallVector<func::FuncOp> plan::getPlannedFunctions(ModuleOp module) {
@@ -218,16 +230,18 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
            << factors.operands.size() << " operands and " << factors.results.size() << " results but has "
            << op->getNumOperands() << " and " << op->getNumResults();
   llvm::SmallSet<StringRef, 4> used;
+  bool isSplitInside = false;
   for (FactorAxesAttr split : strategy.getSplits()) {
     const train::Factor *factor =
         llvm::find_if(factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
     if (factor == factors.factors.end())
       return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
-    if (factor->kind == train::FactorKind::Inner || factor->kind == train::FactorKind::Replicated)
+    if (factor->kind == train::FactorKind::Replicated)
       return op->emitOpError("cannot split its factor ") << split.getFactor() << ", as its strategy wants";
     if (split.getBlocks() < 1 || factor->size % split.getBlocks() != 0)
       return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which is not "
                                             << split.getBlocks() << " equal blocks";
+    isSplitInside |= factor->kind == train::FactorKind::Inner;
     int64_t rest = factor->size / split.getBlocks();
     for (StringAttr axis : split.getAxes()) {
       if (mesh.indexOf(axis.getValue()) < 0)
@@ -257,7 +271,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     SmallVector<UnreducedAttr> unreduced;
     for (auto [i, factor] : llvm::enumerate(factors.factors)) {
       ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
-      if (axes.empty() || uses(value, i))
+      // What is reduced inside is whole where a result does not have it.
+      if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner)
         continue;
       if (factor.kind != train::FactorKind::Reduction)
         return op->emitOpError("splits factor '")
@@ -269,7 +284,9 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
   }
 
   // Linear operators hand unreduced axes on, unless the axis splits something here or there would be more to reduce
-  // behind the operator than before it.
+  // behind the operator than before it. Those that are taken apart are not linear step by step.
+  if (isSplitInside)
+    return layouts;
   for (AxisAttr axis : mesh.getAxes()) {
     if (used.contains(axis.getName().getValue()))
       continue;

@@ -10,23 +10,32 @@ namespace {
 
 bool isForward(Operation *op) { return !llvm::isa<train::StashOp>(op) && !op->hasAttr(train::kForwardAttr); }
 
-/// Whether an operand comes from a weight alone.
-bool isWeight(Value value) {
+/// The weight that an operand comes from alone; null where it does not.
+train::ReadOp getWeight(Value value) {
   for (int depth = 0; depth < 8; ++depth) {
     Operation *producer = value.getDefiningOp();
-    if (llvm::isa_and_nonnull<train::ReadOp>(producer))
-      return true;
+    if (auto read = llvm::dyn_cast_or_null<train::ReadOp>(producer))
+      return read;
     if (!llvm::isa_and_nonnull<train::ReshapeOp, train::TransposeOp>(producer))
-      return false;
+      return nullptr;
     value = producer->getOperand(0);
   }
-  return false;
+  return nullptr;
 }
 
-/// Follows a split forward until matmuls sum over it.
+/// Whether the forward pass reads the weight for one operator only.
+bool isReadOnce(train::ReadOp read) {
+  auto function = read->getParentOfType<func::FuncOp>();
+  return llvm::count_if(read->getUsers(), isForward) == 1 &&
+         llvm::none_of(function.getOps<train::ReadOp>(), [&](train::ReadOp other) {
+           return other != read && isForward(other) && other.getParameterAttr() == read.getParameterAttr();
+         });
+}
+
+/// Follows a split forward until matmuls sum over it, or a loss reduces it inside.
 class Follower {
 public:
-  Follower(MeshAttr mesh, const Pins &pins) : mesh(mesh), pins(pins) {}
+  Follower(MeshAttr mesh, const Pins &pins, bool mayEndInLoss) : mesh(mesh), pins(pins), mayEndInLoss(mayEndInLoss) {}
 
   /// Whether every way that `value`, laid out so, goes ends in a sum.
   bool endsInSums(Value value, LayoutAttr layout) {
@@ -45,6 +54,9 @@ public:
     return isUsed;
   }
 
+  /// The operators that were met which sum over the split.
+  SmallVector<Operation *> sums;
+
 private:
   bool endsInSums(Operation *op, const train::OpFactors &factors, unsigned operand, LayoutAttr layout) {
     Splits splits;
@@ -54,9 +66,14 @@ private:
     for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
       if (!takeAxes(factors, dim, dimLayout, splits, mesh))
         return false;
-    for (auto &[index, split] : splits)
-      if (factors.factors[index].kind == train::FactorKind::Reduction)
+    for (auto &[index, split] : splits) {
+      if (factors.factors[index].kind == train::FactorKind::Reduction) {
+        sums.push_back(op);
         return llvm::isa<train::MatmulOp>(op);
+      }
+      if (factors.factors[index].kind == train::FactorKind::Inner)
+        return mayEndInLoss && llvm::isa<train::SoftmaxCrossEntropyOp>(op);
+    }
     SmallVector<LayoutAttr> whole(op->getNumOperands());
     FailureOr<OpLayouts> layouts =
         inferLayouts(op, factors, getStrategy(op->getContext(), factors, splits), whole, mesh);
@@ -70,6 +87,7 @@ private:
 
   MeshAttr mesh;
   const Pins &pins;
+  bool mayEndInLoss;
   std::set<void *> visited;
 };
 
@@ -78,13 +96,19 @@ private:
 llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh,
                                                              const Pins &pins) {
   llvm::DenseMap<Operation *, Splits> found;
+  // Those that sum over the columns of another one.
+  llvm::DenseSet<Operation *> isRowParallel;
   // Fused projections: as many blocks as a split makes parts.
   std::set<int64_t> blockCounts = {1};
   for (auto split : function.getOps<train::SplitOp>())
     blockCounts.insert(split.getNumResults());
   for (auto matmul : function.getOps<train::MatmulOp>()) {
-    if (!isForward(matmul) || !isWeight(matmul.getRhs()) || pins.ops.contains(matmul))
+    train::ReadOp weight = getWeight(matmul.getRhs());
+    if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))
       continue;
+    // An embedding's table that is the output layer too is read whole: what its gradient's gathering moves in each
+    // micro-batch would be more than the split saves.
+    bool mayEndInLoss = isReadOnce(weight);
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {
       if (found.contains(matmul) || !StringRef(factor.name).starts_with("n"))
@@ -97,8 +121,10 @@ llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp functi
         SmallVector<LayoutAttr> whole(2);
         FailureOr<OpLayouts> layouts =
             inferLayouts(matmul, factors, getStrategy(function.getContext(), factors, splits), whole, mesh);
-        if (succeeded(layouts) && Follower(mesh, pins).endsInSums(matmul.getResult(), layouts->results.front())) {
+        Follower follower(mesh, pins, mayEndInLoss);
+        if (succeeded(layouts) && follower.endsInSums(matmul.getResult(), layouts->results.front())) {
           found[matmul] = splits;
+          isRowParallel.insert(follower.sums.begin(), follower.sums.end());
           break;
         }
       }

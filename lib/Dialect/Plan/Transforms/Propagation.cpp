@@ -7,7 +7,7 @@ using namespace windlass::plan;
 bool plan::canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit &split, const Splits &others,
                     MeshAttr mesh) {
   const train::Factor &factor = factors.factors[index];
-  if (factor.kind != train::FactorKind::Parallel && factor.kind != train::FactorKind::Reduction)
+  if (factor.kind == train::FactorKind::Replicated)
     return false;
   int64_t parts = split.blocks;
   for (StringAttr axis : split.axes) {
@@ -18,7 +18,7 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
   }
   if (factor.size % parts != 0)
     return false;
-  return factor.kind == train::FactorKind::Reduction ||
+  return factor.kind != train::FactorKind::Parallel ||
          llvm::all_of(factors.results, [&](const train::ValueFactors &result) {
            return llvm::any_of(result, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, index); });
          });
@@ -36,9 +36,13 @@ bool plan::takeAxes(const train::OpFactors &factors, const train::DimFactors &di
   for (auto [index, split] : llvm::zip_equal(dim, *wanted)) {
     if (split.axes.empty())
       continue;
+    // What another operand says is kept, unless this one says all of it and more.
     auto it = splits.find(index);
-    if (it == splits.end() && canSplit(factors, index, split, splits, mesh))
-      it = splits.insert({index, split}).first;
+    bool saysMore = it != splits.end() && split.axes.size() > it->second.axes.size() &&
+                    llvm::all_of(it->second.axes,
+                                 [&, &axes = split.axes](StringAttr axis) { return llvm::is_contained(axes, axis); });
+    if ((it == splits.end() || saysMore) && canSplit(factors, index, split, splits, mesh))
+      it = splits.insert_or_assign(index, split).first;
     hasAll &= it != splits.end() && it->second.axes == split.axes && it->second.blocks == split.blocks;
   }
   return hasAll;
@@ -54,20 +58,29 @@ StrategyAttr plan::getStrategy(MLIRContext *context, const train::OpFactors &fac
 }
 
 LogicalResult Propagation::run() {
+  SmallVector<Operation *> ops;
   for (Operation &op : function.front().without_terminator())
-    if (failed(choose(op)))
+    ops.push_back(&op);
+  return run(ops);
+}
+
+LogicalResult Propagation::run(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
+    if (failed(choose(*op)))
       return failure();
-  for (Operation &op : llvm::reverse(function.front().without_terminator()))
-    if (failed(followConsumers(op)))
+  for (Operation *op : llvm::reverse(ops))
+    if (failed(followConsumers(*op)))
       return failure();
-  for (Operation &op : function.front().without_terminator())
-    if (failed(layOut(op)))
+  for (Operation *op : ops)
+    if (failed(layOut(*op)))
       return failure();
   return success();
 }
 
 /// `@update` sees gradients as `@reduce` leaves them: like the master copy.
 LayoutAttr Propagation::layoutOf(Value value) {
+  if (LayoutAttr layout = found.lookup(value))
+    return layout;
   auto argument = llvm::dyn_cast<BlockArgument>(value);
   if (argument && function.getName() == train::kUpdateFunction)
     if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr))
@@ -152,7 +165,9 @@ LogicalResult Propagation::followConsumers(Operation &op) {
       continue;
     const train::ValueFactors &value = factors.results[result.getResultNumber()];
     for (auto [dim, layout] : llvm::zip_equal(value, wanted.getDims()))
-      takeAxes(factors, dim, layout, splits, mesh);
+      // Parts of a result that come from parts of what is reduced inside would cost communication.
+      if (llvm::none_of(dim, [&](unsigned i) { return factors.factors[i].kind == train::FactorKind::Inner; }))
+        takeAxes(factors, dim, layout, splits, mesh);
   }
   if (splits.size() == before)
     return success();

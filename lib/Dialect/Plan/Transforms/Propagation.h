@@ -17,7 +17,8 @@ using Splits = std::map<unsigned, FactorSplit>;
 bool canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit &split, const Splits &others,
               MeshAttr mesh);
 
-/// Adds the splits with which a dim arrives (or is wanted), where its factors can say them. Returns whether all of the
+/// Adds the splits with which a dim arrives (or is wanted), where its factors can say them; a split that is there
+/// already gives way to one that has its axes and more. Returns whether all of the
 /// dim's axes are among the splits then.
 bool takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
               MeshAttr mesh);
@@ -35,8 +36,12 @@ public:
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
       : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
-  /// Gives every op a strategy and layouts.
+  /// Gives every op, or each of these (in their order in the block), a strategy and layouts.
   mlir::LogicalResult run();
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> ops);
+
+  /// Operators find the value in this layout, whatever its own.
+  void setFound(mlir::Value value, LayoutAttr layout) { found[value] = layout; }
 
   /// The layout in which all consumers take a value; null where they differ, or take any. A stash wants what the
   /// backward pass does.
@@ -57,6 +62,7 @@ private:
   const ReadLayouts &reads;
   const llvm::DenseMap<mlir::Operation *, Splits> &seeds;
   const Pins &pins;
+  llvm::DenseMap<mlir::Value, LayoutAttr> found;
 };
 
 } // namespace windlass::plan

@@ -213,8 +213,15 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
     if (failed(layouts))
       return failure();
-    if (!materialized)
+    if (!materialized) {
+      for (auto [result, made] : llvm::zip_equal(op.getResults(), layouts->results))
+        if (failed(verifyReshard(&op, llvm::cast<RankedTensorType>(result.getType()), made, getLayout(result))))
+          return failure();
       return success();
+    }
+    if (FactorAxesAttr inner = getInnerSplit(&op))
+      return op.emitOpError("is split along factor ")
+             << inner.getFactor() << ", which it reduces inside: run plan-decompose-split-reductions before";
     for (auto [i, have, want] : llvm::enumerate(available, layouts->operands))
       if (!haveSameParts(have, want, mesh))
         return op.emitOpError("takes operand ") << i << " as " << have << " but needs it as " << want;

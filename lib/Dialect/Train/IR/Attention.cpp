@@ -70,11 +70,29 @@ Dims addAttentionDims(OpFactors &factors, RankedTensorType query, RankedTensorTy
     head.push_back(factors.add("group", heads / keyHeads, summed));
   // The causal border depends on where a part of the tokens begins.
   DimFactors token{factors.add("tokens", query.getDimSize(2), causal ? FactorKind::Replicated : summed)};
-  DimFactors keyToken{factors.add("keys", key.getDimSize(2), FactorKind::Inner)};
-  DimFactors depth{factors.add("depth", query.getDimSize(3), FactorKind::Inner)};
+  // With the row's logarithm known a gradient needs of other keys only which of its own a causal token sees.
+  DimFactors keyToken{
+      factors.add("keys", key.getDimSize(2), isGradient && !causal ? FactorKind::Reduction : FactorKind::Inner)};
+  // Ranks would have to sum whole scores before the softmax.
+  DimFactors depth{factors.add("depth", query.getDimSize(3), FactorKind::Replicated)};
   DimFactors width{factors.add("width", value.getDimSize(3), summed)};
   return {{batch, head, token, depth},    {batch, keyHead, keyToken, depth}, {batch, keyHead, keyToken, width},
           {batch, head, token, keyToken}, {batch, head, token, width},       {batch, head, token}};
+}
+
+/// The causal mask as one to add, [parts, tokens, keys / parts]: 0 where a token sees a key, -inf elsewhere.
+Value makeCausalMask(const Maker &maker, RankedTensorType query, RankedTensorType key, int64_t parts) {
+  int64_t tokens = query.getDimSize(2), keys = key.getDimSize(2);
+  Type index = maker.builder.getI64Type();
+  auto count = [&](int64_t size, int64_t start) {
+    return maker.make<IotaOp>(makeType({size}, index), 0, APFloat(static_cast<double>(start)), APFloat(1.0));
+  };
+  Shape shape = {parts, tokens, keys / parts};
+  Value own = maker.spread(maker.reshape(count(keys, 0), {parts, keys / parts}), {0, 2}, shape);
+  Value last = maker.spread(count(tokens, keys - tokens), {1}, shape);
+  auto type = makeType(shape, query.getElementType());
+  return maker.make<SelectOp>(maker.compare(Predicate::less_equal, own, last), maker.splat(type, 0),
+                              maker.splat(type, -std::numeric_limits<double>::infinity()));
 }
 
 /// FLOPs of one product of the two matrices of all heads; a causal mask leaves half.
@@ -123,6 +141,49 @@ LogicalResult AttentionOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
   return success();
 }
 
+/// Each part of the keys is attended to as by a sample of its own; then the parts are weighed by their share of the
+/// row's sum of exponentials. (Milakov and Gimelshein: Online normalizer calculation for softmax, arXiv:1805.02867.)
+LogicalResult AttentionOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  auto query = typeOf(getQuery()), key = typeOf(getKey());
+  int64_t batch = query.getDimSize(0), heads = query.getDimSize(1), keyHeads = key.getDimSize(1);
+  int64_t tokens = query.getDimSize(2), keys = key.getDimSize(2), width = typeOf(getValue()).getDimSize(3);
+  // Parts are the outer of two factors of the batch: the axes of both stand side by side then.
+  auto divide = [&](Value value) {
+    Shape shape = {batch, keyHeads, parts, keys / parts, typeOf(value).getDimSize(3)};
+    Value moved = makeTranspose(builder, getLoc(), maker.reshape(value, shape), {2, 0, 1, 3, 4});
+    return maker.reshape(moved, {parts * batch, keyHeads, keys / parts, shape.back()});
+  };
+  Value queries = maker.spread(getQuery(), {1, 2, 3, 4}, {parts, batch, heads, tokens, query.getDimSize(3)});
+  queries = maker.reshape(queries, {parts * batch, heads, tokens, query.getDimSize(3)});
+  Value mask;
+  Shape scores = {parts * batch, heads, tokens, keys / parts};
+  if (getMask()) {
+    Value divided = maker.reshape(getMask(), {batch, heads, tokens, parts, keys / parts});
+    mask = maker.reshape(makeTranspose(builder, getLoc(), divided, {3, 0, 1, 2, 4}), scores);
+  }
+  if (getCausal()) {
+    Value causal =
+        maker.spread(makeCausalMask(maker, query, key, parts), {0, 3, 4}, {parts, batch, heads, tokens, keys / parts});
+    causal = maker.reshape(causal, scores);
+    mask = mask ? maker.make<AddOp>(mask, causal) : causal;
+  }
+  auto attention = AttentionOp::create(builder, getLoc(), queries, divide(getKey()), divide(getValue()), mask,
+                                       getScaleAttr(), /*causal=*/UnitAttr());
+
+  JoinedLogs logs(maker, maker.reshape(attention.getLogSum(), {parts, batch, heads, tokens}), 0);
+  Shape outputs = {parts, batch, heads, tokens, width};
+  Value weighed = maker.make<MulOp>(maker.reshape(attention.getResult(), outputs),
+                                    maker.spread(logs.weights, {0, 1, 2, 3}, outputs));
+  // The part with the greatest logarithm has weight 1, so that only the sum of a row without keys, which is 0, is
+  // changed.
+  Value divisor = maker.make<MaxOp>(logs.sum, maker.splat(logs.sum.getType(), 1));
+  results.assign({maker.make<DivOp>(maker.reduce(ReductionKind::sum, weighed, {0}),
+                                    maker.spread(divisor, {0, 1, 2}, {batch, heads, tokens, width})),
+                  logs.log});
+  return success();
+}
+
 OpFactors AttentionGradOp::getFactors() {
   OpFactors factors;
   Dims dims = addAttentionDims(factors, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getCausal(), true);
@@ -146,6 +207,21 @@ OpCost AttentionGradOp::getCost() {
 }
 
 PrecisionClass AttentionGradOp::getPrecisionClass() { return PrecisionClass::Contraction; }
+
+/// A mask that is added says what the causal one does, and its parts are those of the keys.
+LogicalResult AttentionGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  auto query = typeOf(getQuery()), key = typeOf(getKey());
+  int64_t tokens = query.getDimSize(2), keys = key.getDimSize(2);
+  Value mask = maker.reshape(makeCausalMask(maker, query, key, 1), {tokens, keys});
+  mask = maker.spread(mask, {2, 3}, {query.getDimSize(0), query.getDimSize(1), tokens, keys});
+  if (getMask())
+    mask = maker.make<AddOp>(getMask(), mask);
+  auto grad = AttentionGradOp::create(builder, getLoc(), getGradient(), getQuery(), getKey(), getValue(), mask,
+                                      getOutput(), getLogSum(), getScaleAttr(), /*causal=*/UnitAttr());
+  results.assign(grad->result_begin(), grad->result_end());
+  return success();
+}
 
 // rotary
 

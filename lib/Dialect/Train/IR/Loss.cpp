@@ -73,6 +73,46 @@ LogicalResult SoftmaxCrossEntropyOp::buildAdjoint(OpBuilder &builder, ArrayRef<V
   return success();
 }
 
+/// Each part of a row's classes is a row of its own. The part that has the label knows its logit and the logarithm of
+/// its own sum of exponentials; what that lacks of the whole row's is added. (After Shoeybi et al.: Megatron-LM,
+/// arXiv:1909.08053, section 3, where rows are combined in the same way.)
+LogicalResult SoftmaxCrossEntropyOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  auto logits = typeOf(getLogits()), labels = typeOf(getLabels());
+  int64_t rank = labels.getRank(), classes = logits.getShape().back() / parts;
+  Shape shape(labels.getShape());
+  shape.push_back(parts);
+  auto labelsType = makeType(shape, labels.getElementType());
+  Shape rows = countDims(rank), all = countDims(rank + 1);
+
+  // Labels counted from the first class of each part. One that is no class at all stays wrong in every part.
+  Value label = maker.spread(getLabels(), rows, shape);
+  Value first = maker.make<IotaOp>(makeType({parts}, labels.getElementType()), 0, APFloat(0.0),
+                                   APFloat(static_cast<double>(classes)));
+  Value own = maker.make<SubOp>(label, maker.spread(first, {rank}, shape));
+  auto isBelow = [&](Value value, int64_t bound) {
+    return maker.make<AndOp>(maker.compare(Predicate::greater_equal, value, maker.splat(labelsType, 0)),
+                             maker.compare(Predicate::less, value, maker.splat(labelsType, bound)));
+  };
+  Value isIgnored =
+      maker.compare(Predicate::equal, label, maker.splat(labelsType, static_cast<int64_t>(getIgnoreIndex())));
+  Value isOwn = isBelow(own, classes);
+  Value isOther = maker.make<AndOp>(isBelow(label, classes * parts), maker.make<NotOp>(isOwn));
+  constexpr int64_t nowhere = -1;
+  own = maker.make<SelectOp>(maker.make<OrOp>(isIgnored, isOther), maker.splat(labelsType, nowhere), own);
+  shape.push_back(classes);
+  auto loss = SoftmaxCrossEntropyOp::create(builder, getLoc(), maker.reshape(getLogits(), shape), own, nowhere);
+  shape.pop_back();
+
+  Value logSum = JoinedLogs(maker, loss.getLogSum(), rank).log;
+  Value lacking = maker.make<SubOp>(maker.spread(logSum, rows, shape), loss.getLogSum());
+  lacking = maker.make<SelectOp>(maker.make<AndOp>(isOwn, maker.make<NotOp>(isIgnored)), lacking,
+                                 maker.splat(lacking.getType(), 0));
+  results.assign(
+      {maker.make<AddOp>(loss.getSum(), maker.reduce(ReductionKind::sum, lacking, all)), loss.getCount(), logSum});
+  return success();
+}
+
 OpFactors SoftmaxCrossEntropyGradOp::getFactors() {
   OpFactors factors;
   ValueFactors dims =
@@ -86,6 +126,25 @@ OpFactors SoftmaxCrossEntropyGradOp::getFactors() {
 
 OpCost SoftmaxCrossEntropyGradOp::getCost() { return getTrafficCost(*this, 18); }
 PrecisionClass SoftmaxCrossEntropyGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+/// The logarithm of the row's sum is known, so that nothing is left to reduce: gradient (exp(logit - log_sum) - [class
+/// is the label]).
+LogicalResult SoftmaxCrossEntropyGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  auto logits = typeOf(getLogits()), labels = typeOf(getLabels());
+  Shape rows = countDims(labels.getRank());
+  Value label = maker.spread(getLabels(), rows, logits.getShape());
+  Value number =
+      maker.make<IotaOp>(makeType({logits.getShape().back()}, labels.getElementType()), 0, APFloat(0.0), APFloat(1.0));
+  Value isLabel = maker.compare(Predicate::equal, label, maker.spread(number, {labels.getRank()}, logits.getShape()));
+  Value counts =
+      maker.compare(Predicate::not_equal, label, maker.splat(label.getType(), static_cast<int64_t>(getIgnoreIndex())));
+  Value chance = maker.make<ExpOp>(maker.make<SubOp>(getLogits(), maker.spread(getLogSum(), rows, logits.getShape())));
+  Value difference = maker.make<SelectOp>(isLabel, maker.make<SubOp>(chance, maker.splat(logits, 1)), chance);
+  Value scaled = maker.make<MulOp>(difference, maker.spread(getGradient(), {}, logits.getShape()));
+  results.assign({maker.make<SelectOp>(counts, scaled, maker.splat(logits, 0))});
+  return success();
+}
 
 OpFactors LossOp::getFactors() {
   OpFactors factors = getElementwiseFactors(*this);

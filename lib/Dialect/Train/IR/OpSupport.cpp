@@ -92,6 +92,19 @@ Value makeSplat(OpBuilder &builder, Location loc, Type type, double value) {
   return ConstantOp::create(builder, loc, type, DenseElementsAttr::get(tensor, attr));
 }
 
+JoinedLogs::JoinedLogs(const Maker &maker, Value logs, int64_t dim) {
+  auto type = typeOf(logs);
+  Shape others = countDims(type.getRank());
+  others.erase(others.begin() + dim);
+  // The difference of two infinities would be NaN.
+  constexpr double lowest = -std::numeric_limits<float>::max();
+  Value top = maker.reduce(ReductionKind::max, logs, {dim});
+  top = maker.make<MaxOp>(top, maker.splat(top.getType(), lowest));
+  weights = maker.make<ExpOp>(maker.make<SubOp>(logs, maker.spread(top, others, type.getShape())));
+  sum = maker.reduce(ReductionKind::sum, weights, {dim});
+  log = maker.make<AddOp>(top, maker.make<LogOp>(sum));
+}
+
 Value makeTranspose(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> permutation) {
   for (auto [index, dim] : llvm::enumerate(permutation))
     if (static_cast<int64_t>(index) != dim)

@@ -68,6 +68,41 @@ PrecisionClass getClass(mlir::Operation *op, PrecisionClass preferred);
 
 /// A constant of `type` (a tensor type) with all elements `value`.
 mlir::Value makeSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
+/// Builds operators of one result, one after another, at one place.
+struct Maker {
+  template <class Op, class... Arguments> mlir::Value make(Arguments &&...arguments) const {
+    return Op::create(builder, loc, std::forward<Arguments>(arguments)...)->getResult(0);
+  }
+  mlir::Value splat(mlir::Type type, double value) const { return makeSplat(builder, loc, type, value); }
+  /// A value whose dims become those dims of a tensor of `shape`.
+  mlir::Value spread(mlir::Value value, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape) const {
+    return make<BroadcastOp>(makeType(shape, typeOf(value).getElementType()), value,
+                             builder.getDenseI64ArrayAttr(dims));
+  }
+  mlir::Value reduce(ReductionKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims) const {
+    return make<ReduceOp>(kind, value, builder.getDenseI64ArrayAttr(dims));
+  }
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape) const {
+    return make<ReshapeOp>(makeType(shape, typeOf(value).getElementType()), value);
+  }
+  mlir::Value compare(Predicate predicate, mlir::Value lhs, mlir::Value rhs) const {
+    return make<CompareOp>(makeType(typeOf(lhs).getShape(), builder.getI1Type()), predicate, lhs, rhs);
+  }
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// Logarithms of sums of exponentials taken together along a dim: what each weighs against the greatest, the sum of
+/// weights, and the logarithm of the whole sum. Where all are -inf, weights and sum are 0 and the logarithm is -inf.
+struct JoinedLogs {
+  JoinedLogs(const Maker &maker, mlir::Value logs, int64_t dim);
+  mlir::Value weights, sum, log;
+};
+
+/// 0, 1, ... `count` - 1.
+inline Shape countDims(int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(0, count)); }
+
 /// A transpose, or the value itself where the permutation does nothing.
 mlir::Value makeTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                           llvm::ArrayRef<int64_t> permutation);

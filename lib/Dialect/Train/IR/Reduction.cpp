@@ -88,6 +88,31 @@ ValueFactors addRowDims(OpFactors &factors, RankedTensorType type, FactorKind ro
 
 ValueFactors dropLast(const ValueFactors &dims) { return ValueFactors(dims.begin(), dims.end() - 1); }
 
+/// Arithmetic on rows of one type without an operator that reduces them inside.
+struct RowMaker : Maker {
+  RowMaker(OpBuilder &builder, Location loc, RankedTensorType type) : Maker{builder, loc}, type(type) {}
+
+  Value mul(Value lhs, Value rhs) const { return make<MulOp>(lhs, rhs); }
+  Value sub(Value lhs, Value rhs) const { return make<SubOp>(lhs, rhs); }
+  /// One number per row, or per column, in each element of the row or column.
+  Value spreadRows(Value rows) const { return spread(rows, countDims(type.getRank() - 1), type.getShape()); }
+  Value spreadColumns(Value columns) const { return spread(columns, {type.getRank() - 1}, type.getShape()); }
+  Value reduceRows(ReductionKind kind, Value value) const { return reduce(kind, value, {type.getRank() - 1}); }
+  Value sumRows(Value value) const { return reduceRows(ReductionKind::sum, value); }
+  Value sumColumns(Value value) const { return reduce(ReductionKind::sum, value, countDims(type.getRank() - 1)); }
+  Value averageRows(Value value) const {
+    Value sum = sumRows(value);
+    return make<DivOp>(sum, splat(sum.getType(), type.getShape().back()));
+  }
+  /// 1/sqrt(mean of squares + epsilon) of the rows.
+  Value reciprocalRoot(Value value, const llvm::APFloat &epsilon) const {
+    Value average = averageRows(mul(value, value));
+    return make<RsqrtOp>(make<AddOp>(average, splat(average.getType(), epsilon.convertToDouble())));
+  }
+
+  RankedTensorType type;
+};
+
 } // namespace
 
 WINDLASS_INFERRED_OP(ReduceOp, inferReduce)
@@ -188,6 +213,21 @@ OpFactors SoftmaxGradOp::getFactors() {
 OpCost SoftmaxGradOp::getCost() { return getTrafficCost(*this, 5); }
 PrecisionClass SoftmaxGradOp::getPrecisionClass() { return PrecisionClass::Full; }
 
+LogicalResult SoftmaxOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getInput()));
+  Value top = maker.reduceRows(ReductionKind::max, getInput());
+  Value weights = maker.make<ExpOp>(maker.sub(getInput(), maker.spreadRows(top)));
+  results.assign({maker.make<DivOp>(weights, maker.spreadRows(maker.sumRows(weights)))});
+  return success();
+}
+
+LogicalResult SoftmaxGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getOutput()));
+  Value sum = maker.sumRows(maker.mul(getOutput(), getGradient()));
+  results.assign({maker.mul(getOutput(), maker.sub(getGradient(), maker.spreadRows(sum)))});
+  return success();
+}
+
 // layer_norm
 
 OpFactors LayerNormOp::getFactors() {
@@ -220,6 +260,19 @@ LogicalResult LayerNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
   return success();
 }
 
+/// The mean first, then the squares of what is left: the difference of mean square and squared mean would cancel.
+LogicalResult LayerNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getInput()));
+  Value mean = maker.averageRows(getInput());
+  Value centred = maker.sub(getInput(), maker.spreadRows(mean));
+  Value rstd = maker.reciprocalRoot(centred, getEpsilon());
+  Value result = maker.mul(maker.mul(centred, maker.spreadRows(rstd)), maker.spreadColumns(getScale()));
+  if (getBias())
+    result = maker.make<AddOp>(result, maker.spreadColumns(getBias()));
+  results.assign({result, mean, rstd});
+  return success();
+}
+
 OpFactors LayerNormGradOp::getFactors() {
   OpFactors factors;
   // Rows are summed over for scale and bias, whose gradients do not carry them.
@@ -237,6 +290,19 @@ OpCost LayerNormGradOp::getCost() {
 }
 
 PrecisionClass LayerNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+/// With x' = (x - mean) rstd and g = dy scale: dx = (g - mean(g) - x' mean(g x')) rstd.
+LogicalResult LayerNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getInput()));
+  Value rstd = maker.spreadRows(getRstd());
+  Value normal = maker.mul(maker.sub(getInput(), maker.spreadRows(getMean())), rstd);
+  Value scaled = maker.mul(getGradient(), maker.spreadColumns(getScale()));
+  Value average = maker.spreadRows(maker.averageRows(scaled));
+  Value slope = maker.spreadRows(maker.averageRows(maker.mul(scaled, normal)));
+  results.assign({maker.mul(maker.sub(maker.sub(scaled, average), maker.mul(normal, slope)), rstd),
+                  maker.sumColumns(maker.mul(getGradient(), normal)), maker.sumColumns(getGradient())});
+  return success();
+}
 
 // rms_norm
 
@@ -267,6 +333,13 @@ LogicalResult RmsNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> result
   return success();
 }
 
+LogicalResult RmsNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getInput()));
+  Value rstd = maker.reciprocalRoot(getInput(), getEpsilon());
+  results.assign({maker.mul(maker.mul(getInput(), maker.spreadRows(rstd)), maker.spreadColumns(getScale())), rstd});
+  return success();
+}
+
 OpFactors RmsNormGradOp::getFactors() {
   OpFactors factors;
   ValueFactors dims = addRowDims(factors, typeOf(getInput()), FactorKind::Reduction);
@@ -283,3 +356,15 @@ OpCost RmsNormGradOp::getCost() {
 }
 
 PrecisionClass RmsNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+/// With x' = x rstd and g = dy scale: dx = (g - x' mean(g x')) rstd.
+LogicalResult RmsNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
+  RowMaker maker(builder, getLoc(), typeOf(getInput()));
+  Value rstd = maker.spreadRows(getRstd());
+  Value normal = maker.mul(getInput(), rstd);
+  Value scaled = maker.mul(getGradient(), maker.spreadColumns(getScale()));
+  Value slope = maker.spreadRows(maker.averageRows(maker.mul(scaled, normal)));
+  results.assign({maker.mul(maker.sub(scaled, maker.mul(normal, slope)), rstd),
+                  maker.sumColumns(maker.mul(getGradient(), normal))});
+  return success();
+}

@@ -129,7 +129,17 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @evaluate(%x: tensor<4x4xf32> {plan.layout = #plan.layout<[<[<4>]>, <[<4>]>]>}) {
-    // expected-error @below {{cannot split its factor}}
+    // expected-error @below {{cannot split its factor "d0"}}
+    %0 = train.iota 0 start 0.0 step 1.0 : tensor<4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<4x4xf32> {plan.layout = #plan.layout<[<[<4>]>, <[<4, ["a"]>]>]>}) {
+    // expected-error @below {{is split along factor "row", which it reduces inside: run plan-decompose-split-reductions before}}
     %0 = train.softmax %x : tensor<4x4xf32> {plan.strategy = #plan.strategy<[<"row", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4>]>, <[<4>]>]>]}
     return
   }

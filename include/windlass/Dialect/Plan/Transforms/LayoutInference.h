@@ -62,6 +62,9 @@ mlir::FailureOr<OpLayouts> inferLayouts(mlir::Operation *op, llvm::ArrayRef<Layo
 mlir::FailureOr<OpLayouts> inferLayouts(mlir::Operation *op, const train::OpFactors &factors, StrategyAttr strategy,
                                         llvm::ArrayRef<LayoutAttr> available, MeshAttr mesh);
 
+/// How an op's strategy splits the factor that the op reduces inside; null where it does not.
+FactorAxesAttr getInnerSplit(mlir::Operation *op);
+
 /// A strategy that splits nothing.
 StrategyAttr getWholeStrategy(mlir::MLIRContext *context);
 

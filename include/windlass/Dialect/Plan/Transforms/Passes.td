@@ -14,8 +14,9 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     accumulated gradient too, `zero3` the compute copy too: on the first factor that the ranks divide, or on none.
 
     `megatron` splits matmuls on the axis "model": their columns, where what they make stays split until other matmuls
-    sum over it (the heads of attention, the hidden layer of an MLP), and the rows of those others. Weights are split as
-    their operators are.
+    sum over it (the heads of attention, the hidden layer of an MLP), and the rows of those others. The columns of an
+    output layer with a weight of its own are split too, and with them the classes of the cross entropy. Weights are
+    split as their operators are.
 
     Pins are constraints on the same choices: a pinned operator keeps its strategy, a pinned value is found in its layout,
     a pinned copy of a parameter lies as it says, and from there splits follow as from the batch. Only the named axes of
@@ -81,8 +82,15 @@ def RerunSegments : Pass<"plan-rerun-segments", "::mlir::ModuleOp"> {
 def DecomposeSplitReductions : Pass<"plan-decompose-split-reductions", "::mlir::ModuleOp"> {
   let summary = "takes apart operators that reduce inside, where the plan splits what they reduce";
   let description = [{
+    An operator whose strategy splits what it reduces inside (the classes of a cross entropy, the features of a norm, the
+    row of a softmax, the keys of attention) becomes operators that work on parts and reductions of what they make, by the
+    rule that it declares. They get strategies and layouts that follow from those of its operands; its results are found
+    where they were.
+
     A sum of terms that are partial over different axes (the squares of the global norm, where some weights are split)
     becomes a sum for each set of axes, and a sum of those, so that each set is reduced once.
+
+    Weights that scale normalised rows are marked (`train.norm_scale`), because the norms may be gone afterwards.
   }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }

@@ -18,8 +18,9 @@ enum class FactorKind {
   /// Summed (or max'ed) over: a split leaves those results unreduced over the axis that do not carry the factor; those
   /// that carry it (a norm's dx, beside its dscale) are split.
   Reduction,
-  /// Reduced inside the operator and used again (softmax row, norm row): a split needs
-  /// `plan-decompose-split-reductions`.
+  /// Reduced inside the operator and used again (softmax row, norm row). A split is done by
+  /// `plan-decompose-split-reductions`, by the operator's InnerReductionOpInterface; results that do not carry the
+  /// factor are whole then. At most one factor of an operator is of this kind.
   Inner,
   /// May not be split.
   Replicated,

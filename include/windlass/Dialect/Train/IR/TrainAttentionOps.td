@@ -4,7 +4,7 @@
 
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
-def AttentionOp : Train_InferredOp<"attention", [Train_Differentiable]> {
+def AttentionOp : Train_InferredOp<"attention", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "softmax(scale q k^T + mask) v per head, with the logarithm of the softmax's denominator";
   let description = [{
     query [batch, heads, tokens, depth], key [batch, key heads, keys, depth], value [batch, key heads, keys, width]; heads
@@ -12,6 +12,8 @@ def AttentionOp : Train_InferredOp<"attention", [Train_Differentiable]> {
     and has the dims [batch, heads, tokens, keys]; stretched ones come by `train.broadcast`. `causal` leaves out
     key s for token t where s > t + keys - tokens. A row without keys gives zeros. Results: [batch, heads, tokens,
     width] and the row logarithms [batch, heads, tokens].
+
+    The depth is not split: whole scores [tokens, keys] would have to be summed between ranks before the softmax.
   }];
   let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
                        Optional<Train_FloatTensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
@@ -23,7 +25,7 @@ def AttentionOp : Train_InferredOp<"attention", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def AttentionGradOp : Train_InferredOp<"attention_grad"> {
+def AttentionGradOp : Train_InferredOp<"attention_grad", [Train_ReducesInside]> {
   let summary = "gradients of query, key and value; the mask gets none";
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$query, Train_FloatTensor:$key,
                        Train_FloatTensor:$value, Optional<Train_FloatTensor>:$mask, Train_FloatTensor:$output,

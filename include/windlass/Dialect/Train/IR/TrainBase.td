@@ -30,5 +30,6 @@ class Train_InferredOp<string mnemonic, list<Trait> traits = []>
     : Train_ComputeOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)>;
 
 def Train_Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+def Train_ReducesInside : DeclareOpInterfaceMethods<InnerReductionOpInterface>;
 
 #endif

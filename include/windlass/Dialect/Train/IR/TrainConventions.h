@@ -44,7 +44,7 @@ constexpr char kIdAttr[] = "train.id";
 constexpr char kForwardAttr[] = "train.forward";
 
 // Attribute of a parameter.
-/// UnitAttr, from L4 on: it scales normalised rows, so that `--init random` makes it 1.
+/// UnitAttr, from L3b on: it scales normalised rows, so that `--init random` makes it 1.
 constexpr char kNormScaleAttr[] = "train.norm_scale";
 
 // Module attributes.

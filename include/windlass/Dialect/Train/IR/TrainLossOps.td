@@ -4,11 +4,11 @@
 
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
-def SoftmaxCrossEntropyOp : Train_InferredOp<"softmax_cross_entropy", [Train_Differentiable]> {
+def SoftmaxCrossEntropyOp : Train_InferredOp<"softmax_cross_entropy", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "sum over rows of -log softmax(logits)[label], and the number of rows that count";
   let description = [{
     logits [rows.., classes], labels [rows..]. Rows whose label is `ignore_index` count nothing. Results: sum and count
-    (scalars of the logits' type) and log_sum [rows..], the logarithm of each row's denominator.
+    (scalars of the logits' type) and log_sum [rows..], the logarithm of each row's denominator: -inf for a row of -inf.
   }];
   let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, I64Attr:$ignore_index);
   let results = (outs Train_FloatTensor:$sum, Train_FloatTensor:$count, Train_FloatTensor:$log_sum);
@@ -16,7 +16,7 @@ def SoftmaxCrossEntropyOp : Train_InferredOp<"softmax_cross_entropy", [Train_Dif
   let hasVerifier = 1;
 }
 
-def SoftmaxCrossEntropyGradOp : Train_InferredOp<"softmax_cross_entropy_grad"> {
+def SoftmaxCrossEntropyGradOp : Train_InferredOp<"softmax_cross_entropy_grad", [Train_ReducesInside]> {
   let summary = "gradient of the sum with respect to the logits";
   let arguments = (ins Train_FloatScalarTensor:$gradient, Train_FloatTensor:$logits, Train_IndexTensor:$labels,
                        Train_FloatTensor:$log_sum, I64Attr:$ignore_index);

@@ -13,7 +13,7 @@ def ReduceOp : Train_InferredOp<"reduce", [Train_Differentiable]> {
   let hasFolder = 1;
 }
 
-def SoftmaxOp : Train_ComputeOp<"softmax", [SameOperandsAndResultType, Train_Differentiable]> {
+def SoftmaxOp : Train_ComputeOp<"softmax", [SameOperandsAndResultType, Train_Differentiable, Train_ReducesInside]> {
   let summary = "softmax over the last dim; a row of -inf gives NaN, as in PyTorch";
   let arguments = (ins Train_FloatTensor:$input);
   let results = (outs Train_FloatTensor:$result);
@@ -21,7 +21,7 @@ def SoftmaxOp : Train_ComputeOp<"softmax", [SameOperandsAndResultType, Train_Dif
   let hasVerifier = 1;
 }
 
-def SoftmaxGradOp : Train_ComputeOp<"softmax_grad", [SameOperandsAndResultType]> {
+def SoftmaxGradOp : Train_ComputeOp<"softmax_grad", [SameOperandsAndResultType, Train_ReducesInside]> {
   let summary = "y (dy - sum(y dy)) over the last dim";
   let arguments = (ins Train_FloatTensor:$output, Train_FloatTensor:$gradient);
   let results = (outs Train_FloatTensor:$result);
@@ -29,7 +29,7 @@ def SoftmaxGradOp : Train_ComputeOp<"softmax_grad", [SameOperandsAndResultType]>
   let hasVerifier = 1;
 }
 
-def LayerNormOp : Train_InferredOp<"layer_norm", [Train_Differentiable]> {
+def LayerNormOp : Train_InferredOp<"layer_norm", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "(x - mean) rstd scale + bias over the last dim, with mean and rstd of the rows";
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Optional<Train_FloatTensor>:$bias,
                        F64Attr:$epsilon);
@@ -41,7 +41,7 @@ def LayerNormOp : Train_InferredOp<"layer_norm", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def LayerNormGradOp : Train_InferredOp<"layer_norm_grad"> {
+def LayerNormGradOp : Train_InferredOp<"layer_norm_grad", [Train_ReducesInside]> {
   let summary = "dx, dscale and dbias of layer_norm from dy, x, scale, mean and rstd";
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
                        Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
@@ -51,7 +51,7 @@ def LayerNormGradOp : Train_InferredOp<"layer_norm_grad"> {
   let hasVerifier = 1;
 }
 
-def RmsNormOp : Train_InferredOp<"rms_norm", [Train_Differentiable]> {
+def RmsNormOp : Train_InferredOp<"rms_norm", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "x rstd scale over the last dim, with rstd = 1/sqrt(mean(x^2) + epsilon) of the rows";
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rstd);
@@ -61,7 +61,7 @@ def RmsNormOp : Train_InferredOp<"rms_norm", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def RmsNormGradOp : Train_InferredOp<"rms_norm_grad"> {
+def RmsNormGradOp : Train_InferredOp<"rms_norm_grad", [Train_ReducesInside]> {
   let summary = "dx and dscale of rms_norm from dy, x, scale and rstd";
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
                        Train_FloatTensor:$rstd);

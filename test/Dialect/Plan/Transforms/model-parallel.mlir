@@ -1,0 +1,41 @@
+// RUN: windlass-opt %s -split-input-file --plan-apply-strategy="strategy=megatron ranks=2" | FileCheck %s
+
+// An output layer with a weight of its own is split by classes, and the loss with it; the layer before it sums over the
+// columns of the first one.
+// CHECK: train.parameter weight @head {{.*}}plan.layout = #plan.layout<[<[<4>]>, <[<8, ["model"]>]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"n0", ["model"]>]>, train.id = "up"
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"k0", ["model"]>]>, train.id = "down"
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"n0", ["model"]>]>, train.id = "logits"
+// CHECK: train.softmax_cross_entropy {{.*}} plan.strategy = #plan.strategy<[<"classes", ["model"]>]>
+train.parameter weight @up "up" : tensor<4x6xf32> from <none>
+train.parameter weight @down "down" : tensor<6x4xf32> from <none>
+train.parameter weight @head "head" : tensor<4x8xf32> from <none>
+func.func @microbatch(%x: tensor<2x4xf32> {train.input = "x"}, %labels: tensor<2xi64> {train.input = "labels"}) -> tensor<f32> {
+  %up = train.read @up : tensor<4x6xf32>
+  %0 = train.matmul %x, %up batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x6xf32> -> tensor<2x6xf32> {train.id = "up"}
+  %1 = train.relu %0 : tensor<2x6xf32>
+  %down = train.read @down : tensor<6x4xf32>
+  %2 = train.matmul %1, %down batch [] x [] contract [1] x [0] : tensor<2x6xf32>, tensor<6x4xf32> -> tensor<2x4xf32> {train.id = "down"}
+  %head = train.read @head : tensor<4x8xf32>
+  %3 = train.matmul %2, %head batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32> {train.id = "logits"}
+  %sum, %count, %log_sum = train.softmax_cross_entropy %3, %labels ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
+  %loss = train.loss %sum, %count : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A table of embeddings that is the output layer too stays whole.
+// CHECK: train.parameter weight @table {{.*}}plan.layout = #plan.layout<[<[<8>]>, <[<4>]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[]>, train.id = "logits"
+// CHECK: train.softmax_cross_entropy {{.*}} plan.strategy = #plan.strategy<[]>
+train.parameter weight @table "table" : tensor<8x4xf32> from <none>
+func.func @microbatch(%ids: tensor<2xi64> {train.input = "ids"}, %labels: tensor<2xi64> {train.input = "labels"}) -> tensor<f32> {
+  %table = train.read @table : tensor<8x4xf32>
+  %0 = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+  %again = train.read @table : tensor<8x4xf32>
+  %1 = train.matmul %0, %again batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32> {train.id = "logits"}
+  %sum, %count, %log_sum = train.softmax_cross_entropy %1, %labels ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
+  %loss = train.loss %sum, %count : tensor<f32>
+  return %loss : tensor<f32>
+}
