@@ -61,6 +61,15 @@ class ExplainTest(PlanCase):
         self.assertEqual(reshard['from'], f'[{SAMPLES}, {TOKENS}, {WIDTH}] sum(model)')
         self.assertEqual(reshard['bytes_sent_per_step'], 2 * 4 * SAMPLES * TOKENS * WIDTH)
 
+    def test_a_loss_that_was_taken_apart(self):
+        plan = self.make(strategy='megatron')
+        loss, untied = 'node_cross_entropy_loss.softmax_cross_entropy.0', self.small_gpt('untied.onnx', width=WIDTH, tied=False)
+        self.succeed('plan', untied, '--cluster', 'cpu:2', '--strategy', 'megatron', '-o', plan)
+        parts = self.explain(loss + '*', plan, untied)['operators']
+        self.assertTrue(all(part['id'].startswith(loss) for part in parts))
+        kinds = [part['kind'] for part in self.explain(loss, plan, untied)['operators']]
+        self.assertEqual((kinds.count('softmax_cross_entropy'), kinds.count('reduce')), (1, 3))
+
     def test_a_parameter(self):
         plan = self.make()
         [row] = self.explain(WEIGHT, plan, self.model)['parameters']
