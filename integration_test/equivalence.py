@@ -22,7 +22,7 @@ TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--t
 TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={rerun}', '--plan-rerun-segments',
          '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched',)
-TO_FUSED = ('--sched-fuse-elementwise',)
+TO_FUSED = ('--sched-fuse-elementwise', '--sched-overlap-collectives')
 TO_L5 = ('--sched-lower-to-commands', '--sched-verify-commands')
 
 

@@ -98,6 +98,7 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
     manager.addPass(sched::createVerifyAsync());
     // Then commands on buffers: fusion first, while values are still values.
     manager.addPass(sched::createFuseElementwise());
+    manager.addPass(sched::createOverlapCollectives());
     manager.addPass(sched::createLowerToCommands());
   });
   if (failed)

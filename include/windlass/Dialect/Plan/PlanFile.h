@@ -78,7 +78,7 @@ struct PlanFile {
   /// P and m.
   int64_t groups = 1, iterations = 1;
   int64_t bucketBytes = 0;
-  int64_t prefetchWindow = 0;
+  int64_t prefetchBytes = 0;
   /// Bytes per device that the user allowed; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;

@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/FunctionAttributes.h"
@@ -64,6 +65,7 @@ public:
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.bucketBytes));
+    module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.prefetchBytes));
     module->removeAttr(kDataAxisAttr);
     if (!plan.dataAxis.empty())
       module->setAttr(kDataAxisAttr, StringAttr::get(context, plan.dataAxis));

@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Printable.h"
 
@@ -91,6 +92,8 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
                                     << " groups cannot share evenly";
   plan.iterations = settings.microBatches / plan.groups;
   plan.bucketBytes = bucketBytes.getInt();
+  if (auto prefetchBytes = module->getAttrOfType<IntegerAttr>(kPrefetchBytesAttr))
+    plan.prefetchBytes = prefetchBytes.getInt();
 
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     // State lies as the master copy of its weight does.

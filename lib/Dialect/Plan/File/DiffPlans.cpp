@@ -209,7 +209,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   differ.add("", "bucket_bytes", std::to_string(before.bucketBytes), std::to_string(after.bucketBytes));
   auto toText = [](int64_t limit) { return limit > 0 ? std::to_string(limit) : std::string(); };
   differ.add("", "memory_limit_bytes", toText(before.memoryLimit), toText(after.memoryLimit));
-  differ.add("", "prefetch_window", std::to_string(before.prefetchWindow), std::to_string(after.prefetchWindow));
+  differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
   differ.begin("settings");
   diffSettings(differ, before.settings, after.settings);
   differ.begin("mesh");

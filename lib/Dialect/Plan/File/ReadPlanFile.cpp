@@ -29,7 +29,7 @@ public:
                   "is " + Twine(version) + ", of " + (version < PlanFile::kVersion ? "an older" : "a newer") +
                       " windlass, but this one reads version " + Twine(PlanFile::kVersion) + ": make the plan again");
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
-    plan.prefetchWindow = reader.getInteger("prefetch_window", 0, 0);
+    plan.prefetchBytes = reader.getInteger("prefetch_bytes", 0, kMax);
     for (StringRef key : {"claims", "profile"})
       if (const llvm::json::Value *value = reader.get(key); value && value->kind() != llvm::json::Value::Null)
         reader.fail(key, "must be null: it cannot be checked yet");

@@ -128,7 +128,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
                             {"gradient", parameter.gradient.empty() ? Value(nullptr) : Value(parameter.gradient)},
                             {"master", parameter.master}});
   writer.close();
-  writer.add("prefetch_window", plan.prefetchWindow);
+  writer.add("prefetch_bytes", plan.prefetchBytes);
   writer.add("profile", nullptr);
   writer.open("segments");
   for (const auto &[name, label] : plan.segments)

@@ -114,6 +114,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     module->setAttr(kMeshAttr, mesh);
     // Small buckets, so that there are several.
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << (8 + random.below(16))));
+    module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << random.below(20)));
   }
 
   Axes allAxes() const {

@@ -133,7 +133,29 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
         parameter->setAttr(kLayoutAttr, layout);
     if (failed(checkPinnedLayouts(function)) || failed(layOutResults(function)))
       return failure();
-    return shareOut(function);
+    if (failed(shareOut(function)))
+      return failure();
+    setPrefetch(function);
+    return success();
+  }
+
+  /// While one layer's largest weight is used, the next one of that size may come.
+  void setPrefetch(func::FuncOp microbatch) {
+    SymbolTable symbols(getOperation());
+    int64_t largest = 0, largestRepeated = 0;
+    for (auto read : microbatch.getOps<train::ReadOp>()) {
+      auto parameter = symbols.lookup<train::ParameterOp>(read.getParameter());
+      LayoutAttr used = getLayout(read.getResult());
+      if (!parameter || haveSameParts(parameter->getAttrOfType<LayoutAttr>(kLayoutAttr), used, mesh))
+        continue;
+      RankedTensorType local = used.getLocalType(parameter.getTensorType(), mesh);
+      int64_t bytes = local.getNumElements() * std::max<int64_t>(1, local.getElementTypeBitWidth() / 8);
+      largest = std::max(largest, bytes);
+      if (llvm::any_of(read->getUsers(), [](Operation *user) { return user->hasAttr(kRepeatAttr); }))
+        largestRepeated = std::max(largestRepeated, bytes);
+    }
+    int64_t window = 2 * (largestRepeated > 0 ? largestRepeated : largest);
+    getOperation()->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), window));
   }
 
   LogicalResult planFunction(func::FuncOp function) {

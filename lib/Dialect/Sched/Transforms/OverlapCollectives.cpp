@@ -1,0 +1,147 @@
+#include "Views.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_OVERLAPCOLLECTIVES
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+bool isView(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp>(op); }
+
+/// Whether the blocks of the members stand one behind the other in the result. Otherwise a copy puts them to their
+/// places, for which the compute stream would wait where the gather is begun.
+bool needsNoCopy(AllGatherOp op) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult().getType()).getShape();
+  return llvm::all_of(shape.take_front(op.getDim()), [](int64_t size) { return size == 1; });
+}
+
+/// What belongs to another instance of a repeated block than the op that it now stands beside would cut that in two.
+void copyRepeat(Operation *from, Operation *to) {
+  if (Attribute repeat = from->getAttr(plan::kRepeatAttr))
+    to->setAttr(plan::kRepeatAttr, repeat);
+  else
+    to->removeAttr(plan::kRepeatAttr);
+}
+
+/// A weight brought together from its parts: the load, collectives and views, up to the value that operators use.
+struct Gather {
+  SmallVector<Operation *, 4> chain;
+  Operation *firstUse = nullptr;
+  int64_t bytes = 0;
+};
+
+std::optional<Gather> findGather(LoadOp load) {
+  Gather gather;
+  bool hasCollective = false;
+  Operation *op = load;
+  while (true) {
+    gather.chain.push_back(op);
+    if (auto collective = dyn_cast<AllGatherOp>(op)) {
+      if (!needsNoCopy(collective))
+        return std::nullopt;
+      hasCollective = true;
+    }
+    Value result = op->getResult(0);
+    if (!result.hasOneUse() || !(isView(*result.user_begin()) || isa<AllGatherOp>(*result.user_begin())))
+      break;
+    op = *result.user_begin();
+  }
+  if (!hasCollective || op->use_empty())
+    return std::nullopt;
+  gather.bytes = getTensorBytes(cast<RankedTensorType>(op->getResult(0).getType()));
+  for (Operation *user : op->getUsers())
+    if (!gather.firstUse || user->isBeforeInBlock(gather.firstUse))
+      gather.firstUse = user;
+  return gather;
+}
+
+/// Moves gathers of weights up: behind the first use of the last gather whose bytes do not fit into the window beside
+/// those of all later ones.
+void issueGathersEarly(Block &block, int64_t window) {
+  llvm::DenseSet<Attribute> written;
+  for (Operation &op : block)
+    if (isa<StoreOp, AddToOp>(op))
+      written.insert(op.getAttr("resource"));
+  SmallVector<Gather> gathers;
+  for (LoadOp load : block.getOps<LoadOp>())
+    if (!written.contains(load.getResourceAttr()))
+      if (std::optional<Gather> gather = findGather(load))
+        gathers.push_back(std::move(*gather));
+  llvm::sort(gathers, [](const Gather &a, const Gather &b) {
+    return a.firstUse == b.firstUse ? a.chain.front()->isBeforeInBlock(b.chain.front())
+                                    : a.firstUse->isBeforeInBlock(b.firstUse);
+  });
+  for (size_t i = 0; i < gathers.size(); ++i) {
+    Gather &gather = gathers[i];
+    int64_t inFlight = gather.bytes;
+    size_t before = i;
+    while (before > 0 && inFlight + gathers[before - 1].bytes <= window)
+      inFlight += gathers[--before].bytes;
+    // The gathers from `before` on stand in their order behind the place.
+    Operation *place = before > 0 ? gathers[before - 1].firstUse : nullptr;
+    for (size_t k = before; k < i; ++k)
+      if (Operation *end = gathers[k].chain.back(); !place || place->isBeforeInBlock(end))
+        place = end;
+    if (place ? !place->isBeforeInBlock(gather.chain.front()) : gather.chain.front() == &block.front())
+      continue;
+    Operation *label = place ? place : &block.front();
+    for (Operation *op : gather.chain) {
+      copyRepeat(label, op);
+      if (place)
+        op->moveAfter(place);
+      else
+        op->moveBefore(&block.front());
+      place = op;
+    }
+  }
+}
+
+/// Moves the addition of a scattered gradient down: behind the start of the next scatter.
+void addLate(Block &block) {
+  SmallVector<Operation *, 4> waiting;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto scatter = dyn_cast<ReduceScatterOp>(op);
+    if (!scatter)
+      continue;
+    Operation *place = scatter;
+    for (Operation *delayed : waiting) {
+      delayed->moveAfter(place);
+      copyRepeat(scatter, delayed);
+      place = delayed;
+    }
+    waiting.clear();
+    Operation *user = scatter;
+    while (user->getNumResults() == 1 && user->getResult(0).hasOneUse() &&
+           (isView(*user->getResult(0).user_begin()) || isa<AddToOp>(*user->getResult(0).user_begin()))) {
+      user = *user->getResult(0).user_begin();
+      waiting.push_back(user);
+    }
+    if (waiting.empty() || !isa<AddToOp>(waiting.back()))
+      waiting.clear();
+  }
+}
+
+struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectives> {
+  using OverlapCollectivesBase::OverlapCollectivesBase;
+
+  void runOnOperation() override {
+    auto window = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
+    for (StringRef name : {kForwardFunction, kBackwardFunction, kEvaluateFunction})
+      if (auto function = getOperation().lookupSymbol<func::FuncOp>(name)) {
+        if (window && window.getInt() > 0)
+          issueGathersEarly(function.front(), window.getInt());
+        addLate(function.front());
+      }
+    getOperation()->removeAttr(plan::kPrefetchBytesAttr);
+  }
+};
+
+} // namespace

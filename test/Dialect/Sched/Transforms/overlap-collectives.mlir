@@ -1,0 +1,67 @@
+// RUN: windlass-opt %s -split-input-file -sched-overlap-collectives | FileCheck %s
+
+// Each weight has 64 bytes: two are in flight at once.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetch_bytes = 128 : i64} {
+  sched.resource parameter @a : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource parameter @b : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource parameter @c : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource parameter @columns : tensor<4x2xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4, ["data"]>]>]>
+  sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
+
+  // CHECK: module attributes {plan.mesh
+  // CHECK-NOT: plan.prefetch_bytes
+  // CHECK-LABEL: func.func @forward
+  // CHECK: sched.load @a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK: %[[A:.*]] = sched.all_gather {{.*}}{plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK: sched.load @b : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK: %[[B:.*]] = sched.all_gather {{.*}}{plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK: %[[X:.*]] = sched.load @x
+  // CHECK: %[[Y:.*]] = train.matmul %[[X]], %[[A]]
+  // The third comes once the first is used: in the block of that use.
+  // CHECK-NEXT: sched.load @c : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK-NEXT: %[[C:.*]] = sched.all_gather {{.*}}{plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK: %[[Z:.*]] = train.matmul %[[Y]], %[[B]]
+  // CHECK: %[[V:.*]] = train.matmul %[[Z]], %[[C]]
+  // Its blocks are columns, so a copy has to put them in order: it stays.
+  // CHECK-NEXT: sched.load @columns
+  // CHECK-NEXT: sched.all_gather
+  // CHECK-NEXT: train.matmul
+  func.func @forward() -> tensor<4x4xf32> {
+    %x = sched.load @x : tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %ap = sched.load @a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %a = sched.all_gather %ap dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 0>} : tensor<2x4xf32> -> tensor<4x4xf32>
+    %y = train.matmul %x, %a batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %bp = sched.load @b : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %b = sched.all_gather %bp dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<2x4xf32> -> tensor<4x4xf32>
+    %z = train.matmul %y, %b batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %cp = sched.load @c : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 2>}
+    %c = sched.all_gather %cp dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 2>} : tensor<2x4xf32> -> tensor<4x4xf32>
+    %v = train.matmul %z, %c batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 2>}
+    %dp = sched.load @columns : tensor<4x2xf32>
+    %d = sched.all_gather %dp dim 1 over ["data"] : tensor<4x2xf32> -> tensor<4x4xf32>
+    %w = train.matmul %v, %d batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    return %w : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+// A scattered gradient is added once the next scatter has begun, the last one where it was.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource gradient @b.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  // CHECK-LABEL: func.func @backward
+  // CHECK: %[[A:.*]] = sched.reduce_scatter
+  // CHECK-NEXT: train.matmul
+  // CHECK-NEXT: %[[B:.*]] = sched.reduce_scatter
+  // CHECK-NEXT: sched.add_to @a.grad, %[[A]] : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK-NEXT: sched.add_to @b.grad, %[[B]]
+  func.func @backward(%g: tensor<4x4xf32>) {
+    %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
+    sched.add_to @a.grad, %a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %h = train.matmul %g, %g batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %b = sched.reduce_scatter %h dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 0>} : tensor<4x4xf32> -> tensor<2x4xf32>
+    sched.add_to @b.grad, %b : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    return
+  }
+}
