@@ -65,7 +65,8 @@ public:
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.bucketBytes));
-    module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.prefetchBytes));
+    if (plan.prefetchBytes > 0)
+      module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.prefetchBytes));
     module->removeAttr(kDataAxisAttr);
     if (!plan.dataAxis.empty())
       module->setAttr(kDataAxisAttr, StringAttr::get(context, plan.dataAxis));

@@ -85,6 +85,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
     module->removeAttr(kDataAxisAttr);
+    module->removeAttr(kPrefetchBytesAttr);
     if (groups > 1)
       module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), bucketBytes));
@@ -155,7 +156,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
         largestRepeated = std::max(largestRepeated, bytes);
     }
     int64_t window = 2 * (largestRepeated > 0 ? largestRepeated : largest);
-    getOperation()->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), window));
+    if (window > 0)
+      getOperation()->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), window));
   }
 
   LogicalResult planFunction(func::FuncOp function) {
