@@ -73,8 +73,10 @@ public:
       if (i < backward.size())
         result.push_back(std::move(backward[i]));
     }
+    // What a collective that is still to come does with such a copy, its own wait says.
     for (Command &command : rest)
-      llvm::erase_if(command.keepsAlive, [&](unsigned storage) { return released.contains(storage); });
+      if (command.kind == Command::Kind::Wait && issuedEarly.contains(command.event))
+        llvm::erase_if(command.keepsAlive, [&](unsigned storage) { return released.contains(storage); });
     llvm::move(rest, std::back_inserter(result));
     llvm::move(last, std::back_inserter(result));
     return result;
@@ -115,6 +117,7 @@ private:
       }
       return;
     }
+    issuedEarly.insert(group.back().event);
     issue.commands = std::move(group);
     issues[moveToBorder(issue.position)].push_back(std::move(issue));
   }
@@ -170,6 +173,8 @@ private:
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
   llvm::DenseSet<unsigned> touchedByRest;
+  /// Events of the ends of collectives that are issued early.
+  llvm::DenseSet<int64_t> issuedEarly;
   /// Copies whose memory is given back before the end.
   llvm::DenseSet<unsigned> released;
   std::map<unsigned, Flight> inFlight;
