@@ -7,6 +7,7 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include <set>
 #include <thread>
@@ -51,8 +52,7 @@ static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64
   for (auto resource : module.getOps<sched::ResourceOp>())
     switch (resource.getKind()) {
     case sched::ResourceKind::input:
-      need.input_bytes += resource.getGlobalTensorType().getNumElements() *
-                          std::max<int64_t>(1, resource.getGlobalTensorType().getElementTypeBitWidth() / 8);
+      need.input_bytes += getTensorBytes(resource.getGlobalTensorType());
       [[fallthrough]];
     case sched::ResourceKind::parameter:
     case sched::ResourceKind::state:

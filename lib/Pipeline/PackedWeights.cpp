@@ -1,6 +1,7 @@
 #include "PackedWeights.h"
 
 #include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,15 +40,14 @@ static llvm::SmallVector<train::ParameterOp> packedOf(ModuleOp module) {
 static llvm::ArrayRef<char> bytesOf(train::ParameterOp parameter, const WeightStore &weights, std::string &error) {
   train::SourceAttr source = parameter.getSource();
   RankedTensorType type = parameter.getTensorType();
-  int64_t size = type.getElementType().isInteger(1) ? 1 : type.getElementTypeBitWidth() / 8;
   auto bytes = weights.getMessageBytes(source.getOffset(), source.getLength());
   if (!bytes) {
     error = "'" + parameter.getLogicalName().str() + "': " + llvm::toString(bytes.takeError());
     return {};
   }
-  if (static_cast<int64_t>(bytes->size()) != type.getNumElements() * size) {
+  if (static_cast<int64_t>(bytes->size()) != getTensorBytes(type)) {
     error = "'" + parameter.getLogicalName().str() + "' has " + std::to_string(bytes->size()) +
-            " bytes of values but its shape needs " + std::to_string(type.getNumElements() * size);
+            " bytes of values but its shape needs " + std::to_string(getTensorBytes(type));
     return {};
   }
   return *bytes;

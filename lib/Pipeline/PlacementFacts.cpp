@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -11,10 +12,6 @@
 
 using namespace mlir;
 using namespace windlass;
-
-static int64_t getElementBytes(RankedTensorType type) {
-  return std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
 
 static std::string toText(RankedTensorType type) {
   std::string text;
@@ -130,7 +127,7 @@ ValueFacts PlacementFacts::describeValue(Value value, plan::LayoutAttr layout) {
   facts.type = toText(type);
   facts.localType = toText(local);
   facts.layout = plan::toText(layout);
-  facts.bytes = local.getNumElements() * getElementBytes(local);
+  facts.bytes = getTensorBytes(local);
   return facts;
 }
 
@@ -146,7 +143,7 @@ ReshardFacts PlacementFacts::describeReshard(RankedTensorType type, plan::Layout
   }
   for (const plan::ReshardStep &step : plan->steps)
     facts.steps.push_back({getName(step.kind), join(step.axes), step.members});
-  facts.bytesPerStep = std::llround(plan->sentElements * double(getElementBytes(type))) * runsPerStep;
+  facts.bytesPerStep = std::llround(plan->sentElements * double(getElementBytes(type.getElementType()))) * runsPerStep;
   return facts;
 }
 
@@ -293,7 +290,7 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
       copy.type = facts.type;
       copy.localType = toText(local);
       copy.layout = plan::toText(layout);
-      copy.bytes = local.getNumElements() * getElementBytes(local);
+      copy.bytes = getTensorBytes(local);
       facts.copies.push_back({name, std::move(copy)});
     }
     auto add = [&](std::string what, plan::LayoutAttr from, plan::LayoutAttr to, int64_t runs) {

@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/OutputFile.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -23,8 +24,7 @@ struct Memory {
 Memory memoryOf(ModuleOp module) {
   Memory memory;
   for (auto resource : module.getOps<sched::ResourceOp>()) {
-    RankedTensorType type = resource.getTensorType();
-    int64_t bytes = type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+    int64_t bytes = getTensorBytes(resource.getTensorType());
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
     case sched::ResourceKind::master:

@@ -1,6 +1,7 @@
 //===- LegalizeConstants.cpp - constants, shapes and ranges ---------------===//
 
 #include "Legalizer.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -39,8 +40,7 @@ LogicalResult Legalizer::legalizeConstant(NodeContext &node) {
     llvm::Expected<llvm::ArrayRef<char>> bytes = weights->getMessageBytes(source.getOffset(), source.getLength());
     if (!bytes)
       return invalid(node, llvm::toString(bytes.takeError()));
-    int64_t width = std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8);
-    if (static_cast<int64_t>(bytes->size()) != tensor.getNumElements() * width)
+    if (static_cast<int64_t>(bytes->size()) != getTensorBytes(tensor))
       return invalid(node, "holds values that do not fit its type");
     if (!eval.mayEvaluate(tensor.getNumElements()))
       return unsupported("holds " + llvm::Twine(tensor.getNumElements()) + " elements");

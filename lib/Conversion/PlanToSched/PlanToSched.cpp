@@ -1,6 +1,7 @@
 #include "windlass/Conversion/PlanToSched/Passes.h"
 
 #include "Lowering.h"
+#include "windlass/Support/TensorBytes.h"
 
 namespace windlass::sched {
 #define GEN_PASS_DEF_PLANTOSCHED
@@ -362,11 +363,6 @@ private:
     return axes;
   }
 
-  static int64_t getBytes(ResourceOp resource) {
-    RankedTensorType type = resource.getTensorType();
-    return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-  }
-
   /// Brings a gradient to where `@update` reads it. What that takes belongs to the repeated block that makes the
   /// gradient, in which it may be done as well.
   LogicalResult reduceAlone(OpBuilder &builder, ResourceOp gradient, ResourceOp reduced, Attribute repeat) {
@@ -435,14 +431,14 @@ private:
         open.push_back({*axes, {}, 0});
         bucket = std::prev(open.end());
       }
-      if (bucket->bytes + getBytes(resource) > limit || // one allocation, one element type
+      if (bucket->bytes + getTensorBytes(resource.getTensorType()) > limit || // one allocation, one element type
           (!bucket->resources.empty() &&
            bucket->resources.front().getTensorType().getElementType() != resource.getTensorType().getElementType())) {
         flush(bucket->axes, bucket->resources);
         bucket->bytes = 0;
       }
       bucket->resources.push_back(resource);
-      bucket->bytes += getBytes(resource);
+      bucket->bytes += getTensorBytes(resource.getTensorType());
     }
     for (Bucket &bucket : open)
       flush(bucket.axes, bucket.resources);

@@ -43,8 +43,6 @@ Type windlass::getElementType(int32_t dataType, MLIRContext *context) {
   }
 }
 
-int64_t windlass::getElementBytes(Type elementType) { return std::max(1u, elementType.getIntOrFloatBitWidth() / 8); }
-
 int64_t windlass::countElements(llvm::ArrayRef<int64_t> shape) {
   constexpr int64_t limit = int64_t(1) << 48;
   int64_t count = 1;

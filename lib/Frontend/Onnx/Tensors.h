@@ -3,6 +3,8 @@
 #ifndef WINDLASS_LIB_FRONTEND_ONNX_TENSORS_H
 #define WINDLASS_LIB_FRONTEND_ONNX_TENSORS_H
 
+#include "windlass/Support/TensorBytes.h"
+
 #include "onnx-ml.pb.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -16,9 +18,6 @@ namespace windlass {
 /// The element type of an ONNX data type, or null for those that no operator here computes on (strings, complex
 /// numbers, types of 8 bits and fewer that are not integers).
 mlir::Type getElementType(int32_t dataType, mlir::MLIRContext *context);
-
-/// Bytes of one element in memory: booleans take one.
-int64_t getElementBytes(mlir::Type elementType);
 
 /// The number of elements, or -1 where a dimension is negative or there are more than 2^48.
 int64_t countElements(llvm::ArrayRef<int64_t> shape);

@@ -2,7 +2,6 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
-#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/FunctionAttributes.h"

@@ -256,10 +256,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op))
       strategy = makeStrategy(compute.getFactors(), axes);
     op.setAttr(kStrategyAttr, strategy);
-    SmallVector<LayoutAttr> available;
-    for (Value operand : op.getOperands())
-      available.push_back(getLayout(operand));
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(&op), mesh);
     if (failed(layouts))
       return failure();
     // Consumers find a value as it is made, or in any other layout.

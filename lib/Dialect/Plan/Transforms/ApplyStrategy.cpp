@@ -6,6 +6,7 @@
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/FunctionAttributes.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include <numeric>
 
@@ -149,8 +150,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       LayoutAttr used = getLayout(read.getResult());
       if (!parameter || haveSameParts(parameter->getAttrOfType<LayoutAttr>(kLayoutAttr), used, mesh))
         continue;
-      RankedTensorType local = used.getLocalType(parameter.getTensorType(), mesh);
-      int64_t bytes = local.getNumElements() * std::max<int64_t>(1, local.getElementTypeBitWidth() / 8);
+      int64_t bytes = getTensorBytes(used.getLocalType(parameter.getTensorType(), mesh));
       largest = std::max(largest, bytes);
       if (llvm::any_of(read->getUsers(), [](Operation *user) { return user->hasAttr(kRepeatAttr); }))
         largestRepeated = std::max(largestRepeated, bytes);
@@ -203,10 +203,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       auto found = pinned.ops.find(&op);
       if (found == pinned.ops.end())
         continue;
-      SmallVector<LayoutAttr> available;
-      for (Value operand : op.getOperands())
-        available.push_back(getLayout(operand));
-      FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+      FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(&op), mesh);
       if (failed(layouts))
         return failure();
       for (auto [result, made, pin] : llvm::zip(op.getResults(), layouts->results, found->second.layouts))

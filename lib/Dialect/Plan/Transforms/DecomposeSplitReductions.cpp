@@ -44,9 +44,7 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
 
   /// Replaces an op by what its rule builds, as many parts as its strategy makes of what it reduces.
   LogicalResult decompose(train::InnerReductionOpInterface op, FactorAxesAttr split) {
-    SmallVector<LayoutAttr> available;
-    for (Value operand : op->getOperands())
-      available.push_back(getLayout(operand));
+    SmallVector<LayoutAttr> available = getOperandLayouts(op);
     FailureOr<OpLayouts> layouts = inferLayouts(op, available, mesh);
     if (failed(layouts))
       return failure();

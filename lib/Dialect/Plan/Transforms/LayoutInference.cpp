@@ -161,6 +161,13 @@ LayoutAttr plan::getLayout(Value value) {
   return llvm::dyn_cast<LayoutAttr>(layouts[result.getResultNumber()]);
 }
 
+SmallVector<LayoutAttr> plan::getOperandLayouts(Operation *op) {
+  SmallVector<LayoutAttr> layouts;
+  for (Value operand : op->getOperands())
+    layouts.push_back(getLayout(operand));
+  return layouts;
+}
+
 void plan::setLayouts(Operation *op, ArrayRef<LayoutAttr> layouts) {
   op->setAttr(kLayoutsAttr, ArrayAttr::get(op->getContext(), SmallVector<Attribute>(layouts.begin(), layouts.end())));
 }

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -201,8 +202,7 @@ void Rerun::addChosen() {
 }
 
 int64_t Rerun::getBytes(Value value) const {
-  RankedTensorType type = getLayout(value).getLocalType(llvm::cast<RankedTensorType>(value.getType()), mesh);
-  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+  return getTensorBytes(getLayout(value).getLocalType(llvm::cast<RankedTensorType>(value.getType()), mesh));
 }
 
 double Rerun::getFlops(Operation *op) const {

@@ -1,5 +1,4 @@
 #include "Views.h"
-#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 

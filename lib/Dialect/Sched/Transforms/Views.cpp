@@ -3,12 +3,6 @@
 using namespace mlir;
 using namespace windlass::sched;
 
-int64_t windlass::sched::getElementBytes(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
-
-int64_t windlass::sched::getTensorBytes(RankedTensorType type) {
-  return type.getNumElements() * getElementBytes(type.getElementType());
-}
-
 static SmallVector<int64_t, 4> denseStrides(ArrayRef<int64_t> sizes) {
   SmallVector<int64_t, 4> strides(sizes.size());
   int64_t stride = 1;

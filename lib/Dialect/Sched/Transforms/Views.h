@@ -2,6 +2,8 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_VIEWS_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_VIEWS_H
 
+#include "windlass/Support/TensorBytes.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -15,11 +17,6 @@ constexpr int64_t kMaxViewRank = 8;
 
 /// Every storage and every part of a bucket starts at a multiple of this (bytes).
 constexpr int64_t kAlignment = 64;
-
-/// Bytes of one element in an arena; a boolean takes one.
-int64_t getElementBytes(mlir::Type element);
-/// Bytes of a dense tensor of that type.
-int64_t getTensorBytes(mlir::RankedTensorType type);
 
 /// A window onto storage `storage`, `offset` bytes behind its start. Sizes and strides count elements.
 struct View {

@@ -5,6 +5,7 @@
 
 #include <random>
 
+using namespace windlass;
 using namespace windlass::sched;
 
 namespace {

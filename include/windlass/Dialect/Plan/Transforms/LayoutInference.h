@@ -73,7 +73,9 @@ llvm::SmallVector<mlir::func::FuncOp> getPlannedFunctions(mlir::ModuleOp module)
 
 /// Layout that an attribute of an argument or op gives a value, null where there is none (yet).
 LayoutAttr getLayout(mlir::Value value);
-/// Sets it.
+/// Those of an operator's operands.
+llvm::SmallVector<LayoutAttr> getOperandLayouts(mlir::Operation *op);
+/// Sets those of an operator's results.
 void setLayouts(mlir::Operation *op, llvm::ArrayRef<LayoutAttr> layouts);
 
 } // namespace windlass::plan

@@ -8,9 +8,6 @@
 
 namespace windlass::plan {
 
-/// Module: IntegerAttr (i64), bytes of weights that may be gathered ahead of their use, of all that are in flight.
-constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
-
 #define GEN_PASS_DECL
 #include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
 
