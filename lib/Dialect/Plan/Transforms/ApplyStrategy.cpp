@@ -3,6 +3,7 @@
 #include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/FunctionAttributes.h"
 #include "windlass/Support/Printable.h"
@@ -21,36 +22,20 @@ using namespace windlass::plan;
 
 namespace {
 
-constexpr char kDataAxis[] = "data";
-constexpr char kBatchAxis[] = "batch";
-constexpr char kModelAxis[] = "model";
+bool isInput(func::FuncOp function, BlockArgument argument) {
+  return function.getArgAttr(argument.getArgNumber(), train::kInputAttr) != nullptr;
+}
 
-struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
-  using ApplyStrategyBase::ApplyStrategyBase;
+class StrategyApplier {
+public:
+  StrategyApplier(ModuleOp module, const StrategyChoice &choice)
+      : module(module), context(module.getContext()), choice(choice), pinned(choice.pins) {}
 
-  void runOnOperation() override {
-    if (failed(apply()))
-      signalPassFailure();
-  }
-
-  LogicalResult apply() {
-    ModuleOp module = getOperation();
-    if (ranks < 1 || ranks > (1 << 20))
-      return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and " << (1 << 20);
-    if (bucketBytes < 1)
-      return module.emitError("buckets of ") << int64_t(bucketBytes) << " bytes hold nothing: use at least 1";
-    llvm::Expected<NamedStrategy> parsed = parseStrategy(strategy, ranks);
-    if (!parsed)
-      return module.emitError() << llvm::toString(parsed.takeError());
-    named = *parsed;
-    if (failed(makeMesh()))
-      return failure();
-    FailureOr<Pins> read = readPins(module, SmallVector<std::string>(pins.begin(), pins.end()));
-    if (failed(read))
-      return failure();
-    pinned = std::move(*read);
+  LogicalResult run() {
+    mesh = setMesh(module, choice);
     reads = getPinnedReads();
-
+    for (auto &[name, layout] : choice.reads)
+      reads[name] = layout;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       LayoutAttr whole = LayoutAttr::getWhole(parameter.getTensorType());
       parameter->setAttr(kLayoutAttr, whole);
@@ -66,71 +51,27 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return success();
   }
 
-  /// The axes: P groups, parts of the batch, parts of the model; each only where it has more than one member.
-  LogicalResult makeMesh() {
-    ModuleOp module = getOperation();
-    MLIRContext *context = &getContext();
-    int64_t microBatches = 1;
-    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
-        microBatches = attribute.getInt();
-    if (microBatches < 1)
-      return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
-    int64_t groups = std::gcd<int64_t>(named.dataRanks, microBatches), parts = named.dataRanks / groups;
-    if (failed(checkBatch(module, named.dataRanks, microBatches, groups, parts)))
-      return failure();
-    SmallVector<AxisAttr> axes;
-    for (auto [name, size] : {std::pair(kDataAxis, groups), {kBatchAxis, parts}, {kModelAxis, named.modelRanks}})
-      if (size > 1)
-        axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
-    mesh = MeshAttr::get(context, axes);
-    module->setAttr(kMeshAttr, mesh);
-    module->removeAttr(kDataAxisAttr);
-    module->removeAttr(kPrefetchBytesAttr);
-    if (groups > 1)
-      module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
-    module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), bucketBytes));
-    return success();
-  }
-
-  static bool isInput(func::FuncOp function, BlockArgument argument) {
-    return function.getArgAttr(argument.getArgNumber(), train::kInputAttr) != nullptr;
-  }
-
-  LogicalResult checkBatch(ModuleOp module, int64_t ranks, int64_t microBatches, int64_t groups, int64_t parts) {
-    for (func::FuncOp function : getPlannedFunctions(module))
-      for (BlockArgument argument : function.getArguments()) {
-        auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
-        if (!type || !isInput(function, argument) || type.getRank() == 0)
-          continue;
-        int64_t batch = type.getDimSize(0);
-        if (batch % parts != 0)
-          return function.emitError() << ranks << " ranks do not fit " << microBatches << " micro-batches of batch "
-                                      << batch << ": gcd(" << ranks << ", " << microBatches << ") = " << groups
-                                      << " micro-batches run at once and the batch would be split " << parts
-                                      << " ways; change the ranks, the micro-batches or the graph's batch";
-      }
-    return success();
-  }
-
+private:
   /// `@microbatch` decides how weights are split among the model's ranks: as all its operators of the forward pass want
   /// them. That changes what the operators get, so it is repeated until nothing changes.
   LogicalResult planMicrobatch(func::FuncOp function) {
     for (int round = 0; round < 4; ++round) {
       if (failed(propagate(function)))
         return failure();
-      if (named.modelRanks == 1 && pinned.empty())
+      if (choice.modelRanks == 1 && pinned.empty())
         break;
       ReadLayouts wanted;
       if (failed(findWanted(function, wanted)))
         return failure();
       for (auto &[name, layout] : getPinnedReads())
         wanted[name] = layout;
+      for (auto &[name, layout] : choice.reads)
+        wanted[name] = layout;
       if (llvm::all_of(wanted, [&](auto &entry) { return reads.lookup(entry.first) == entry.second; }))
         break;
       reads = std::move(wanted);
     }
-    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+    for (auto parameter : module.getOps<train::ParameterOp>())
       if (LayoutAttr layout = reads.lookup(parameter.getSymNameAttr()))
         parameter->setAttr(kLayoutAttr, layout);
     if (failed(checkPinnedLayouts(function)) || failed(layOutResults(function)))
@@ -143,7 +84,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
 
   /// While one layer's largest weight is used, the next one of that size may come.
   void setPrefetch(func::FuncOp microbatch) {
-    SymbolTable symbols(getOperation());
+    SymbolTable symbols(module);
     int64_t largest = 0, largestRepeated = 0;
     for (auto read : microbatch.getOps<train::ReadOp>()) {
       auto parameter = symbols.lookup<train::ParameterOp>(read.getParameter());
@@ -157,7 +98,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     }
     int64_t window = 2 * (largestRepeated > 0 ? largestRepeated : largest);
     if (window > 0)
-      getOperation()->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), window));
+      module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), window));
   }
 
   LogicalResult planFunction(func::FuncOp function) {
@@ -177,8 +118,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   /// ranks work on parts of the data.
   ReadLayouts getPinnedReads() {
     ReadLayouts layouts;
-    MLIRContext *context = &getContext();
-    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
       LayoutAttr compute = getPinnedCopy(parameter, "compute");
       if (!compute)
         continue;
@@ -231,8 +171,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     setEachArgAttr(function, kLayoutAttr, layouts);
     llvm::DenseMap<Operation *, Splits> seeds;
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
-    if (named.modelRanks > 1 && isCompute)
-      seeds = findColumnParallel(function, StringAttr::get(&getContext(), kModelAxis), mesh, pinned);
+    if (choice.splitsMatmuls && choice.modelRanks > 1 && isCompute)
+      seeds = findColumnParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
     return Propagation(function, mesh, reads, seeds, pinned).run();
   }
 
@@ -256,7 +196,6 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   }
 
   LogicalResult layOutArgument(func::FuncOp function, BlockArgument argument, SmallVectorImpl<Attribute> &layouts) {
-    MLIRContext *context = &getContext();
     auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
       return function.emitError("argument ") << argument.getArgNumber() << " is no tensor";
@@ -323,11 +262,13 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       if (!parameter)
         return microbatch.emitError("result ") << i << " is the gradient of no train.parameter";
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
-      LayoutAttr shared = named.zeroLevel > 0 ? split(parameter.getTensorType(), whole) : whole;
-      LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
+      auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
+      int zeroLevel = found == choice.zeroLevels.end() ? choice.zeroLevel : found->second;
+      LayoutAttr shared = zeroLevel > 0 ? plan::shareOut(whole, mesh) : whole;
+      LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), module);
       if (LayoutAttr pin = getPinnedCopy(parameter, "master"))
         shared = pin;
-      LayoutAttr gradient = named.zeroLevel > 1 ? keepUnreduced(shared, made) : made;
+      LayoutAttr gradient = zeroLevel > 1 ? keepUnreduced(shared, made) : made;
       if (LayoutAttr pin = getPinnedCopy(parameter, "gradient")) {
         gradient = pin;
         const std::string &text = pinned.parameters[parameter.getSymNameAttr()]["gradient"].second;
@@ -337,15 +278,15 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       }
       parameter->setAttr(kMasterLayoutAttr, shared);
       parameter->setAttr(kGradientLayoutAttr, gradient);
-      if (named.zeroLevel > 2)
+      if (zeroLevel > 2)
         parameter->setAttr(kLayoutAttr, shared);
     }
-    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+    for (auto parameter : module.getOps<train::ParameterOp>())
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
         if (LayoutAttr pin = getPinnedCopy(parameter, copy))
           parameter->setAttr(attribute, pin);
     // Optimizer state lies as its weight's master does.
-    for (auto state : getOperation().getOps<train::ParameterOp>())
+    for (auto state : module.getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
         if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
           for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
@@ -361,52 +302,136 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return layout;
   }
 
-  /// Puts the axes of the data-parallel ranks on the first factor that they divide; as many of them as any factor
-  /// takes, none where none does.
-  LayoutAttr split(RankedTensorType type, LayoutAttr layout) {
-    MLIRContext *context = &getContext();
-    SmallVector<SmallVector<StringAttr, 2>> choices;
-    auto axis = [&](const char *name) { return StringAttr::get(context, name); };
-    bool hasData = mesh.indexOf(kDataAxis) >= 0, hasBatch = mesh.indexOf(kBatchAxis) >= 0;
-    if (hasData && hasBatch)
-      choices.push_back({axis(kDataAxis), axis(kBatchAxis)});
-    SmallVector<StringAttr, 2> single;
-    if (hasData)
-      single.push_back(axis(kDataAxis));
-    if (hasBatch)
-      single.push_back(axis(kBatchAxis));
-    if (single.size() == 2 && mesh.sizeOf(single[1]) > mesh.sizeOf(single[0]))
-      std::swap(single[0], single[1]);
-    for (StringAttr name : single)
-      choices.push_back({name});
-    // What pins have split already is not split again.
-    llvm::erase_if(choices, [&](ArrayRef<StringAttr> choice) {
-      return llvm::any_of(choice, [&](StringAttr axis) { return usesAxis(layout, axis); });
-    });
-    for (ArrayRef<StringAttr> choice : choices)
-      for (auto [d, dim] : llvm::enumerate(layout.getDims()))
-        for (auto [f, factor] : llvm::enumerate(dim.getFactors())) {
-          int64_t parts = 1;
-          for (StringAttr name : llvm::concat<const StringAttr>(factor.getAxes(), choice))
-            parts *= mesh.sizeOf(name);
-          if (factor.getSize() % parts != 0)
-            continue;
-          SmallVector<StringAttr> axes(factor.getAxes());
-          llvm::append_range(axes, choice);
-          SmallVector<FactorLayoutAttr> factors(dim.getFactors());
-          factors[f] = FactorLayoutAttr::get(context, factor.getSize(), axes);
-          SmallVector<DimLayoutAttr> dims(layout.getDims());
-          dims[d] = DimLayoutAttr::get(context, factors);
-          return LayoutAttr::get(context, dims, layout.getUnreduced(), layout.getMemory());
-        }
-    return layout;
-  }
-
-  NamedStrategy named;
+  ModuleOp module;
+  MLIRContext *context;
+  const StrategyChoice &choice;
   MeshAttr mesh;
   Pins pinned;
   /// Layouts of weights as operators want them, split among the model's ranks only.
   ReadLayouts reads;
 };
 
+struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
+  using ApplyStrategyBase::ApplyStrategyBase;
+
+  void runOnOperation() override {
+    if (failed(apply()))
+      signalPassFailure();
+  }
+
+  LogicalResult apply() {
+    ModuleOp module = getOperation();
+    if (ranks < 1 || ranks > (1 << 20))
+      return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and " << (1 << 20);
+    if (bucketBytes < 1)
+      return module.emitError("buckets of ") << int64_t(bucketBytes) << " bytes hold nothing: use at least 1";
+    llvm::Expected<NamedStrategy> named = parseStrategy(strategy, ranks);
+    if (!named)
+      return module.emitError() << llvm::toString(named.takeError());
+    StrategyChoice choice;
+    choice.zeroLevel = named->zeroLevel;
+    choice.modelRanks = named->modelRanks;
+    choice.splitsMatmuls = true;
+    if (failed(shareRanks(module, named->dataRanks, choice)))
+      return failure();
+    // Pins speak of the axes.
+    setMesh(module, choice);
+    FailureOr<Pins> pinned = readPins(module, SmallVector<std::string>(pins.begin(), pins.end()));
+    if (failed(pinned))
+      return failure();
+    choice.pins = std::move(*pinned);
+    return applyStrategy(module, choice, bucketBytes);
+  }
+
+  /// As many groups as micro-batches allow, and the batch split among the members of each.
+  LogicalResult shareRanks(ModuleOp module, int64_t dataRanks, StrategyChoice &choice) {
+    int64_t microBatches = getMicroBatches(module);
+    if (microBatches < 1)
+      return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
+    choice.groups = std::gcd<int64_t>(dataRanks, microBatches);
+    choice.batchParts = dataRanks / choice.groups;
+    for (func::FuncOp function : getPlannedFunctions(module))
+      for (BlockArgument argument : function.getArguments()) {
+        auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
+        if (!type || !isInput(function, argument) || type.getRank() == 0)
+          continue;
+        int64_t batch = type.getDimSize(0);
+        if (batch % choice.batchParts != 0)
+          return function.emitError() << dataRanks << " ranks do not fit " << microBatches << " micro-batches of batch "
+                                      << batch << ": gcd(" << dataRanks << ", " << microBatches
+                                      << ") = " << choice.groups
+                                      << " micro-batches run at once and the batch would be split " << choice.batchParts
+                                      << " ways; change the ranks, the micro-batches or the graph's batch";
+      }
+    return success();
+  }
+};
+
 } // namespace
+
+int64_t plan::getMicroBatches(ModuleOp module) {
+  if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+    if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
+      return attribute.getInt();
+  return 1;
+}
+
+MeshAttr plan::setMesh(ModuleOp module, const StrategyChoice &choice) {
+  MLIRContext *context = module.getContext();
+  SmallVector<AxisAttr> axes;
+  for (auto [name, size] :
+       {std::pair(kDataAxis, choice.groups), {kBatchAxis, choice.batchParts}, {kModelAxis, choice.modelRanks}})
+    if (size > 1)
+      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
+  auto mesh = MeshAttr::get(context, axes);
+  module->setAttr(kMeshAttr, mesh);
+  module->removeAttr(kDataAxisAttr);
+  if (choice.groups > 1)
+    module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
+  return mesh;
+}
+
+LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
+  MLIRContext *context = layout.getContext();
+  SmallVector<SmallVector<StringAttr, 2>> choices;
+  auto axis = [&](const char *name) { return StringAttr::get(context, name); };
+  bool hasData = mesh.indexOf(kDataAxis) >= 0, hasBatch = mesh.indexOf(kBatchAxis) >= 0;
+  if (hasData && hasBatch)
+    choices.push_back({axis(kDataAxis), axis(kBatchAxis)});
+  SmallVector<StringAttr, 2> single;
+  if (hasData)
+    single.push_back(axis(kDataAxis));
+  if (hasBatch)
+    single.push_back(axis(kBatchAxis));
+  if (single.size() == 2 && mesh.sizeOf(single[1]) > mesh.sizeOf(single[0]))
+    std::swap(single[0], single[1]);
+  for (StringAttr name : single)
+    choices.push_back({name});
+  // What pins have split already is not split again.
+  llvm::erase_if(choices, [&](ArrayRef<StringAttr> choice) {
+    return llvm::any_of(choice, [&](StringAttr axis) { return usesAxis(layout, axis); });
+  });
+  for (ArrayRef<StringAttr> choice : choices)
+    for (auto [d, dim] : llvm::enumerate(layout.getDims()))
+      for (auto [f, factor] : llvm::enumerate(dim.getFactors())) {
+        int64_t parts = 1;
+        for (StringAttr name : llvm::concat<const StringAttr>(factor.getAxes(), choice))
+          parts *= mesh.sizeOf(name);
+        if (factor.getSize() % parts != 0)
+          continue;
+        SmallVector<StringAttr> axes(factor.getAxes());
+        llvm::append_range(axes, choice);
+        SmallVector<FactorLayoutAttr> factors(dim.getFactors());
+        factors[f] = FactorLayoutAttr::get(context, factor.getSize(), axes);
+        SmallVector<DimLayoutAttr> dims(layout.getDims());
+        dims[d] = DimLayoutAttr::get(context, factors);
+        return LayoutAttr::get(context, dims, layout.getUnreduced(), layout.getMemory());
+      }
+  return layout;
+}
+
+LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {
+  module->removeAttr(kPrefetchBytesAttr);
+  module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(module.getContext(), 64), bucketBytes));
+  return StrategyApplier(module, choice).run();
+}

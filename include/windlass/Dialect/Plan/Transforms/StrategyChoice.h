@@ -1,0 +1,45 @@
+// What is fixed of a plan before splits follow the operators from there.
+#ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
+#define WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
+
+#include "windlass/Dialect/Plan/Transforms/Pins.h"
+
+#include "llvm/Support/Error.h"
+
+#include <map>
+
+namespace windlass::plan {
+
+/// Axes of the mesh, in this order; each is there where it has more than one member.
+constexpr char kDataAxis[] = "data", kBatchAxis[] = "batch", kModelAxis[] = "model";
+
+struct StrategyChoice {
+  /// Members of the axes.
+  int64_t groups = 1, batchParts = 1, modelRanks = 1;
+  /// What the ranks of the first two axes share out among themselves: nothing, optimizer state, gradients too, weights
+  /// too. `zeroLevels` has those of parameters, by symbol, that differ.
+  int zeroLevel = 0;
+  llvm::DenseMap<mlir::StringAttr, int> zeroLevels;
+  /// Whether matmuls are split among the model's ranks as `megatron` does; else what is not pinned is not split so.
+  bool splitsMatmuls = false;
+  Pins pins;
+  /// The layouts in which operators find weights, by symbol; those that are not here follow from their operators.
+  llvm::DenseMap<mlir::StringAttr, LayoutAttr> reads;
+};
+
+/// The layout of a weight's copy that the ranks of the first two axes share out, where `layout` is what they hold each:
+/// their axes on the first factor that they divide; as many of them as any factor takes, none where none does.
+LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
+
+/// Micro-batches of a step, over all ranks.
+int64_t getMicroBatches(mlir::ModuleOp module);
+
+/// Sets the module's mesh as a choice says; without axes of one member.
+MeshAttr setMesh(mlir::ModuleOp module, const StrategyChoice &choice);
+
+/// L2 to L3: what `plan-apply-strategy` does. Fails at what a pin contradicts.
+mlir::LogicalResult applyStrategy(mlir::ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes);
+
+} // namespace windlass::plan
+
+#endif
