@@ -36,7 +36,7 @@ class Coverage:
     WITH_MAXIMUM = ('attention', 'softmax', 'softmax_cross_entropy')
 
     def __init__(self, opt, l2):
-        self.factors = self.factors_of_operators(equivalence.execute(opt, '--show-op-table'))
+        self.factors, self.inside = self.factors_of_operators(equivalence.execute(opt, '--show-op-table'))
         self.counts = collections.Counter()
         self.admitted = {'unreduced sum', *self.COLLECTIVES}
         for op, line in self.operators(l2):
@@ -47,14 +47,16 @@ class Coverage:
 
     @staticmethod
     def factors_of_operators(table):
-        """The marks of each operator's factors, by name without number: 'row*' is reduced inside, 'k0+' is summed over."""
-        factors = collections.defaultdict(lambda: collections.defaultdict(set))
+        """The marks of each operator's factors, by name without number: 'k0+' is summed over; and which of them a rule splits: what is
+        reduced inside, or looked up."""
+        factors, inside = collections.defaultdict(lambda: collections.defaultdict(set)), {}
         for line in table.splitlines():
             cells = [cell.strip() for cell in line.split('|')]
             if len(cells) > 5 and cells[1].startswith('train.') and not cells[5].startswith('('):
                 for name, mark in re.findall(r'([a-z]+)\d*([+*!]?)', cells[5]):
                     factors[cells[1].removeprefix('train.')][name].add(mark)
-        return factors
+                inside[cells[1].removeprefix('train.')] = cells[6]
+        return factors, inside
 
     @staticmethod
     def operators(text):
@@ -67,7 +69,7 @@ class Coverage:
         marks = self.factors[op][name]
         if len(marks) != 1 or '!' in marks:
             return None
-        kind = {'': 'parallel', '+': 'summed', '*': 'inside: ' + name}[min(marks)]
+        kind = 'inside: ' + name if self.inside[op] == name else {'': 'parallel', '+': 'summed'}[min(marks)]
         # The table's gradient of attention is causal.
         return 'summed' if op == 'attention_grad' and name == 'keys' and ' causal' not in line else kind
 

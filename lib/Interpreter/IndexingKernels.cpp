@@ -28,15 +28,33 @@ SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t s
   return indices;
 }
 
+constexpr int64_t kNoPlace = -1;
+
+/// Places of ids in a table of parts that begin at the rows `first` of `allRows`; kNoPlace for a row that is in none.
+SmallVector<int64_t> placesOfIds(KernelCall &call, const Tensor &ids, const Tensor &first, int64_t rows,
+                                 int64_t allRows) {
+  SmallVector<int64_t> starts = indicesOf(call, first, allRows, false), places = indicesOf(call, ids, allRows, false);
+  if (!call.require(!starts.empty() && rows % static_cast<int64_t>(starts.size()) == 0,
+                    "the table has other rows than its parts"))
+    return places;
+  int64_t length = rows / static_cast<int64_t>(starts.size());
+  for (int64_t &place : places) {
+    const int64_t *part =
+        llvm::find_if(starts, [&](int64_t start) { return place >= start && place < start + length; });
+    place = part == starts.end() ? kNoPlace : (part - starts.begin()) * length + place - *part;
+  }
+  return places;
+}
+
 /// A gather as (outer, place, inner): input [outer, size, inner], output [outer, indices, inner].
 struct Places {
   int64_t outer = 1, size = 1, inner = 1;
   SmallVector<int64_t> indices;
 };
 
-/// Checks that `whole` is `picked` with the dim `axis` in place of the indices' dims.
+/// Checks that `whole` is `picked` with the dim `axis` in place of the indices' dims; a table of parts has `first`.
 std::optional<Places> places(KernelCall &call, const Tensor &whole, const Tensor &indices, const Tensor &picked,
-                             int64_t axis, bool negative) {
+                             int64_t axis, bool negative, const Tensor *first) {
   if (!call.require(axis >= 0 && axis < whole.getRank(), "axis lies outside the operand"))
     return std::nullopt;
   SmallVector<int64_t> shape(whole.getShape().take_front(axis));
@@ -49,14 +67,15 @@ std::optional<Places> places(KernelCall &call, const Tensor &whole, const Tensor
   result.outer = elementsOf(whole.getShape().take_front(axis));
   result.size = whole.getShape()[axis];
   result.inner = elementsOf(whole.getShape().drop_front(axis + 1));
-  result.indices = indicesOf(call, indices, result.size, negative);
+  result.indices = first ? placesOfIds(call, indices, *first, result.size, call.integer("all_rows"))
+                         : indicesOf(call, indices, result.size, negative);
   if (call.isBad())
     return std::nullopt;
   return result;
 }
 
-void pick(KernelCall &call, const Tensor &indices, int64_t axis, bool negative) {
-  std::optional<Places> at = places(call, call.inputs[0], indices, call.results[0], axis, negative);
+void pick(KernelCall &call, const Tensor &indices, int64_t axis, bool negative, const Tensor *first = nullptr) {
+  std::optional<Places> at = places(call, call.inputs[0], indices, call.results[0], axis, negative, first);
   if (!at)
     return;
   int64_t bytes = at->inner * bytesOf(call.inputs[0].getKind());
@@ -64,14 +83,18 @@ void pick(KernelCall &call, const Tensor &indices, int64_t axis, bool negative) 
   std::byte *out = call.results[0].mutableData();
   for (int64_t outer = 0; outer < at->outer; ++outer)
     for (int64_t index : at->indices) {
-      std::memcpy(out, in + (outer * at->size + index) * bytes, bytes);
+      if (index == kNoPlace)
+        std::memset(out, 0, bytes);
+      else
+        std::memcpy(out, in + (outer * at->size + index) * bytes, bytes);
       out += bytes;
     }
 }
 
-void addAt(KernelCall &call, const Tensor &indices, const Tensor &gradient, int64_t axis, bool negative) {
+void addAt(KernelCall &call, const Tensor &indices, const Tensor &gradient, int64_t axis, bool negative,
+           const Tensor *first = nullptr) {
   ElementKind kind = call.floats();
-  std::optional<Places> at = places(call, call.results[0], indices, gradient, axis, negative);
+  std::optional<Places> at = places(call, call.results[0], indices, gradient, axis, negative, first);
   if (!at || call.isBad())
     return;
   dispatchFloat(kind, [&](auto zero) {
@@ -80,22 +103,26 @@ void addAt(KernelCall &call, const Tensor &indices, const Tensor &gradient, int6
     MutableArrayRef<T> out = call.results[0].mutableValues<T>();
     SmallVector<double> sums(out.size(), 0);
     for (int64_t outer = 0; outer < at->outer; ++outer)
-      for (int64_t index : at->indices)
-        for (int64_t i = 0; i < at->inner; ++i)
-          sums[(outer * at->size + index) * at->inner + i] += *in++;
+      for (int64_t index : at->indices) {
+        for (int64_t i = 0; i < at->inner && index != kNoPlace; ++i)
+          sums[(outer * at->size + index) * at->inner + i] += in[i];
+        in += at->inner;
+      }
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = static_cast<T>(sums[i]);
   });
 }
 
 void embedding(KernelCall &call) {
-  if (call.requireCounts(2, 1))
-    pick(call, call.inputs[1], 0, false);
+  bool hasParts = call.inputs.size() == 3;
+  if (call.requireCounts(hasParts ? 3 : 2, 1))
+    pick(call, call.inputs[1], 0, false, hasParts ? &call.inputs[2] : nullptr);
 }
 
 void embeddingGrad(KernelCall &call) {
-  if (call.requireCounts(2, 1))
-    addAt(call, call.inputs[0], call.inputs[1], 0, false);
+  bool hasParts = call.inputs.size() == 3;
+  if (call.requireCounts(hasParts ? 3 : 2, 1))
+    addAt(call, call.inputs[0], call.inputs[1], 0, false, hasParts ? &call.inputs[2] : nullptr);
 }
 
 void gather(KernelCall &call) {

@@ -8,7 +8,7 @@ TEST(Embedding, ReadsRows) {
     test_stream s(threads);
     const tensor table({41, 13}, {}, 2), out({3, 50, 13}, {1, 0, 2});
     const index_tensor ids({3, 50}, 0, 41, {1, 0});
-    EXPECT_STATUS_OK(embedding(s, out, table, ids));
+    EXPECT_STATUS_OK(embedding(s, out, table, ids, {}, 0));
     std::vector<double> expected;
     for (std::int64_t i = 0; i < 150; ++i)
       for (std::int64_t d = 0; d < 13; ++d)
@@ -22,10 +22,10 @@ TEST(Embedding, RefusesIdsOutsideOfTheTable) {
   const tensor table({5, 3}), out({2, 3});
   index_tensor ids({2}, 0, 5);
   ids[1] = 5;
-  EXPECT_EQ(embedding(s, out, table, ids).code(), status_code::bad_input);
+  EXPECT_EQ(embedding(s, out, table, ids, {}, 0).code(), status_code::bad_input);
   ids[1] = -1;
-  EXPECT_EQ(embedding(s, out, table, ids).code(), status_code::bad_input);
-  EXPECT_EQ(embedding_grad(s, table, ids, out, true).code(), status_code::bad_input);
+  EXPECT_EQ(embedding(s, out, table, ids, {}, 0).code(), status_code::bad_input);
+  EXPECT_EQ(embedding_grad(s, table, ids, out, {}, 0, true).code(), status_code::bad_input);
 }
 
 TEST(EmbeddingGrad, AddsRows) {
@@ -40,9 +40,67 @@ TEST(EmbeddingGrad, AddsRows) {
       for (std::int64_t i = 0; i < 400; ++i)
         for (std::int64_t d = 0; d < 130; ++d)
           expected[static_cast<std::size_t>(ids[i] * 130 + d)] += static_cast<double>(dout[i * 130 + d]);
-      EXPECT_STATUS_OK(embedding_grad(s, dtable, ids, dout, accumulate));
+      EXPECT_STATUS_OK(embedding_grad(s, dtable, ids, dout, {}, 0, accumulate));
       expect_near(dtable, expected, 1e-5);
     }
+}
+
+/// Rows [3, 5) and [9, 11) of twelve.
+class PartsOfATable : public ::testing::Test {
+protected:
+  PartsOfATable() {
+    first[0] = 3;
+    first[1] = 9;
+    const std::int64_t values[] = {2, 3, 4, 5, 8, 9, 10, 11, 4};
+    for (std::int64_t i = 0; i < 9; ++i)
+      ids[i] = values[i];
+  }
+  index_tensor first{{2}, 0, 1}, ids{{9}, 0, 1};
+  const std::int64_t places[9] = {-1, 0, 1, -1, -1, 2, 3, -1, 1};
+};
+
+TEST_F(PartsOfATable, GivesZerosForRowsThatItHasNot) {
+  for (const std::vector<int> &order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+    test_stream s;
+    const tensor table({4, 5}), out({9, 5}, order, 2);
+    EXPECT_STATUS_OK(embedding(s, out, table, ids, first, 12));
+    std::vector<double> expected;
+    for (const std::int64_t place : places)
+      for (std::int64_t d = 0; d < 5; ++d)
+        expected.push_back(place < 0 ? 0 : static_cast<double>(table[place * 5 + d]));
+    expect_near(out, expected, 0);
+  }
+}
+
+TEST_F(PartsOfATable, AddsOnlyRowsThatItHas) {
+  for (const bool accumulate : {false, true}) {
+    test_stream s;
+    const tensor dtable({4, 5}), dout({9, 5});
+    std::vector<double> expected(4 * 5);
+    if (accumulate)
+      expected = dtable.values();
+    for (std::int64_t i = 0; i < 9; ++i)
+      for (std::int64_t d = 0; d < 5 && places[i] >= 0; ++d)
+        expected[static_cast<std::size_t>(places[i] * 5 + d)] += static_cast<double>(dout[i * 5 + d]);
+    EXPECT_STATUS_OK(embedding_grad(s, dtable, ids, dout, first, 12, accumulate));
+    expect_near(dtable, expected, 1e-6);
+  }
+}
+
+TEST_F(PartsOfATable, RefusesIdsOfNoRowAtAll) {
+  test_stream s;
+  const tensor table({4, 5}), out({9, 5});
+  EXPECT_EQ(embedding(s, out, table, ids, first, 11).code(), status_code::bad_input);
+  EXPECT_EQ(embedding_grad(s, table, ids, out, first, 11, true).code(), status_code::bad_input);
+  ids[0] = -1;
+  EXPECT_EQ(embedding(s, out, table, ids, first, 12).code(), status_code::bad_input);
+}
+
+TEST_F(PartsOfATable, RefusesPartsThatAreNone) {
+  test_stream s;
+  const tensor table({5, 5}), out({9, 5});
+  EXPECT_EQ(embedding(s, out, table, ids, first, 12).code(), status_code::internal);
+  EXPECT_EQ(embedding_grad(s, table, ids, out, first, 4, false).code(), status_code::internal);
 }
 
 TEST(Gather, AlongEachAxis) {

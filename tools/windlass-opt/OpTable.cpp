@@ -195,14 +195,14 @@ Cell getFactors(Operation *op) {
   return {text};
 }
 
-/// The factor that is reduced inside and has a rule to split it.
+/// The factor that is reduced or looked up inside and has a rule to split it.
 Cell getInner(Operation *op) {
   auto compute = dyn_cast<train::TrainOpInterface>(op);
   if (!compute)
     return {"computes nothing", true};
   std::string text;
   for (const train::Factor &factor : compute.getFactors().factors)
-    if (factor.kind == train::FactorKind::Inner)
+    if (factor.isTakenApart())
       text += (text.empty() ? "" : " ") + factor.name;
   if (text.empty())
     return {"reduces nothing inside", true};

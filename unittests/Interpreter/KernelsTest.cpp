@@ -217,6 +217,21 @@ TEST_F(KernelTest, IndexingOperators) {
   EXPECT_THAT(errorOf("embedding", {table, integers({1}, {3})}, {type({1, 2})}),
               HasSubstr("index 3 lies outside the 3"));
   EXPECT_THAT(errorOf("embedding", {table, integers({1}, {-1})}, {type({1, 2})}), HasSubstr("index -1"));
+  // Rows [1, 2) and [4, 5) of six, with those of others as zeros.
+  auto rows = tensor({2, 2}, {10, 11, 40, 41});
+  EXPECT_THAT(valuesOf("embedding", {rows, integers({4}, {4, 0, 1, 5}), integers({2}, {1, 4})}, type({4, 2}),
+                       {integer("all_rows", 6)}),
+              ElementsAre(40, 41, 0, 0, 10, 11, 0, 0));
+  EXPECT_THAT(valuesOf("embedding_grad",
+                       {integers({4}, {4, 0, 4, 1}), tensor({4, 1}, {1, 2, 3, 4}), integers({2}, {1, 4})}, type({2, 1}),
+                       {integer("rows", 2), integer("all_rows", 6)}),
+              ElementsAre(4, 4));
+  EXPECT_THAT(
+      errorOf("embedding", {rows, integers({1}, {6}), integers({2}, {1, 4})}, {type({1, 2})}, {integer("all_rows", 6)}),
+      HasSubstr("index 6 lies outside the 6 rows"));
+  EXPECT_THAT(errorOf("embedding", {rows, integers({1}, {0}), integers({3}, {0, 1, 4})}, {type({1, 2})},
+                      {integer("all_rows", 6)}),
+              HasSubstr("the table has other rows than its parts"));
   EXPECT_THAT(valuesOf("embedding_grad", {integers({3}, {1, 1, 0}), tensor({3, 2}, {1, 2, 3, 4, 5, 6})}, type({3, 2})),
               ElementsAre(5, 6, 4, 6, 0, 0));
   EXPECT_THAT(valuesOf("gather", {table, integers({2}, {-1, 0})}, type({3, 2}), {integer("axis", 1)}),

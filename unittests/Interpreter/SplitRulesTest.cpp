@@ -68,6 +68,10 @@ const Case kCases[] = {
      "%g: tensor<f64>, %x: tensor<7x6xf64>, %l: tensor<7xi64>, %s: tensor<7xf64>",
      "%r = train.softmax_cross_entropy_grad %g, %x, %l, %s ignore -1 : (tensor<f64>, tensor<7x6xf64>, tensor<7xi64>, "
      "tensor<7xf64>) -> tensor<7x6xf64>"},
+    {"train.embedding", 3, "%t: tensor<6x2xf64>, %i: tensor<2x3xi64>",
+     "%r = train.embedding %t, %i : tensor<6x2xf64>, tensor<2x3xi64> -> tensor<2x3x2xf64>"},
+    {"train.embedding_grad", 2, "%i: tensor<6xi32>, %g: tensor<6x2xf64>",
+     "%r = train.embedding_grad %i, %g rows 8 : tensor<6xi32>, tensor<6x2xf64> -> tensor<8x2xf64>"},
     {"train.attention", 2, "%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x4x2xf64>, %v: tensor<2x2x4x3xf64>",
      "%r:2 = train.attention %q, %k, %v scale 0.7 : (tensor<2x4x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x3xf64>) -> "
      "(tensor<2x4x3x3xf64>, tensor<2x4x3xf64>)"},

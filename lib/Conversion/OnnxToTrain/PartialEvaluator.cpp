@@ -470,7 +470,7 @@ Entry PartialEvaluator::gather(const Entry &input, const Entry &indices, int64_t
     return {};
   auto type = RankedTensorType::get(shape, input.getElementType());
   if (axis == 0 && input.getRank() == 2 && input.isFloat())
-    return Entry::of(train::EmbeddingOp::create(builder, *loc, type, x, at).getResult());
+    return Entry::of(train::EmbeddingOp::create(builder, *loc, type, x, at, Value(), IntegerAttr()).getResult());
   return Entry::of(train::GatherOp::create(builder, *loc, type, x, at, axis).getResult());
 }
 

@@ -40,8 +40,10 @@ static LogicalResult localizeAttributes(Operation &op, Operation *local) {
     return success();
   }
   if (auto gradient = llvm::dyn_cast<train::EmbeddingGradOp>(local)) {
-    if (typeOf(gradient.getResult()).getDimSize(0) != static_cast<int64_t>(gradient.getRows()))
+    int64_t rows = typeOf(gradient.getResult()).getDimSize(0);
+    if (rows != static_cast<int64_t>(gradient.getRows()) && !gradient.getFirst())
       return op.emitOpError("cannot be split along the rows of its table");
+    gradient.setRows(rows);
     return success();
   }
   if (auto scatter = llvm::dyn_cast<train::ScatterAddOp>(local)) {

@@ -134,12 +134,16 @@ const llvm::StringMap<Entry> &entries() {
                                     integerOf(c, "ignore_index"));
         }}},
       {"embedding",
-       {2, 2, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) { r.embedding(c.stream, c.outs[0], c.ins[0], c.ins[1]); }}},
-      {"embedding_grad",
-       {2, 2, 1, true,
+       {2, 3, 1, false,
         [](RuntimeCalls &r, const KernelCall &c) {
-          r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.accumulate);
+          r.embedding(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
+                      integerOf(c, "all_rows"));
+        }}},
+      {"embedding_grad",
+       {2, 3, 1, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
+                          integerOf(c, "all_rows"), c.accumulate);
         }}},
       {"gather",
        {2, 2, 1, false,

@@ -168,13 +168,14 @@ void RuntimeCalls::softmaxCrossEntropyGrad(const Stream &s, const View &dlogits,
   WINDLASS_RUNTIME_STATEMENT(softmax_cross_entropy_grad, s, dlogits, dsum, logits, labels, lse, int64(ignoreIndex));
 }
 
-void RuntimeCalls::embedding(const Stream &s, const View &out, const View &table, const View &ids) {
-  WINDLASS_RUNTIME_STATEMENT(embedding, s, out, table, ids);
+void RuntimeCalls::embedding(const Stream &s, const View &out, const View &table, const View &ids, const View &first,
+                             int64_t allRows) {
+  WINDLASS_RUNTIME_STATEMENT(embedding, s, out, table, ids, first, int64(allRows));
 }
 
 void RuntimeCalls::embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout,
-                                 const Expr<bool> &accumulate) {
-  WINDLASS_RUNTIME_STATEMENT(embedding_grad, s, dtable, ids, dout, accumulate);
+                                 const View &first, int64_t allRows, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(embedding_grad, s, dtable, ids, dout, first, int64(allRows), accumulate);
 }
 
 void RuntimeCalls::gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis) {

@@ -27,11 +27,29 @@ std::int64_t find_wrong(const view &indices, const sequence &positions, std::int
   return -1;
 }
 
-/// A gather or its adjoint: `full` has the indexed axis, `part` has the dims of the indices in its place.
+/// A gather or its adjoint: `full` has the indexed axis, `part` has the dims of the indices in its place. Where `first`
+/// is not absent, `full` consists of parts that begin at these of `limit` places along the axis.
 struct layout {
   view full, part, indices;
   int axis;
+  std::int64_t limit = full.sizes[axis];
+  view first = {};
 };
+
+constexpr std::int64_t nowhere = -1;
+
+/// Where along the axis an index leads; nowhere in parts that do not have it.
+std::int64_t place_of(const layout &l, std::int64_t index) {
+  if (l.first.is_absent())
+    return index < 0 ? index + l.limit : index;
+  const std::int64_t parts = l.first.sizes[0], length = l.full.sizes[l.axis] / parts;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t place = index - l.first.as<const std::int64_t>()[part * l.first.strides[0]];
+    if (place >= 0 && place < length)
+      return part * length + place;
+  }
+  return nowhere;
+}
 
 bool fits(const view &full, const view &part, const view &indices, int axis) {
   if (axis < 0 || axis >= full.rank || part.rank != full.rank - 1 + indices.rank || indices.type != element_type::i64 ||
@@ -45,6 +63,16 @@ bool fits(const view &full, const view &part, const view &indices, int axis) {
   for (int d = axis + 1; d < full.rank; ++d)
     same = same && full.sizes[d] == part.sizes[d - 1 + indices.rank];
   return same;
+}
+
+layout table_of(const view &table, const view &rows, const view &ids, const view &first, std::int64_t all_rows) {
+  return {table, rows, ids, 0, first.is_absent() ? table.sizes[0] : all_rows, first};
+}
+
+/// Whether `first` may say where the parts of a table of some of `all_rows` rows begin.
+bool fits_parts(const view &table, const view &first, std::int64_t all_rows) {
+  return first.is_absent() || (first.type == element_type::i64 && first.rank == 1 && first.sizes[0] > 0 &&
+                               table.sizes[0] % first.sizes[0] == 0 && table.sizes[0] <= all_rows);
 }
 
 /// Calls f(full, part, n, full_stride, part_stride) for evenly spaced runs of n elements that cover the elements
@@ -63,13 +91,17 @@ template <class T> void gather_as(const layout &l, std::int32_t threads) {
   const sequence full_pre(l.full, 0, l.axis), part_pre(l.part, 0, l.axis);
   const sequence full_post(l.full, l.axis + 1, l.full.rank), part_post(l.part, l.axis + rank, l.part.rank);
   const sequence indices(l.indices, 0, rank), places(l.part, l.axis, l.axis + rank);
-  const std::int64_t post = full_post.count(), limit = l.full.sizes[l.axis];
+  const std::int64_t post = full_post.count();
   cpu::for_rows(threads, full_pre.count() * indices.count(), post, [&](std::int64_t row) {
     const std::int64_t pre = row / indices.count(), place = row % indices.count();
-    std::int64_t index = l.indices.as<const std::int64_t>()[indices.offset(place)];
-    index += index < 0 ? limit : 0;
-    const T *from = l.full.as<const T>() + full_pre.offset(pre) + index * l.full.strides[l.axis];
+    const std::int64_t found = place_of(l, l.indices.as<const std::int64_t>()[indices.offset(place)]);
     T *to = l.part.as<T>() + part_pre.offset(pre) + places.offset(place);
+    if (found == nowhere) {
+      for (std::int64_t i = 0; i < post; ++i)
+        to[part_post.offset(i)] = 0;
+      return;
+    }
+    const T *from = l.full.as<const T>() + full_pre.offset(pre) + found * l.full.strides[l.axis];
     for_runs(full_post, part_post, 0, post,
              [&](std::int64_t a, std::int64_t b, std::int64_t n, std::int64_t stride_a, std::int64_t stride_b) {
                if (stride_a == 1 && stride_b == 1) {
@@ -89,12 +121,13 @@ void scatter(const layout &l, std::int32_t threads) {
   const sequence full_pre(l.full, 0, l.axis), part_pre(l.part, 0, l.axis);
   const sequence full_post(l.full, l.axis + 1, l.full.rank), part_post(l.part, l.axis + rank, l.part.rank);
   const sequence indices(l.indices, 0, rank), places(l.part, l.axis, l.axis + rank);
-  const std::int64_t pre = full_pre.count(), post = full_post.count(), limit = l.full.sizes[l.axis];
+  const std::int64_t pre = full_pre.count(), post = full_post.count();
   const auto add = [&](std::int64_t pre_index, std::int64_t begin, std::int64_t end) {
     for (std::int64_t place = 0; place < indices.count(); ++place) {
-      std::int64_t index = l.indices.as<const std::int64_t>()[indices.offset(place)];
-      index += index < 0 ? limit : 0;
-      float *to = l.full.as<float>() + full_pre.offset(pre_index) + index * l.full.strides[l.axis];
+      const std::int64_t found = place_of(l, l.indices.as<const std::int64_t>()[indices.offset(place)]);
+      if (found == nowhere)
+        continue;
+      float *to = l.full.as<float>() + full_pre.offset(pre_index) + found * l.full.strides[l.axis];
       const float *from = l.part.as<const float>() + part_pre.offset(pre_index) + places.offset(place);
       for_runs(full_post, part_post, begin, end,
                [&](std::int64_t a, std::int64_t b, std::int64_t n, std::int64_t stride_a, std::int64_t stride_b) {
@@ -126,10 +159,9 @@ void scatter(const layout &l, std::int32_t threads) {
 /// Bad data, not a bad program, when an index lies outside; `what` the indices are called.
 status check_indices(const layout &l, const char *what, bool allows_negative) {
   const sequence positions(l.indices, 0, l.indices.rank);
-  const std::int64_t limit = l.full.sizes[l.axis];
-  const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -limit : 0, limit);
+  const std::int64_t wrong = find_wrong(l.indices, positions, allows_negative ? -l.limit : 0, l.limit);
   return wrong < 0 ? ok_status()
-                   : wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, limit);
+                   : wrong_index(what, l.indices.as<const std::int64_t>()[positions.offset(wrong)], wrong, l.limit);
 }
 
 status gather_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative) {
@@ -168,17 +200,19 @@ status scatter_or_fail(stream &s, const char *name, const layout &l, const char 
 
 } // namespace
 
-status embedding(stream &s, const view &out, const view &table, const view &ids) {
-  if (!fits(table, out, ids, 0))
+status embedding(stream &s, const view &out, const view &table, const view &ids, const view &first,
+                 std::int64_t all_rows) {
+  if (!fits(table, out, ids, 0) || !fits_parts(table, first, all_rows))
     return internal_error("embedding got views whose types, ranks or sizes do not fit");
-  const layout l = {table, out, ids, 0};
+  const layout l = table_of(table, out, ids, first, all_rows);
   return gather_or_fail(s, "embedding", l, "id", false);
 }
 
-status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, bool accumulate) {
-  if (!fits(dtable, dout, ids, 0) || dtable.type != element_type::f32)
+status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, const view &first,
+                      std::int64_t all_rows, bool accumulate) {
+  if (!fits(dtable, dout, ids, 0) || !fits_parts(dtable, first, all_rows) || dtable.type != element_type::f32)
     return internal_error("embedding_grad got views whose types, ranks or sizes do not fit");
-  const layout l = {dtable, dout, ids, 0};
+  const layout l = table_of(dtable, dout, ids, first, all_rows);
   return scatter_or_fail(s, "embedding_grad", l, "id", false, accumulate);
 }
 

@@ -76,8 +76,12 @@ status softmax_cross_entropy_grad(stream &s, const view &, const view &, const v
   return issue(s, "softmax_cross_entropy_grad");
 }
 
-status embedding(stream &s, const view &, const view &, const view &) { return issue(s, "embedding"); }
-status embedding_grad(stream &s, const view &, const view &, const view &, bool) { return issue(s, "embedding_grad"); }
+status embedding(stream &s, const view &, const view &, const view &, const view &, std::int64_t) {
+  return issue(s, "embedding");
+}
+status embedding_grad(stream &s, const view &, const view &, const view &, const view &, std::int64_t, bool) {
+  return issue(s, "embedding_grad");
+}
 status gather(stream &s, const view &, const view &, const view &, std::int32_t) { return issue(s, "gather"); }
 status scatter_add(stream &s, const view &, const view &, const view &, std::int32_t, bool) {
   return issue(s, "scatter_add");

@@ -37,7 +37,7 @@ float &value(context &c, std::int64_t offset) { return *reinterpret_cast<float *
 status cross_entropy(context &c) {
   stream &s = c.get_stream(0);
   WINDLASS_TRY(embedding(s, floats(c, logits_at, {B, T, V}), floats(c, table_at, {V, V}),
-                         at(c, ids_at, element_type::i64, {B, T})));
+                         at(c, ids_at, element_type::i64, {B, T}), {}, 0));
   float *logits = &value(c, logits_at), *bias = &value(c, bias_at);
   for (std::int64_t i = 0; i < B * T * V; ++i)
     logits[i] += bias[i % V];
@@ -64,7 +64,8 @@ status backward(context &c, std::int64_t index) {
     std::fill(dbias, dbias + V, 0.0f);
   for (std::int64_t i = 0; i < B * T * V; ++i)
     dbias[i % V] += dlogits[i];
-  return embedding_grad(s, floats(c, gradient_at, {V, V}), at(c, ids_at, element_type::i64, {B, T}), logits, index > 0);
+  return embedding_grad(s, floats(c, gradient_at, {V, V}), at(c, ids_at, element_type::i64, {B, T}), logits, {}, 0,
+                        index > 0);
 }
 
 status backward_reduce(context &c, std::int64_t index) {

@@ -356,8 +356,40 @@ func.func @f(%i: tensor<2xi64>, %g: tensor<3x4xf32>) {
 // -----
 
 func.func @f(%i: tensor<2xi64>, %g: tensor<2x4xf32>) {
-  // expected-error @below {{makes a table of 0 rows; rows must be positive}}
+  // expected-error @below {{has a table of 0 rows; rows must be positive}}
   %0 = train.embedding_grad %i, %g rows 0 : tensor<2xi64>, tensor<2x4xf32> -> tensor<7x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%t: tensor<7x4xf32>, %i: tensor<2xi64>, %f: tensor<2xi64>) {
+  // expected-error @+1 {{has 7 rows of 14, which cannot be 2 equal parts of them}}
+  %0 = train.embedding %t, %i first %f of 14 : tensor<7x4xf32>, tensor<2xi64>, tensor<2xi64> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%t: tensor<8x4xf32>, %i: tensor<2xi64>, %f: tensor<2xi64>) {
+  // expected-error @+1 {{has 8 rows of 6, which cannot be 2 equal parts of them}}
+  %0 = train.embedding %t, %i first %f of 6 : tensor<8x4xf32>, tensor<2xi64>, tensor<2xi64> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: tensor<2xi64>, %g: tensor<2x4xf32>, %f: tensor<2xi32>) {
+  // expected-error @+1 {{first rows 'tensor<2xi32>' must be a list of 64-bit integers}}
+  %0 = train.embedding_grad %i, %g rows 4 first %f of 8 : tensor<2xi64>, tensor<2x4xf32>, tensor<2xi32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%t: tensor<8x4xf32>, %i: tensor<2xi64>) {
+  // expected-error @+1 {{needs both where parts of the table begin and how many rows there are in all, or neither}}
+  %0 = "train.embedding"(%t, %i) {all_rows = 16 : i64} : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
   return
 }
 

@@ -82,6 +82,11 @@ func.func @indexing(%table: tensor<7x3xf32>, %ids: tensor<2x4xi64>) {
   %0 = train.embedding %table, %ids : tensor<7x3xf32>, tensor<2x4xi64> -> tensor<2x4x3xf32>
   // CHECK: train.embedding_grad %{{.*}}, %{{.*}} rows 7 : tensor<2x4xi64>, tensor<2x4x3xf32> -> tensor<7x3xf32>
   %1 = train.embedding_grad %ids, %0 rows 7 : tensor<2x4xi64>, tensor<2x4x3xf32> -> tensor<7x3xf32>
+  %first = train.iota 0 start 0.0 step 2.0 : tensor<7xi64>
+  // CHECK: train.embedding %{{.*}}, %{{.*}} first %[[FIRST:.*]] of 14 : tensor<7x3xf32>, tensor<2x4xi64>, tensor<7xi64> -> tensor<2x4x3xf32>
+  %parts = train.embedding %table, %ids first %first of 14 : tensor<7x3xf32>, tensor<2x4xi64>, tensor<7xi64> -> tensor<2x4x3xf32>
+  // CHECK: train.embedding_grad %{{.*}}, %{{.*}} rows 7 first %[[FIRST]] of 14 : tensor<2x4xi64>, tensor<2x4x3xf32>, tensor<7xi64> -> tensor<7x3xf32>
+  %parts_grad = train.embedding_grad %ids, %0 rows 7 first %first of 14 : tensor<2x4xi64>, tensor<2x4x3xf32>, tensor<7xi64> -> tensor<7x3xf32>
   // CHECK: train.gather %{{.*}}, %{{.*}} axis 1 : tensor<7x3xf32>, tensor<2x4xi64> -> tensor<7x2x4xf32>
   %2 = train.gather %table, %ids axis 1 : tensor<7x3xf32>, tensor<2x4xi64> -> tensor<7x2x4xf32>
   // CHECK: train.scatter_add %{{.*}}, %{{.*}} axis 1 size 3 : tensor<2x4xi64>, tensor<7x2x4xf32> -> tensor<7x3xf32>

@@ -121,6 +121,22 @@ TEST_F(FactorsTest, KeysAreReducedInsideButInAGradientWithoutACausalMask) {
   EXPECT_EQ(kindOfKeys(" causal"), FactorKind::Inner);
 }
 
+TEST_F(FactorsTest, RowsOfATableAreLookedUpUntilPartsKnowWhereTheyBegin) {
+  auto getRows = [&](llvm::StringRef first, llvm::StringRef type) {
+    return getFactors(
+        "%t: tensor<6x2xf32>, %i: tensor<5xi64>, %f: tensor<3xi64>",
+        ("%0 = train.embedding %t, %i" + first + " : tensor<6x2xf32>, tensor<5xi64>" + type + " -> tensor<5x2xf32>")
+            .str());
+  };
+  OpFactors whole = getRows("", ""), parts = getRows(" first %f of 12", ", tensor<3xi64>");
+  EXPECT_EQ(print(whole, whole.operands[0]), "6 | 2");
+  EXPECT_EQ(whole.factors[0].kind, FactorKind::Reduction);
+  EXPECT_TRUE(whole.factors[0].isTakenApart());
+  EXPECT_EQ(print(parts, parts.operands[0]), "3 2! | 2");
+  EXPECT_EQ(print(parts, parts.operands[2]), "3");
+  EXPECT_TRUE(llvm::none_of(parts.factors, [](const Factor &factor) { return factor.isTakenApart(); }));
+}
+
 TEST_F(FactorsTest, OnlySamplesOfADropoutAreSplit) {
   OpFactors factors = getFactors("%x: tensor<4x3x2xf32>, %k: tensor<4xi64>",
                                  "%0 = train.dropout %x, %k ratio 0.1 : tensor<4x3x2xf32>, tensor<4xi64>");

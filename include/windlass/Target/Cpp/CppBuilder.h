@@ -158,9 +158,10 @@ public:
                            const View &labels, int64_t ignoreIndex);
   void softmaxCrossEntropyGrad(const Stream &s, const View &dlogits, const View &dsum, const View &logits,
                                const View &labels, const View &lse, int64_t ignoreIndex);
-  void embedding(const Stream &s, const View &out, const View &table, const View &ids);
-  void embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout,
-                     const Expr<bool> &accumulate);
+  void embedding(const Stream &s, const View &out, const View &table, const View &ids, const View &first,
+                 int64_t allRows);
+  void embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout, const View &first,
+                     int64_t allRows, const Expr<bool> &accumulate);
   void gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis);
   void scatterAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                   const Expr<bool> &accumulate);

@@ -172,7 +172,7 @@ private:
     llvm::DenseMap<Operation *, Splits> seeds;
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
     if (choice.splitsMatmuls && choice.modelRanks > 1 && isCompute)
-      seeds = findColumnParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
+      seeds = findModelParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
     return Propagation(function, mesh, reads, seeds, pinned).run();
   }
 

@@ -69,11 +69,19 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
         it->setAttr(train::kIdAttr, builder.getStringAttr(id.getValue() + ".split." + Twine(i)));
     }
 
-    // They split what the op splits: its operands arrive so, and what no operand says is as their consumers want it.
+    // They split what the op splits: its operands arrive so, its results leave so, and what neither says is as their
+    // consumers want it.
     const ReadLayouts noReads;
-    const llvm::DenseMap<Operation *, Splits> noSeeds;
+    llvm::DenseMap<Operation *, Splits> seeds;
+    for (auto [value, layout] : llvm::zip_equal(results, layouts->results)) {
+      auto result = llvm::cast<OpResult>(value);
+      auto compute = llvm::cast<train::TrainOpInterface>(result.getOwner());
+      train::OpFactors factors = compute.getFactors();
+      for (auto [dim, dimLayout] : llvm::zip_equal(factors.results[result.getResultNumber()], layout.getDims()))
+        takeAxes(factors, dim, dimLayout, seeds[compute], mesh);
+    }
     const Pins noPins;
-    Propagation propagation(op->getParentOfType<func::FuncOp>(), mesh, noReads, noSeeds, noPins);
+    Propagation propagation(op->getParentOfType<func::FuncOp>(), mesh, noReads, seeds, noPins);
     for (auto [operand, layout] : llvm::zip_equal(op->getOperands(), layouts->operands))
       propagation.setFound(operand, layout);
     if (failed(propagation.run(made)))

@@ -130,7 +130,7 @@ FactorAxesAttr plan::getInnerSplit(Operation *op) {
   if (!compute || !strategy || strategy.getSplits().empty())
     return nullptr;
   for (const train::Factor &factor : compute.getFactors().factors)
-    if (factor.kind == train::FactorKind::Inner)
+    if (factor.isTakenApart())
       if (FactorAxesAttr split = strategy.splitOf(factor.name); split && !split.getAxes().empty())
         return split;
   return nullptr;

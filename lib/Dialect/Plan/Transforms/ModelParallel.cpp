@@ -23,13 +23,46 @@ train::ReadOp getWeight(Value value) {
   return nullptr;
 }
 
-/// Whether the forward pass reads the weight for one operator only.
-bool isReadOnce(train::ReadOp read) {
-  auto function = read->getParentOfType<func::FuncOp>();
-  return llvm::count_if(read->getUsers(), isForward) == 1 &&
-         llvm::none_of(function.getOps<train::ReadOp>(), [&](train::ReadOp other) {
-           return other != read && isForward(other) && other.getParameterAttr() == read.getParameterAttr();
-         });
+/// How many operators of the forward pass read the weight, but for these.
+int64_t countReaders(train::ReadOp read, const llvm::SetVector<Operation *> &others) {
+  int64_t count = 0;
+  for (auto each : read->getParentOfType<func::FuncOp>().getOps<train::ReadOp>())
+    if (isForward(each) && each.getParameterAttr() == read.getParameterAttr())
+      count += llvm::count_if(each->getUsers(), [&](Operation *op) { return isForward(op) && !others.contains(op); });
+  return count;
+}
+
+/// Whether the value has elements of an input only.
+bool isInput(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!llvm::isa<train::ReshapeOp, train::TransposeOp, train::CastOp, train::SliceOp, train::PadOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  auto argument = llvm::cast<BlockArgument>(value);
+  auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return function.getArgAttr(argument.getArgNumber(), train::kInputAttr) != nullptr;
+}
+
+constexpr unsigned kRows = 0;
+
+/// Embeddings of an input's ids by the tables of most rows that are read so, whose rows `split` can split.
+llvm::SetVector<Operation *> findTokenEmbeddings(func::FuncOp function, const FactorSplit &split, MeshAttr mesh,
+                                                 const Pins &pins) {
+  llvm::SetVector<Operation *> found;
+  int64_t most = 0;
+  for (auto embedding : function.getOps<train::EmbeddingOp>()) {
+    int64_t rows = llvm::cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0);
+    if (!isForward(embedding) || !embedding.getTable().getDefiningOp<train::ReadOp>() || rows < most ||
+        !isInput(embedding.getIds()))
+      continue;
+    if (rows > most)
+      found.clear();
+    most = rows;
+    if (!pins.ops.contains(embedding) && canSplit(embedding.getFactors(), kRows, split, {}, mesh))
+      found.insert(embedding);
+  }
+  return found;
 }
 
 /// Follows a split forward until matmuls sum over it, or a loss reduces it inside.
@@ -93,9 +126,12 @@ private:
 
 } // namespace
 
-llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh,
-                                                             const Pins &pins) {
+llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh,
+                                                            const Pins &pins) {
   llvm::DenseMap<Operation *, Splits> found;
+  const FactorSplit rows{{axis}, 1};
+  llvm::SetVector<Operation *> embeddings = findTokenEmbeddings(function, rows, mesh, pins);
+  llvm::DenseSet<Attribute> splitWeights;
   // Those that sum over the columns of another one.
   llvm::DenseSet<Operation *> isRowParallel;
   // Fused projections: as many blocks as a split makes parts.
@@ -106,9 +142,8 @@ llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp functi
     train::ReadOp weight = getWeight(matmul.getRhs());
     if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))
       continue;
-    // An embedding's table that is the output layer too is read whole: what its gradient's gathering moves in each
-    // micro-batch would be more than the split saves.
-    bool mayEndInLoss = isReadOnce(weight);
+    // The split of a weight that others read whole would have to be gathered in each micro-batch, as its gradient.
+    bool mayEndInLoss = countReaders(weight, embeddings) == 1;
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {
       if (found.contains(matmul) || !StringRef(factor.name).starts_with("n"))
@@ -124,11 +159,24 @@ llvm::DenseMap<Operation *, Splits> plan::findColumnParallel(func::FuncOp functi
         Follower follower(mesh, pins, mayEndInLoss);
         if (succeeded(layouts) && follower.endsInSums(matmul.getResult(), layouts->results.front())) {
           found[matmul] = splits;
+          splitWeights.insert(weight.getParameterAttr());
           isRowParallel.insert(follower.sums.begin(), follower.sums.end());
           break;
         }
       }
     }
   }
+  llvm::DenseSet<Attribute> ids;
+  for (Operation *embedding : embeddings) {
+    auto table = embedding->getOperand(0).getDefiningOp<train::ReadOp>();
+    if (countReaders(table, embeddings) > 0 && !splitWeights.contains(table.getParameterAttr()))
+      continue;
+    found[embedding] = {{kRows, rows}};
+    if (Attribute id = embedding->getAttr(train::kIdAttr))
+      ids.insert(id);
+  }
+  for (auto gradient : function.getOps<train::EmbeddingGradOp>())
+    if (ids.contains(gradient->getAttr(train::kForwardAttr)) && !pins.ops.contains(gradient))
+      found[gradient] = {{kRows, rows}};
   return found;
 }

@@ -6,10 +6,29 @@ using namespace windlass::train;
 
 namespace {
 
+/// A table of `rows` rows, or of parts that begin at the rows `first` of `allRows`.
+LogicalResult checkRows(Emit emit, int64_t rows, Value first, std::optional<uint64_t> allRows) {
+  if (rows < 1)
+    return emit() << "has a table of " << rows << " rows; rows must be positive";
+  if (bool(first) != allRows.has_value())
+    return emit() << "needs both where parts of the table begin and how many rows there are in all, or neither";
+  if (!first)
+    return success();
+  auto type = typeOf(first);
+  if (type.getRank() != 1 || !type.getElementType().isInteger(64))
+    return emit() << "first rows " << type << " must be a list of 64-bit integers";
+  int64_t parts = type.getDimSize(0), all = static_cast<int64_t>(*allRows);
+  if (parts < 1 || rows % parts != 0 || rows > all)
+    return emit() << "has " << rows << " rows of " << all << ", which cannot be " << parts << " equal parts of them";
+  return success();
+}
+
 FailureOr<Types> inferEmbedding(EmbeddingOp::Adaptor op, Emit emit) {
   auto table = typeOf(op.getTable());
   if (table.getRank() != 2)
     return emit() << "reads rows of a table of two dims, but got " << table;
+  if (failed(checkRows(emit, table.getDimSize(0), op.getFirst(), op.getAllRows())))
+    return failure();
   Shape shape(typeOf(op.getIds()).getShape());
   shape.push_back(table.getDimSize(1));
   return Types{makeType(shape, table.getElementType())};
@@ -20,8 +39,8 @@ FailureOr<Types> inferEmbeddingGrad(EmbeddingGradOp::Adaptor op, Emit emit) {
   if (gradient.getRank() != ids.getRank() + 1 || gradient.getShape().drop_back() != ids.getShape())
     return emit() << "gradient " << gradient << " must have the dims of ids " << ids << " and one more";
   int64_t rows = op.getRows();
-  if (rows < 1)
-    return emit() << "makes a table of " << rows << " rows; rows must be positive";
+  if (failed(checkRows(emit, rows, op.getFirst(), op.getAllRows())))
+    return failure();
   return Types{makeType({rows, gradient.getShape().back()}, gradient.getElementType())};
 }
 
@@ -96,6 +115,30 @@ GatherDims addGatherDims(OpFactors &factors, RankedTensorType whole, RankedTenso
   return dims;
 }
 
+/// As above of a table's rows and ids. Parts whose first rows are known are split like anything else; of rows alone a
+/// rank would not know which are its own.
+GatherDims addTableDims(OpFactors &factors, RankedTensorType table, RankedTensorType ids, Value first,
+                        FactorKind rowKind, FactorKind idKind) {
+  GatherDims dims = addGatherDims(factors, table, ids, 0, idKind);
+  Factor &rows = factors.factors[0];
+  rows.name = "rows";
+  if (!first) {
+    rows.kind = rowKind;
+    rows.isLookedUp = true;
+    return dims;
+  }
+  int64_t parts = typeOf(first).getDimSize(0);
+  rows.size /= parts;
+  dims.whole[0] = {factors.add("parts", parts, rowKind), 0};
+  return dims;
+}
+
+/// Where `parts` equal parts of `rows` rows begin.
+Value makeFirstRows(const Maker &maker, int64_t rows, int64_t parts) {
+  return maker.make<IotaOp>(makeType({parts}, maker.builder.getI64Type()), 0, APFloat(0.0),
+                            APFloat(static_cast<double>(rows / parts)));
+}
+
 /// Dims of a tensor with the axis, and of indices and elements along it.
 struct ElementDims {
   ValueFactors whole, parts;
@@ -125,11 +168,24 @@ WINDLASS_INFERRED_OP(ScatterElementsAddOp, inferScatterElementsAdd)
 
 OpFactors EmbeddingOp::getFactors() {
   OpFactors factors;
-  GatherDims dims = addGatherDims(factors, typeOf(getTable()), typeOf(getIds()), 0, FactorKind::Parallel);
+  GatherDims dims = addTableDims(factors, typeOf(getTable()), typeOf(getIds()), getFirst(), FactorKind::Reduction,
+                                 FactorKind::Parallel);
   factors.operands = {dims.whole, dims.indices};
+  if (getFirst())
+    factors.operands.push_back({{dims.whole[0].front()}});
   factors.results = {dims.parts};
   factors.unreducedTogether = {{0}};
   return factors;
+}
+
+/// Each part gives the rows that it has and zeros for the others, so that their sum is the whole. (Shoeybi et al.:
+/// Megatron-LM, arXiv:1909.08053, section 3.)
+LogicalResult EmbeddingOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  int64_t rows = typeOf(getTable()).getDimSize(0);
+  Value first = makeFirstRows(maker, rows, parts);
+  results.assign({maker.make<EmbeddingOp>(getTable(), getIds(), first, builder.getI64IntegerAttr(rows))});
+  return success();
 }
 
 OpCost EmbeddingOp::getCost() {
@@ -142,18 +198,29 @@ PrecisionClass EmbeddingOp::getPrecisionClass() { return PrecisionClass::Any; }
 LogicalResult EmbeddingOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
                                         SmallVectorImpl<Value> &gradients) {
   if (active[0])
-    gradients[0] = EmbeddingGradOp::create(builder, getLoc(), getIds(), resultGradients[0],
-                                           builder.getI64IntegerAttr(typeOf(getTable()).getDimSize(0)));
+    gradients[0] = EmbeddingGradOp::create(builder, getLoc(), getIds(), resultGradients[0], Value(),
+                                           builder.getI64IntegerAttr(typeOf(getTable()).getDimSize(0)), IntegerAttr());
   return success();
 }
 
 OpFactors EmbeddingGradOp::getFactors() {
   OpFactors factors;
-  GatherDims dims = addGatherDims(factors, typeOf(getResult()), typeOf(getIds()), 0, FactorKind::Reduction);
+  GatherDims dims = addTableDims(factors, typeOf(getResult()), typeOf(getIds()), getFirst(), FactorKind::Parallel,
+                                 FactorKind::Reduction);
   factors.operands = {dims.indices, dims.parts};
+  if (getFirst())
+    factors.operands.push_back({{dims.whole[0].front()}});
   factors.results = {dims.whole};
   factors.unreducedTogether = {{1}};
   return factors;
+}
+
+LogicalResult EmbeddingGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  Value first = makeFirstRows(maker, getRows(), parts);
+  results.assign({maker.make<EmbeddingGradOp>(getIds(), getGradient(), first, getRowsAttr(),
+                                              builder.getI64IntegerAttr(getRows()))});
+  return success();
 }
 
 OpCost EmbeddingGradOp::getCost() {

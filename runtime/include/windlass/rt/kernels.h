@@ -85,10 +85,15 @@ status softmax_cross_entropy(stream &s, const view &sum, const view &count, cons
 status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &dsum, const view &logits,
                                   const view &labels, const view &lse, std::int64_t ignore_index);
 
-/// out[ids.., d] = table[id, d]; an id outside the table is bad_input (negative ids are too).
-status embedding(stream &s, const view &out, const view &table, const view &ids);
-/// dtable[id, :] (+)= sum of dout rows of that id, in row order (deterministic).
-status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, bool accumulate);
+/// out[ids.., d] = table[id, d]; an id outside the table is bad_input (negative ids are too). Where `first` is not
+/// absent the table has some of `all_rows` rows only: as many equal parts as `first` (i64) has elements, each beginning
+/// with that row; a row that is in no part gives zeros. Without it, all_rows is not read.
+status embedding(stream &s, const view &out, const view &table, const view &ids, const view &first,
+                 std::int64_t all_rows);
+/// dtable[id, :] (+)= sum of dout rows of that id, in row order (deterministic); of a table of parts, those that it
+/// has.
+status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, const view &first,
+                      std::int64_t all_rows, bool accumulate);
 
 /// ONNX Gather along `axis`: out[pre.., idx.., post..] = in[pre.., index, post..]; negative indices count from the end.
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);

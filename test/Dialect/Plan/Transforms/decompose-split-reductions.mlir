@@ -150,6 +150,43 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 // -----
 
+// Rows of a table in two blocks of two parts each, ids over another axis: each rank gives the rows that it has and leaves
+// the sum to whoever wants it. Nothing but the first rows of its parts is cut.
+// CHECK-LABEL: @evaluate
+// CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<8x4xf32>
+// CHECK: %[[FIRST:.*]] = train.iota 0 start 0.000000e+00 step 2.000000e+00 : tensor<4xi64>
+// CHECK-NEXT: %[[OWN:.*]] = plan.reshard %[[FIRST]] from <[<[<4>]>]> to <[<[<2>, <2, ["a"]>]>]>
+// CHECK-NEXT: %[[ROWS:.*]] = train.embedding %[[T]], %{{.*}} first %[[OWN]] of 8 : {{.*}} {plan.layouts = [#plan.layout<[<[<6, ["b"]>]>, <[<4>]>], unreduced = [<"a", sum>]>], plan.strategy = #plan.strategy<[<"i0", ["b"]>, <"parts", ["a"], blocks = 2>]>
+// CHECK-SAME: train.id = "tokens.split.1"
+// CHECK-NOT: plan.reshard
+// CHECK: return
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  func.func @evaluate(%t: tensor<8x4xf32> {plan.layout = #plan.layout<[<[<2>, <4, ["a"]>]>, <[<4>]>]>}, %i: tensor<6xi64> {plan.layout = #plan.layout<[<[<6, ["b"]>]>]>})
+      -> (tensor<6x4xf32> {plan.layout = #plan.layout<[<[<6, ["b"]>]>, <[<4>]>], unreduced = [<"a", sum>]>}) {
+    %0 = train.embedding %t, %i : tensor<8x4xf32>, tensor<6xi64> -> tensor<6x4xf32> {plan.strategy = #plan.strategy<[<"rows", ["a"], blocks = 2>, <"i0", ["b"]>]>, plan.layouts = [#plan.layout<[<[<6, ["b"]>]>, <[<4>]>], unreduced = [<"a", sum>]>], train.id = "tokens"}
+    return %0 : tensor<6x4xf32>
+  }
+}
+
+// -----
+
+// Its gradient moves nothing over the axis of the rows.
+// CHECK-LABEL: @evaluate
+// CHECK: %[[FIRST:.*]] = train.iota 0 start 0.000000e+00 step 4.000000e+00 : tensor<2xi64>
+// CHECK-NEXT: %[[OWN:.*]] = plan.reshard %[[FIRST]] from <[<[<2>]>]> to <[<[<2, ["a"]>]>]>
+// CHECK-NEXT: train.embedding_grad %{{.*}}, %{{.*}} rows 8 first %[[OWN]] of 8 : {{.*}} {plan.layouts = [#plan.layout<[<[<2, ["a"]>, <4>]>, <[<4>]>], unreduced = [<"b", sum>]>], plan.strategy = #plan.strategy<[<"i0", ["b"]>, <"parts", ["a"]>]>
+// CHECK-NOT: plan.reshard
+// CHECK: return
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  func.func @evaluate(%g: tensor<6x4xf32> {plan.layout = #plan.layout<[<[<6, ["b"]>]>, <[<4>]>]>}, %i: tensor<6xi64> {plan.layout = #plan.layout<[<[<6, ["b"]>]>]>})
+      -> (tensor<8x4xf32> {plan.layout = #plan.layout<[<[<8, ["a"]>]>, <[<4>]>], unreduced = [<"b", sum>]>}) {
+    %0 = train.embedding_grad %i, %g rows 8 : tensor<6xi64>, tensor<6x4xf32> -> tensor<8x4xf32> {plan.strategy = #plan.strategy<[<"rows", ["a"]>, <"i0", ["b"]>]>, plan.layouts = [#plan.layout<[<[<8, ["a"]>]>, <[<4>]>], unreduced = [<"b", sum>]>]}
+    return %0 : tensor<8x4xf32>
+  }
+}
+
+// -----
+
 // What reduces inside stays as it is where other factors are split.
 // CHECK-LABEL: @evaluate
 // CHECK-NEXT: train.softmax

@@ -1,6 +1,6 @@
 // RUN: windlass-opt %s -split-input-file --plan-apply-strategy="strategy=megatron ranks=2" | FileCheck %s
 
-// An output layer with a weight of its own is split by classes, and the loss with it; the layer before it sums over the
+// An output layer is split by classes, and the loss with it; the layer before it sums over the
 // columns of the first one.
 // CHECK: train.parameter weight @head {{.*}}plan.layout = #plan.layout<[<[<4>]>, <[<8, ["model"]>]>]>
 // CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"n0", ["model"]>]>, train.id = "up"
@@ -25,17 +25,45 @@ func.func @microbatch(%x: tensor<2x4xf32> {train.input = "x"}, %labels: tensor<2
 
 // -----
 
-// A table of embeddings that is the output layer too stays whole.
-// CHECK: train.parameter weight @table {{.*}}plan.layout = #plan.layout<[<[<8>]>, <[<4>]>]>
-// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[]>, train.id = "logits"
-// CHECK: train.softmax_cross_entropy {{.*}} plan.strategy = #plan.strategy<[]>
+// A table of tokens that is the output layer too is split by rows for both; the sum of the parts of the embedding is
+// what ranks exchange. Its gradient is made in parts, though nothing that it reads is split.
+// CHECK: train.parameter weight @table {{.*}}plan.layout = #plan.layout<[<[<8, ["model"]>]>, <[<4>]>]>
+// CHECK: train.embedding {{.*}} unreduced = [<"model", sum>]>], plan.strategy = #plan.strategy<[<"rows", ["model"]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"n0", ["model"]>]>, train.id = "logits"
+// CHECK: train.softmax_cross_entropy {{.*}} plan.strategy = #plan.strategy<[<"classes", ["model"]>]>
+// CHECK: train.embedding_grad {{.*}} plan.strategy = #plan.strategy<[<"rows", ["model"]>]>
 train.parameter weight @table "table" : tensor<8x4xf32> from <none>
 func.func @microbatch(%ids: tensor<2xi64> {train.input = "ids"}, %labels: tensor<2xi64> {train.input = "labels"}) -> tensor<f32> {
   %table = train.read @table : tensor<8x4xf32>
-  %0 = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+  %0 = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32> {train.id = "tokens"}
   %again = train.read @table : tensor<8x4xf32>
   %1 = train.matmul %0, %again batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32> {train.id = "logits"}
   %sum, %count, %log_sum = train.softmax_cross_entropy %1, %labels ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
+  %loss = train.loss %sum, %count : tensor<f32>
+  %gradient = train.embedding_grad %ids, %0 rows 8 : tensor<2xi64>, tensor<2x4xf32> -> tensor<8x4xf32> {train.forward = "tokens"}
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A table that something else reads whole stays whole, and so does the output layer that it is; so do positions, whose
+// ids are no input's, and types of tokens, of which there are fewer.
+// CHECK: train.parameter weight @table {{.*}}plan.layout = #plan.layout<[<[<8>]>, <[<4>]>]>
+// CHECK: train.parameter weight @types {{.*}}plan.layout = #plan.layout<[<[<2>]>, <[<4>]>]>
+// CHECK-COUNT-3: train.embedding {{.*}} plan.strategy = #plan.strategy<[]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[]>, train.id = "logits"
+train.parameter weight @table "table" : tensor<8x4xf32> from <none>
+train.parameter weight @types "types" : tensor<2x4xf32> from <none>
+func.func @microbatch(%ids: tensor<2xi64> {train.input = "ids"}, %type: tensor<2xi64> {train.input = "type"}, %places: tensor<2xi64> {train.init_value = 0 : i64}, %labels: tensor<2xi64> {train.input = "labels"}) -> tensor<f32> {
+  %table = train.read @table : tensor<8x4xf32>
+  %0 = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+  %positions = train.embedding %table, %places : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+  %types = train.read @types : tensor<2x4xf32>
+  %1 = train.embedding %types, %type : tensor<2x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+  %2 = train.add %0, %1 : tensor<2x4xf32>
+  %3 = train.add %2, %positions : tensor<2x4xf32>
+  %4 = train.matmul %3, %table batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32> {train.id = "logits"}
+  %sum, %count, %log_sum = train.softmax_cross_entropy %4, %labels ignore -100 : (tensor<2x8xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
   %loss = train.loss %sum, %count : tensor<f32>
   return %loss : tensor<f32>
 }

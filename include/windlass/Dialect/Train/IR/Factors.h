@@ -20,7 +20,7 @@ enum class FactorKind {
   Reduction,
   /// Reduced inside the operator and used again (softmax row, norm row). A split is done by
   /// `plan-decompose-split-reductions`, by the operator's InnerReductionOpInterface; results that do not carry the
-  /// factor are whole then. At most one factor of an operator is of this kind.
+  /// factor are whole then. At most one factor of an operator is taken apart so.
   Inner,
   /// May not be split.
   Replicated,
@@ -34,6 +34,12 @@ struct Factor {
   ReductionKind reduction = ReductionKind::sum;
   /// What an uneven last part of an operand is filled with so that results stay right; none: uneven splits are refused.
   std::optional<double> padding = std::nullopt;
+  /// Operators look up along it, so that ranks must know which part is theirs: a split is done as that of kind Inner
+  /// is, and gives results as its own kind says.
+  bool isLookedUp = false;
+
+  /// Whether `plan-decompose-split-reductions` splits it.
+  bool isTakenApart() const { return kind == FactorKind::Inner || isLookedUp; }
 };
 
 /// Factors of one dimension, major to minor; the dimension's size is the product of their sizes. Empty for a dim that

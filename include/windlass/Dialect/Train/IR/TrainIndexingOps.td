@@ -4,19 +4,34 @@
 
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
-def EmbeddingOp : Train_InferredOp<"embedding", [Train_Differentiable]> {
+def EmbeddingOp : Train_InferredOp<"embedding", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "rows of a table: result[ids.., d] = table[id, d]; ids in [0, rows)";
-  let arguments = (ins Train_FloatTensor:$table, Train_IndexTensor:$ids);
+  let description = [{
+    With `first` the table has some of `all_rows` rows only: as many equal parts as `first` has elements, each beginning
+    with that row. An id in [0, all_rows) of a row that is in no part gives zeros.
+  }];
+  let arguments = (ins Train_FloatTensor:$table, Train_IndexTensor:$ids, Optional<Train_IndexTensor>:$first,
+                       OptionalAttr<I64Attr>:$all_rows);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$table `,` $ids `:` type($table) `,` type($ids) `->` type($result) attr-dict";
+  let assemblyFormat = [{
+    $table `,` $ids (`first` $first^ `of` $all_rows)? `:` type($table) `,` type($ids) (`,` type($first)^)? `->`
+    type($result) attr-dict
+  }];
   let hasVerifier = 1;
 }
 
-def EmbeddingGradOp : Train_InferredOp<"embedding_grad"> {
+def EmbeddingGradOp : Train_InferredOp<"embedding_grad", [Train_ReducesInside]> {
   let summary = "sum of the gradient's rows by id, into a table of `rows` rows";
-  let arguments = (ins Train_IndexTensor:$ids, Train_FloatTensor:$gradient, I64Attr:$rows);
+  let description = [{
+    With `first` the table has some of `all_rows` rows only, as in `train.embedding`; ids of others add nothing.
+  }];
+  let arguments = (ins Train_IndexTensor:$ids, Train_FloatTensor:$gradient, Optional<Train_IndexTensor>:$first,
+                       I64Attr:$rows, OptionalAttr<I64Attr>:$all_rows);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$ids `,` $gradient `rows` $rows `:` type($ids) `,` type($gradient) `->` type($result) attr-dict";
+  let assemblyFormat = [{
+    $ids `,` $gradient `rows` $rows (`first` $first^ `of` $all_rows)? `:` type($ids) `,` type($gradient)
+    (`,` type($first)^)? `->` type($result) attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -34,12 +34,14 @@ def TrainOpInterface : OpInterface<"TrainOpInterface"> {
 
 def InnerReductionOpInterface : OpInterface<"InnerReductionOpInterface"> {
   let cppNamespace = "::windlass::train";
-  let description = [{ An operator that reduces one of its factors inside: the rule by which that factor is split. }];
+  let description = [{
+    An operator that reduces one of its factors inside, or looks up along it: the rule by which that factor is split.
+  }];
   let methods = [
     InterfaceMethod<[{
-      Builds the same results from operators that may be split in `parts`, which divides the factor of kind Inner: none
-      of them reduces along the parts inside. Results of the parts are combined by `train.reduce`, so that a split leaves
-      them unreduced. `results` receives one value of its own per result. Fails, with a diagnostic at the op, where its
+      Builds the same results from operators that may be split in `parts`, which divides the factor that is taken apart:
+      none of them reduces along the parts inside. Results of the parts are combined by operators that a split leaves
+      unreduced. `results` receives one value of its own per result. Fails, with a diagnostic at the op, where its
       attributes have no such form.
     }], "::mlir::LogicalResult", "buildSplit",
     (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts, "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
