@@ -61,15 +61,27 @@ class LevelsTest(Case):
 
 class LimitTest(Case):
     def arenas(self, model, ranks, strategy):
-        """The arena and the stash for each number of steps, by hand."""
+        """The arena and the stash for each step, by hand: weights are not gathered ahead, where they were; then segments are run again."""
         judge = equivalence.Equivalence(self.setup_of(model, micro_batches=2, strategy=strategy, clip=False))
         l2 = judge.lower(judge.graph(), ('--canonicalize', '--cse', *equivalence.TO_L2), 'l2.mlir')
-        found = []
-        while len(found) < 2 or found[-1] != found[-2]:
-            judge.setup.rerun = len(found)
-            text = judge.lower_for(l2, ranks)[-1][0].read_text()
-            numbers = re.search(r'sched.arena .* bytes (\d+) .*sched.stash_bytes = (\d+)', text)
+        found, prefetch = [], r'plan.prefetch_bytes = \d+ : i64, '
+
+        def lower(steps, gathers_ahead):
+            judge.setup.rerun = steps
+            l4 = judge.lower(judge.lower(l2, equivalence.TO_L3, 'l3.mlir', R=ranks, S=strategy), equivalence.TO_L4, 'l4.mlir')
+            text = l4.read_text()
+            if not gathers_ahead:
+                l4.write_text(re.sub(prefetch, '', text))
+            l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir').read_text()
+            numbers = re.search(r'sched.arena .* bytes (\d+) .*sched.stash_bytes = (\d+)', l5)
             found.append((int(numbers[1]), int(numbers[2])))
+            return bool(re.search(prefetch, text))
+
+        self.assertEqual(lower(0, True), 'zero3' in strategy)
+        steps = 0 if 'zero3' in strategy else 1
+        lower(steps, False)
+        while found[-1] != found[-2] or steps == 0:
+            lower(steps := steps + 1, False)
         return found[:-1]
 
     def test_as_little_is_run_again_as_does(self):
@@ -87,6 +99,24 @@ class LimitTest(Case):
                 error = self.plan(model, '--memory-limit', least + reserve - 1, ranks=ranks, strategy=strategy, code=3)
                 self.assertIn(f'the plan needs {least + reserve} bytes per device', error)
                 self.assertIn('it is 1 too much', error)
+
+    def test_what_is_gathered_ahead_goes_first(self):
+        model = self.small_gpt(layers=3, **SIZES)
+        file = self.folder / 'plan.json'
+        free = self.plan(model, '-o', file, ranks=2, strategy='zero3')
+        self.assertFalse(free['dropped_prefetch'])
+        self.assertGreater(json.loads(file.read_text())['prefetch_bytes'], 0)
+        said = self.plan(model, '--memory-limit', self.needs(free) - 1, '-o', file, ranks=2, strategy='zero3')
+        self.assertTrue(said['dropped_prefetch'])
+        self.assertEqual(said['recompute']['flops'], 0)
+        self.assertEqual(json.loads(file.read_text())['prefetch_bytes'], 0)
+        words = ('plan', model, '--cluster', 'cpu:2', '--strategy', 'zero3', '--micro-batches', 2)
+        self.assertIn('\nprefetch   none: ', self.succeed(*words, '--memory-limit', self.needs(free) - 1).out)
+        self.assertNotIn('prefetch', self.succeed(*words).out)
+        self.assertTrue(self.plan(model, '--memory-limit', self.needs(said) - 1, ranks=2, strategy='zero3')['recompute']['flops'] > 0)
+        error = self.plan(model, '--memory-limit', self.least(model, ranks=2, strategy='zero3') - 1, ranks=2, strategy='zero3', code=3)
+        self.assertIn('with no weight gathered ahead, 3 of 3 blocks run again', error)
+        self.assertFalse(self.plan(model, '--memory-limit', self.least(model, ranks=2), ranks=2)['dropped_prefetch'])
 
     def test_the_stash_falls_by_what_the_plan_says(self):
         model = self.small_gpt(layers=3, **SIZES)

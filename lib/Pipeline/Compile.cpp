@@ -104,7 +104,7 @@ int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, 
     Fit fit;
     if ((code = fitMemory(*module, choice, /*wantsLeast=*/true, fit)))
       return code;
-    plan::RerunSteps(*module).apply(*module, fit.steps);
+    fit.apply(*module);
     scheduled = std::move(fit.schedule);
   } else if ((code = makeSchedule(*module, cluster, choice.threads, Code::strategy, scheduled))) {
     return code;

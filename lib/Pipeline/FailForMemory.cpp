@@ -17,12 +17,14 @@ using namespace windlass;
 static constexpr size_t kMostOptions = 4;
 static constexpr int64_t kFactors[] = {1, 2, 4, 8};
 
-static std::string describeRerun(const RerunReport &rerun) {
+static std::string describeTries(const Schedule &schedule) {
+  const RerunReport &rerun = schedule.rerun;
+  std::string text = schedule.hasDroppedPrefetch ? "no weight gathered ahead, " : "";
   if (rerun.flops == 0)
-    return "nothing run again";
-  return llvm::formatv("{0} of {1} blocks run again, {2:f1} % more FLOPs", rerun.countBlocks(), rerun.segments.size(),
-                       100 * rerun.flops / rerun.flopsBefore)
-      .str();
+    return text + "nothing run again";
+  return text + llvm::formatv("{0} of {1} blocks run again, {2:f1} % more FLOPs", rerun.countBlocks(),
+                              rerun.segments.size(), 100 * rerun.flops / rerun.flopsBefore)
+                    .str();
 }
 
 /// The same hosts `factor` times over; CPU ranks share the host that there is.
@@ -61,14 +63,14 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
       if (options.size() == kMostOptions || !fits(unplanned, other, fit))
         continue;
       options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
-                        std::to_string(fit.schedule.bytes) + " bytes, " + describeRerun(fit.schedule.rerun) + ")");
+                        std::to_string(fit.schedule.bytes) + " bytes, " + describeTries(fit.schedule) + ")");
       // The cheapest of these devices will do.
       break;
     }
   }
   return fail(Code::memory, "the plan needs " + std::to_string(least.bytes) + " bytes per device, " +
                                 std::to_string(least.reserve.total()) + " of them beside its arena, with " +
-                                describeRerun(least.rerun) + ", but the limit is " + std::to_string(limit) +
-                                "; it is " + std::to_string(least.bytes - limit) +
+                                describeTries(least) + ", but the limit is " + std::to_string(limit) + "; it is " +
+                                std::to_string(least.bytes - limit) +
                                 " too much; these would fit: " + llvm::join(options, "; "));
 }

@@ -112,6 +112,12 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
   return kDone;
 }
 
+void Fit::apply(ModuleOp planned) const {
+  if (schedule.hasDroppedPrefetch)
+    planned->removeAttr(plan::kPrefetchBytesAttr);
+  plan::RerunSteps(planned).apply(planned, steps);
+}
+
 int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit) {
   int64_t limit = choice.getMemoryLimit();
   if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
@@ -120,18 +126,30 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
     return kDone;
 
   plan::RerunSteps steps(planned);
-  if (!wantsLeast && fit.schedule.liveBytes - steps.getFreedBytes(steps.size()) > limit)
-    return kDone;
   OwningOpRef<ModuleOp> copy(planned.clone());
+  bool dropsPrefetch = bool(copy.get()->removeAttr(plan::kPrefetchBytesAttr));
   std::set<size_t> tried = {0};
   auto attempt = [&](size_t count, Schedule &schedule) {
     tried.insert(count);
     steps.apply(*copy, count);
+    schedule.hasDroppedPrefetch = dropsPrefetch;
     return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, schedule);
   };
-  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
   size_t count = 0;
   int64_t missing = fit.schedule.liveBytes - limit;
+  if (dropsPrefetch) {
+    Schedule without;
+    if (int code = attempt(count, without))
+      return code;
+    missing = without.liveBytes - limit;
+    if (without.bytes < fit.schedule.bytes)
+      fit.schedule = std::move(without);
+    if (fit.schedule.bytes <= limit)
+      return kDone;
+  }
+  if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
+    return kDone;
+  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
   while (count < steps.size()) {
     int64_t freed = steps.getFreedBytes(count++);
     while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)

@@ -22,10 +22,13 @@ struct Fit {
   /// Of `plan::RerunSteps`.
   size_t steps = 0;
   Schedule schedule;
+  /// Makes an L3 module what was found to fit.
+  void apply(mlir::ModuleOp planned) const;
 };
 
-/// The fewest steps with which an L3 module, which stays as it is, fits into the memory limit of `choice`; an exit
-/// code. Where none do, `fit` does not, and is the one that takes least of some where `wantsLeast`.
+/// What makes an L3 module, which stays as it is, fit into the memory limit of `choice`: nothing; that weights are not
+/// gathered ahead, which costs no arithmetic; or that and the fewest steps. An exit code. Where nothing does, `fit`
+/// does not, and is the one that takes least of some where `wantsLeast`.
 int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit);
 
 /// Says by how much a plan exceeds the memory of a device and what would fit; returns the exit code. `unplanned` is at

@@ -158,6 +158,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         });
         json.attribute("limit", compileFlags.choice.getMemoryLimit());
       });
+      json.attribute("dropped_prefetch", compilation.hasDroppedPrefetch());
       json.attributeObject("recompute", [&] {
         json.attributeObject("segments", [&] {
           for (const auto &[name, label] : rerun.segments)
@@ -197,6 +198,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                  << "recompute  " << rerunText(rerun) << ": "
                  << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch",
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
+  if (compilation.hasDroppedPrefetch())
+    llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
   llvm::outs() << "\ntime       unknown: no search and no profile yet\n";
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";

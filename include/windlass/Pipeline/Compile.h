@@ -65,6 +65,8 @@ struct Schedule {
   /// Bytes per device: arenas and reserve, and the largest set of them that lives at one time.
   int64_t bytes = 0, liveBytes = 0;
   RerunReport rerun;
+  /// Whether weights that the strategy would gather ahead of their use are gathered where they are used, to fit.
+  bool hasDroppedPrefetch = false;
 };
 
 /// One compilation. Every step returns an exit code; what went wrong has been printed to standard error as one line.
@@ -76,8 +78,8 @@ public:
   int import(const CompileSettings &settings);
   /// L1 to L2.
   int buildFunctions(const CompileSettings &settings);
-  /// L2 to L5 by a named strategy; sets the plan's text. Segments are run again as far as the memory of a device needs
-  /// it; fails where that does not help, with what would.
+  /// L2 to L5 by a named strategy; sets the plan's text. Weights are not gathered ahead, and segments run again, as far
+  /// as the memory of a device needs it; fails where that does not help, with what would.
   int applyStrategy(const PlanChoice &choice);
   /// The same by a random plan, which says itself what is run again.
   int applyRandomPlan(const PlanChoice &choice, uint64_t seed);
@@ -102,6 +104,7 @@ public:
   const Cluster &getCluster() const { return cluster; }
   const rt::reserve &getReserve() const { return scheduled.reserve; }
   const RerunReport &getRerun() const { return scheduled.rerun; }
+  bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
