@@ -48,6 +48,16 @@ static Object toJson(const ValueFacts &value) {
                 {"kept_for_backward", value.isStashed}};
 }
 
+static Value toJson(const SegmentFacts *segment) {
+  if (!segment)
+    return nullptr;
+  return Object{{"block", fixUTF8(segment->block)},
+                {"part", orNull(segment->part)},
+                {"run_again", segment->runsAgain},
+                {"stash_bytes_freed", segment->freedBytes},
+                {"flops_per_micro_batch", segment->flops}};
+}
+
 static Object toJson(const OperatorFacts &op) {
   Array axes, factors, operands, results;
   for (const AxisFacts &axis : op.axes)
@@ -101,7 +111,7 @@ class Printer {
 public:
   explicit Printer(llvm::raw_ostream &out) : out(out) {}
 
-  void print(const OperatorFacts &op, llvm::ArrayRef<std::string> pins) {
+  void print(const OperatorFacts &op, const SegmentFacts *segment, llvm::ArrayRef<std::string> pins) {
     out << oneLine(op.id) << "\n  " << op.kind << " in @" << op.function;
     if (op.runsPerStep > 0)
       out << ", " << op.runsPerStep << (op.runsPerStep == 1 ? " run" : " runs") << " a step by each rank";
@@ -110,6 +120,8 @@ public:
     out << "\n";
     if (!op.forward.empty())
       out << "  adjoint of " << oneLine(op.forward) << "\n";
+    if (segment)
+      print(*segment);
     printPins(pins);
     head("axes", op.axes.empty());
     for (const AxisFacts &axis : op.axes)
@@ -153,6 +165,13 @@ private:
   void printPins(llvm::ArrayRef<std::string> pins) {
     for (const std::string &pin : pins)
       out << "  pinned: " << oneLine(pin) << "\n";
+  }
+
+  void print(const SegmentFacts &segment) {
+    out << "  segment: " << (segment.part.empty() ? "all" : oneLine(segment.part)) << " of " << oneLine(segment.block)
+        << (segment.runsAgain ? ", run again, which frees " : ", kept; to run it again would free ")
+        << segment.freedBytes << " bytes of a rank's stash and " << (segment.runsAgain ? "costs " : "cost ")
+        << llvm::formatv("{0:f0}", segment.flops) << " FLOPs a micro-batch\n";
   }
 
   void head(llvm::StringRef text, bool isEmpty) {
@@ -242,8 +261,8 @@ static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::
   return found;
 }
 
-int windlass::explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan, llvm::StringRef pattern,
-                               bool asJson) {
+int windlass::explainPlacement(mlir::ModuleOp module, const llvm::StringMap<SegmentFacts> &segments,
+                               const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson) {
   PlacementFacts facts(module, plan.iterations);
   auto parts = findParts(plan, facts.getOperatorIds());
   std::vector<std::string> ids, operators, parameters;
@@ -261,10 +280,15 @@ int windlass::explainPlacement(mlir::ModuleOp module, const plan::PlanFile &plan
     std::vector<std::string> pins = findPins(plan, id);
     for (const std::string &part : parts[id])
       for (const OperatorFacts &op : facts.describeOperator(part)) {
-        if (asJson)
-          operatorRows.push_back(withPins(::toJson(op), pins));
-        else
-          printer.print(op, pins);
+        auto found = op.function == train::kMicrobatchFunction ? segments.find(id) : segments.end();
+        const SegmentFacts *segment = found == segments.end() ? nullptr : &found->second;
+        if (!asJson) {
+          printer.print(op, segment, pins);
+          continue;
+        }
+        Object row = withPins(::toJson(op), pins);
+        row["segment"] = ::toJson(segment);
+        operatorRows.push_back(std::move(row));
       }
   }
   for (const std::string &name : parameters) {
@@ -335,6 +359,6 @@ int windlass::explainRows(const plan::PlanFile &plan, llvm::StringRef pattern, b
   if (asJson)
     printDocument(std::move(operatorRows), std::move(parameterRows));
   else
-    out << "give MODEL too for operands, reshards and memory: windlass explain OP MODEL --plan P\n";
+    out << "give MODEL too for operands, reshards, memory and segments: windlass explain OP MODEL --plan P\n";
   return kDone;
 }

@@ -65,18 +65,20 @@ static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags 
   Compilation compilation(*context, positional[1]);
   if (int code = planModel(compilation, compileFlags, flags))
     return code;
+  llvm::StringMap<SegmentFacts> segments = describeSegments(compilation.getPlanned());
   if (int code = compilation.materialize())
     return code;
-  return explainPlacement(compilation.getPlanned(), plan, positional.front(), common.json);
+  return explainPlacement(compilation.getPlanned(), segments, plan, positional.front(), common.json);
 }
 
 int windlass::runExplain(const std::vector<std::string> &words) {
   Flags flags(
       "explain [OP [MODEL] --plan P | CODE | --cluster C]",
       "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
-      "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory; with MODEL\n"
-      "all of it, else what the plan's file says. With a code, explains what a message bears at its end, such\n"
-      "as WL0305; without one, lists all. With --cluster, prints a preset or a file in full, as a file to edit.");
+      "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory, and what its\n"
+      "segment frees and costs; with MODEL all of it, else what the plan's file says. With a code, explains what\n"
+      "a message bears at its end, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
+      "file in full, as a file to edit.");
   CommonFlags common;
   CompileFlags compileFlags;
   flags.addText("plan", "P", "the plan whose operator is asked for", compileFlags.planFile);
