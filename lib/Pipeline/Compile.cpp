@@ -92,10 +92,6 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
 
 int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, bool mayRerun) {
   cluster = choice.cluster;
-  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  settings.pins = choice.pins;
-  llvm::sort(settings.pins);
-  settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
   OwningOpRef<ModuleOp> unplanned(module->clone());
   int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
   if (code != kDone)
@@ -111,6 +107,14 @@ int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, 
   }
   if (scheduled.bytes > choice.getMemoryLimit())
     return failForMemory(*unplanned, choice, scheduled);
+  return keepPlan(choice);
+}
+
+int Compilation::keepPlan(const PlanChoice &choice) {
+  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
+  settings.pins = choice.pins;
+  llvm::sort(settings.pins);
+  settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
   auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
   if (failed(plan))
     return kInternal;
@@ -150,6 +154,8 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
   if (!choice.onnxPins.empty())
     if (int code = readOnnxPins(choice, pinned.pins))
       return code;
+  if (choice.strategy == "auto")
+    return searchPlan(pinned);
   return makePlan(pinned, createStrategyPass(pinned), /*mayRerun=*/true);
 }
 

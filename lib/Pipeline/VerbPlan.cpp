@@ -7,6 +7,7 @@
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Support/TensorBytes.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -83,6 +84,31 @@ std::string rerunText(const RerunReport &rerun) {
   return text;
 }
 
+/// The named strategies beside the plan that was found, cheapest first; those that do not fit last.
+std::string namedText(const SearchSummary &search) {
+  std::vector<SearchSummary::Named> named = search.named;
+  llvm::sort(named, [](const auto &a, const auto &b) {
+    return std::tuple(a.excessBytes > 0, a.costSeconds, a.name) < std::tuple(b.excessBytes > 0, b.costSeconds, b.name);
+  });
+  std::string text;
+  for (const SearchSummary::Named &each : named) {
+    text += text.empty() ? "named      " : "           ";
+    text += llvm::formatv("{0} {1:f6} s", each.name, each.costSeconds).str();
+    text += each.excessBytes > 0 ? ", " + mebibytes(each.excessBytes) + " too much without recomputing\n" : "\n";
+  }
+  return text;
+}
+
+double getClaim(const SearchSummary &search, llvm::StringRef claim) {
+  if (claim == "cost_seconds")
+    return search.costSeconds;
+  if (claim == "bound_seconds")
+    return search.boundSeconds;
+  if (claim == "gap")
+    return search.costSeconds > 0 ? (search.costSeconds - search.boundSeconds) / search.costSeconds : 0;
+  return search.searchSeconds;
+}
+
 } // namespace
 
 int windlass::runPlan(const std::vector<std::string> &words) {
@@ -124,6 +150,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   Memory memory = memoryOf(module);
   const rt::reserve &reserve = compilation.getReserve();
   const RerunReport &rerun = compilation.getRerun();
+  const std::optional<SearchSummary> &search = compilation.getSearch();
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -169,9 +196,18 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("flops", rerun.flops);
         json.attribute("flops_before", rerun.flopsBefore);
       });
-      // Nothing is claimed before there is a search that can.
-      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap"})
-        json.attribute(claim, nullptr);
+      // A named strategy claims nothing.
+      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "search_seconds"})
+        json.attribute(claim, search ? llvm::json::Value(getClaim(*search, claim)) : llvm::json::Value(nullptr));
+      if (search)
+        json.attributeArray("named", [&] {
+          for (const SearchSummary::Named &each : search->named)
+            json.object([&] {
+              json.attribute("strategy", each.name);
+              json.attribute("cost_seconds", each.costSeconds);
+              json.attribute("excess_bytes", std::max<int64_t>(each.excessBytes, 0));
+            });
+        });
     });
     llvm::outs() << "\n";
     return kDone;
@@ -200,7 +236,18 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
   if (compilation.hasDroppedPrefetch())
     llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
-  llvm::outs() << "\ntime       unknown: no search and no profile yet\n";
+  if (search)
+    llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the additive model, bound {1:f6} s, gap {2:f2} %\n"
+                                  "search     {3:f2} s, {4} meshes",
+                                  search->costSeconds, search->boundSeconds, 100 * getClaim(*search, "gap"),
+                                  search->searchSeconds, search->meshes);
+  else
+    llvm::outs() << "\ntime       unknown: only --strategy auto predicts it";
+  llvm::outs() << "\n";
+  if (search)
+    llvm::outs() << namedText(*search);
+  for (const std::string &assumption : search ? search->assumptions : std::vector<std::string>())
+    llvm::outs() << "assumed    " << assumption << "\n";
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";
   return kDone;

@@ -130,8 +130,8 @@ void CompileFlags::declarePlan(Flags &flags) {
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
   flags.addText(
       "strategy", "NAME[=K][*NAME[=K]]",
-      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; auto is ddp "
-      "until the search exists (default auto)",
+      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; auto searches one "
+      "for every operator (default ddp)",
       choice.strategy);
   flags.addList(
       "pin", "PATTERN=VALUE",

@@ -16,6 +16,7 @@
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Planner/Passes.h"
 
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
@@ -35,6 +36,7 @@ int main(int argc, char **argv) {
   windlass::train::registerAutodiffPasses();
   windlass::train::registerTrainPasses();
   windlass::plan::registerPlanPasses();
+  windlass::planner::registerPlannerPasses();
   windlass::sched::registerPlanToSchedPasses();
   windlass::sched::registerSchedPasses();
   windlass::registerSchedToEmitCPasses();

@@ -69,6 +69,23 @@ struct Schedule {
   bool hasDroppedPrefetch = false;
 };
 
+/// What a search says of the plan that it found.
+struct SearchSummary {
+  /// Meshes that were tried, and solved again because a schedule took more memory than the model of it.
+  int64_t meshes = 0, rounds = 0;
+  /// Of a step, by the additive model, and what no plan of the searched kind is below.
+  double costSeconds = 0, boundSeconds = 0, searchSeconds = 0;
+  /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.
+  struct Named {
+    std::string name;
+    double costSeconds = 0;
+    int64_t excessBytes = 0;
+  };
+  std::vector<Named> named;
+  /// Figures that the cluster does not have.
+  std::vector<std::string> assumptions;
+};
+
 /// One compilation. Every step returns an exit code; what went wrong has been printed to standard error as one line.
 class Compilation {
 public:
@@ -105,11 +122,16 @@ public:
   const rt::reserve &getReserve() const { return scheduled.reserve; }
   const RerunReport &getRerun() const { return scheduled.rerun; }
   bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }
+  /// Nothing where the strategy was named.
+  const std::optional<SearchSummary> &getSearch() const { return search; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
   int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, bool mayRerun);
+  int searchPlan(const PlanChoice &choice);
+  /// Sets the plan's text for the module and its schedule.
+  int keepPlan(const PlanChoice &choice);
 
   mlir::MLIRContext &context;
   std::string modelPath;
@@ -120,6 +142,7 @@ private:
   std::string planText, modelHash;
   CompileSettings compiled;
   Cluster cluster;
+  std::optional<SearchSummary> search;
 };
 
 } // namespace windlass

@@ -1,5 +1,5 @@
-#include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include <numeric>

@@ -1,7 +1,7 @@
 #include "ModelParallel.h"
 #include "NamedStrategy.h"
-#include "Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Support/Diagnostics.h"

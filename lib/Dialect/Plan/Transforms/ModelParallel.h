@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
 #define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
 
-#include "Propagation.h"
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
 
 namespace windlass::plan {
 

@@ -20,12 +20,8 @@ llvm::Expected<NamedStrategy> plan::parseStrategy(llvm::StringRef text, int64_t 
   for (llvm::StringRef term : terms) {
     auto [name, count] = term.split('=');
     bool isModel = name == "megatron";
-    int level = llvm::StringSwitch<int>(name)
-                    .Cases({"ddp", "auto"}, 0)
-                    .Case("zero1", 1)
-                    .Case("zero2", 2)
-                    .Case("zero3", 3)
-                    .Default(-1);
+    int level =
+        llvm::StringSwitch<int>(name).Case("ddp", 0).Case("zero1", 1).Case("zero2", 2).Case("zero3", 3).Default(-1);
     if (!isModel && level < 0)
       return fail("has a part " + printable(name) +
                   ", which is not known: use ddp, zero1, zero2, zero3, megatron, or "

@@ -14,7 +14,7 @@ struct NamedStrategy {
   int64_t dataRanks = 1, modelRanks = 1;
 };
 
-/// Reads NAME[=K][*NAME[=K]] for so many ranks: one of ddp (also by the name auto), zero1, zero2, zero3, and megatron,
+/// Reads NAME[=K][*NAME[=K]] for so many ranks: one of ddp, zero1, zero2, zero3, and megatron,
 /// each of K ranks; one of two may leave K out and gets the rest. Fails with what is wrong and what would do.
 llvm::Expected<NamedStrategy> parseStrategy(llvm::StringRef text, int64_t ranks);
 

@@ -1,4 +1,4 @@
-#include "Propagation.h"
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
 
 using namespace mlir;
 using namespace windlass;

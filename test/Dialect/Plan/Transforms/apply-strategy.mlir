@@ -1,6 +1,6 @@
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=1" | FileCheck %s --check-prefix=ONE
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2" | FileCheck %s --check-prefix=DATA
-// RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=8 strategy=auto bucket-bytes=100" | FileCheck %s
+// RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=8 strategy=ddp bucket-bytes=100" | FileCheck %s
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=3" 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="strategy=zero9" 2>&1 | FileCheck %s --check-prefix=NAME

@@ -26,7 +26,7 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     `plan.layouts`, every argument and result of a function `plan.layout`, every parameter its three layouts.
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp (auto is ddp), zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
+    Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp, zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
     ListOption<"pins", "pins", "std::string", "PATTERN=VALUE: what is fixed before the strategy chooses">,

@@ -1,6 +1,6 @@
 // Spreads the splits of what a function reads over its operators.
-#ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
-#define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
+#ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
+#define WINDLASS_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"

@@ -1,0 +1,67 @@
+// The search over plans: one strategy for every operator, one layout for every value and parameter.
+#ifndef WINDLASS_PLANNER_CHOOSEPLAN_H
+#define WINDLASS_PLANNER_CHOOSEPLAN_H
+
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+#include "windlass/Profile/CostModel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace windlass::planner {
+
+struct SearchLimits {
+  /// Of a rank, for all that the plan places.
+  int64_t memoryBytes = 0;
+  /// Operations of the solver, for each mesh.
+  int64_t workLimit = 200'000'000;
+  int threads = 1;
+  /// Named strategies split the model among so many ranks at most.
+  int64_t hostDevices = 1;
+};
+
+/// A mesh, and the best that was found on it.
+struct Candidate {
+  /// What the pass that applies strategies takes.
+  plan::StrategyChoice choice;
+  /// Whether what the backward pass needs of blocks is made again in the model of costs, so that it takes no memory.
+  bool rerunsBlocks = false;
+  /// Of a step, by the additive model: operators, reshards, reductions and updates one after the other.
+  int64_t costPicoseconds = 0;
+  /// No choice on this mesh that treats repeated blocks alike costs less in that model.
+  int64_t boundPicoseconds = 0;
+};
+
+/// A named strategy in the model of costs, with nothing run again.
+struct NamedCost {
+  std::string name;
+  int64_t costPicoseconds = 0;
+  /// By how much its memory exceeds what there is; 0 or less where it fits.
+  int64_t excessBytes = 0;
+};
+
+struct SearchReport {
+  /// Cheapest first; those where nothing fits are left out.
+  std::vector<Candidate> candidates;
+  /// Those that the labels can say, as they are found.
+  std::vector<NamedCost> named;
+  /// The least of all meshes' bounds.
+  int64_t boundPicoseconds = 0;
+  /// Meshes that were tried.
+  int64_t meshes = 0;
+};
+
+/// Searches plans of a module at L2 for so many ranks. Fails, at the module, where no mesh suits the micro-batches.
+mlir::FailureOr<SearchReport> choosePlans(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
+                                          const SearchLimits &limits);
+
+/// Picoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with nothing run
+/// again; nothing where the plan has something that the search would not choose.
+std::optional<int64_t> evaluatePlan(mlir::ModuleOp module, const plan::StrategyChoice &choice, const CostModel &costs);
+
+} // namespace windlass::planner
+
+#endif

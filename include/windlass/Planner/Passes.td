@@ -1,0 +1,32 @@
+// Passes of the library Planner.
+#ifndef WINDLASS_PLANNER_PASSES_TD
+#define WINDLASS_PLANNER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
+  let summary = "searches a strategy for every op and layouts for every value and parameter";
+  let description = [{
+    Takes the functions of L2. On each mesh of the axes "data" (groups of ranks that run micro-batches at once), "batch"
+    (parts of the graph's batch) and "model" it solves a problem of labels (`docs/solver.md`): an operator of
+    `@microbatch` is labelled with the factors that the axes split, a value that is read in several places with the
+    layout in which it is found, a parameter with the layout in which operators find it and with what the ranks of the
+    first two axes share out of it (nothing, optimizer state, gradients too, weights too). Costs are the time of
+    operators, reshards, reductions and updates one after the other, by the cluster's figures; memory has a row for each
+    operator that lives between its values' making and last use. Repeats of a block choose alike.
+
+    `candidate` takes the best plan of another mesh than the best one. What a plan needs that does not fit otherwise is
+    run again in the backward pass: `plan-choose-segments` says which blocks.
+
+    Afterwards the module is at L3, as after `plan-apply-strategy`. A remark says what the plan costs and the bound.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu:1\"", "the devices: a preset such as h100:8, or a file">,
+    Option<"memoryLimit", "memory-limit", "int64_t", "0", "bytes per device (0: no limit)">,
+    Option<"candidate", "candidate", "int64_t", "0", "how many better meshes are passed over">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
+  ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
+#endif

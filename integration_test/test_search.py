@@ -1,0 +1,75 @@
+"""Plans that the search finds give the same numbers as the unplanned graph (design §2), at L3 and L5: on machines of several kinds, so that
+it finds plans of several kinds, and on meshes beside the best.
+
+    test_search.py [FAMILY...]     of all one-layer models where none is named
+"""
+
+import concurrent.futures
+import json
+import re
+import sys
+
+import common
+import equivalence
+import test_plans
+
+FAMILIES = test_plans.FAMILIES
+# FLOP/s and bytes/s of a device, bytes/s and seconds of the link between two.
+MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9), 'slow links': (1e12, 1e11, 1e6, 1e-4)}
+RANKS = (2, 4, 8)
+TO_L3B = ('--plan-verify-layouts=materialized=false', *test_plans.TO_L3B)
+
+
+def cluster(machine, ranks):
+    flops, memory, link, latency = MACHINES[machine]
+    return json.dumps({
+        'version': 1, 'device_types': {'d': {'backend': 'cpu', 'memory_bandwidth_bytes_per_s': int(memory), 'peak_flops_per_s': {'f32': int(flops)}}},
+        'hosts': [{'count': 1, 'devices': ranks, 'device_type': 'd', 'memory_bytes': 1 << 40}],
+        'link_tiers': [{'name': 'link', 'devices': ranks, 'bandwidth_bytes_per_s': int(link), 'latency_s': latency}]})
+
+
+class SearchTest(test_plans.PlansCase):
+    def one_plan(self, judge, reference, machine, ranks, candidate):
+        """Lowers and runs one plan; returns its L3, or None where there is no such candidate."""
+        name = f'{machine}-{ranks}-{candidate}'.replace(' ', '-')
+        file = judge.work / f'{name}.json'
+        file.write_text(cluster(machine, ranks))
+        options = f'cluster={file} candidate={candidate} bucket-bytes=1024'
+        try:
+            planned = judge.lower(judge.work / 'l2.mlir', [f'--plan-choose-strategies={options}'], f'plan-{name}.mlir')
+        except equivalence.Failure as failure:
+            if re.search(r'has plans that fit on \d+ of \d+ meshes', str(failure)):
+                return None
+            raise
+        l3 = judge.lower(planned, TO_L3B, f'l3-{name}.mlir')
+        l5 = judge.lower(l3, test_plans.TO_L4 + equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{name}.mlir')
+        for module, level in ((l3, 'L3'), (l5, 'L5')):
+            judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
+        return planned.read_text()
+
+    def test_families(self):
+        for family in FAMILIES:
+            judge = equivalence.Equivalence(self.setup_of_family(family))
+            judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+            reference = judge.run(judge.work / 'l2.mlir', 'L2', 'f64')
+            keys = [(machine, ranks, candidate) for machine in MACHINES for ranks in RANKS for candidate in range(2)]
+            split = made = 0
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                plans = {key: pool.submit(self.one_plan, judge, reference, *key) for key in keys}
+                for key, plan in plans.items():
+                    with self.subTest(family=family, plan=key):
+                        try:
+                            text = plan.result()
+                        except equivalence.Failure as failure:
+                            self.fail(str(failure))
+                        made += text is not None
+                        split += bool(text) and re.search(r'plan\.strategy<\[.*"model"', text) is not None
+            print(f"{family}: {made} plans, {split} split operators over the axis model, worst {judge.worst['f64']:.1e}", file=sys.stderr)
+            self.assertGreater(split, 0)
+            self.assertGreater(made, split)
+
+
+if __name__ == '__main__':
+    FAMILIES = sys.argv[1:] or FAMILIES
+    del sys.argv[1:]
+    common.main()

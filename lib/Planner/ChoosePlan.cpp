@@ -1,0 +1,145 @@
+#include "windlass/Planner/ChoosePlan.h"
+
+#include "MeshProblem.h"
+
+#include "windlass/Search/Solver.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+/// The batch that all inputs of the graph have in common; 0 where there are none.
+static int64_t getBatch(func::FuncOp microbatch) {
+  int64_t batch = 0;
+  for (BlockArgument argument : microbatch.getArguments())
+    if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
+        type && type.getRank() > 0 && microbatch.getArgAttr(argument.getArgNumber(), train::kInputAttr))
+      batch = std::gcd(batch, type.getDimSize(0));
+  return batch;
+}
+
+/// All ways to share ranks among groups, parts of the batch and parts of the model.
+static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int64_t ranks) {
+  int64_t microBatches = plan::getMicroBatches(microbatch->getParentOfType<ModuleOp>()), batch = getBatch(microbatch);
+  std::vector<plan::StrategyChoice> meshes;
+  for (int64_t model = 1; model <= ranks; ++model)
+    for (int64_t parts = 1; ranks % model == 0 && parts <= ranks / model; ++parts) {
+      int64_t rest = ranks / model;
+      if (rest % parts != 0 || batch % parts != 0 || (batch == 0 && parts > 1) || microBatches % (rest / parts) != 0)
+        continue;
+      plan::StrategyChoice &choice = meshes.emplace_back();
+      choice.groups = rest / parts;
+      choice.batchParts = parts;
+      choice.modelRanks = model;
+    }
+  return meshes;
+}
+
+/// "zero1*megatron=2", as `--strategy` takes it.
+static std::string getName(const plan::StrategyChoice &mesh, int zeroLevel) {
+  std::string data = zeroLevel > 0 ? "zero" + std::to_string(zeroLevel) : "ddp";
+  if (mesh.modelRanks == 1)
+    return data;
+  bool isAlone = mesh.groups * mesh.batchParts == 1;
+  return isAlone ? "megatron" : data + "*megatron=" + std::to_string(mesh.modelRanks);
+}
+
+namespace {
+/// A solution of a mesh's problem without reruns.
+struct NamedSolution {
+  NamedCost cost;
+  search::Solution solution;
+};
+} // namespace
+
+/// The named strategies that lead to this mesh. Leaves the module planned by one of them.
+static std::vector<NamedSolution> solveByName(ModuleOp module, const plan::StrategyChoice &mesh,
+                                              const MeshProblem &problem, const search::Problem &built) {
+  std::vector<NamedSolution> found;
+  if (mesh.groups != std::gcd(mesh.groups * mesh.batchParts, plan::getMicroBatches(module)))
+    return found;
+  plan::StrategyChoice choice = mesh;
+  choice.splitsMatmuls = true;
+  if (failed(plan::applyStrategy(module, choice, 1)))
+    return found;
+  // The ranks' shares change nothing of what operators see.
+  for (int level = 0; level <= (mesh.groups * mesh.batchParts > 1 ? 3 : 0); ++level) {
+    choice.zeroLevel = level;
+    if (std::optional<search::Solution> solution = problem.encode(choice)) {
+      search::Evaluation evaluation = search::evaluate(built, *solution);
+      if (evaluation.cost < search::kForbidden)
+        found.push_back({{getName(mesh, level), evaluation.cost, evaluation.excess}, std::move(*solution)});
+    }
+  }
+  return found;
+}
+
+FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, const CostModel &costs,
+                                             const SearchLimits &limits) {
+  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  if (!microbatch)
+    return module.emitError("has no @microbatch to plan");
+  std::vector<plan::StrategyChoice> meshes = listMeshes(microbatch, ranks);
+  if (meshes.empty())
+    return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
+                              << " micro-batches of batch " << getBatch(microbatch)
+                              << " on any mesh; change the ranks or the micro-batches";
+  Groups groups(microbatch);
+  SearchReport report;
+  report.boundPicoseconds = search::kForbidden;
+  for (const plan::StrategyChoice &mesh : meshes) {
+    Reshards reshards(plan::setMesh(module, mesh), costs);
+    Labels labels(groups, reshards, costs);
+    MeshProblem problem(groups, labels, reshards, costs, mesh);
+    ++report.meshes;
+    for (bool rerunsBlocks : {false, true}) {
+      search::Problem built = problem.build(limits.memoryBytes, rerunsBlocks);
+      search::SolveOptions options;
+      options.workLimit = limits.workLimit;
+      options.threads = limits.threads;
+      search::SolveResult result = search::solve(built, options);
+      report.boundPicoseconds = std::min(report.boundPicoseconds, result.bound);
+      if (!rerunsBlocks && mesh.modelRanks <= limits.hostDevices)
+        for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
+          if (named.cost.excessBytes <= 0 && named.cost.costPicoseconds < result.cost) {
+            result.cost = named.cost.costPicoseconds;
+            result.solution = std::move(named.solution);
+          }
+          report.named.push_back(std::move(named.cost));
+        }
+      if (!result.isFeasible())
+        continue;
+      report.candidates.push_back({problem.decode(result.solution), rerunsBlocks, result.cost, result.bound});
+      // What is run twice only costs time where all fits anyway.
+      break;
+    }
+  }
+  // Ties are broken by the order of meshes.
+  std::vector<size_t> order(report.candidates.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(report.candidates[a].costPicoseconds, a) < std::pair(report.candidates[b].costPicoseconds, b);
+  });
+  std::vector<Candidate> sorted;
+  for (size_t i : order)
+    sorted.push_back(std::move(report.candidates[i]));
+  report.candidates = std::move(sorted);
+  return report;
+}
+
+std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
+                                             const CostModel &costs) {
+  Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
+  Labels labels(groups, reshards, costs);
+  MeshProblem problem(groups, labels, reshards, costs, choice);
+  search::Problem built = problem.build(0, false);
+  std::optional<search::Solution> solution = problem.encode(choice);
+  if (!solution)
+    return std::nullopt;
+  return search::evaluate(built, *solution).cost;
+}

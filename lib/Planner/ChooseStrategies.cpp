@@ -1,0 +1,67 @@
+#include "windlass/Planner/ChoosePlan.h"
+#include "windlass/Planner/Passes.h"
+
+#include "mlir/IR/Remarks.h"
+
+#include <limits>
+
+namespace windlass::planner {
+#define GEN_PASS_DEF_CHOOSESTRATEGIES
+#include "windlass/Planner/Passes.h.inc"
+} // namespace windlass::planner
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+namespace {
+
+struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseStrategies> {
+  using ChooseStrategiesBase::ChooseStrategiesBase;
+
+  void runOnOperation() override {
+    if (failed(choose()))
+      signalPassFailure();
+  }
+
+  void report(ModuleOp module, const Candidate &chosen) {
+    remark::analysis(module.getLoc(), remark::RemarkOpts::name("chosen").category(getArgument()))
+        << remark::metric("groups", chosen.choice.groups) << remark::metric("batch_parts", chosen.choice.batchParts)
+        << remark::metric("model_ranks", chosen.choice.modelRanks) << remark::metric("cost_ps", chosen.costPicoseconds)
+        << remark::metric("bound_ps", chosen.boundPicoseconds);
+  }
+
+  LogicalResult choose() {
+    ModuleOp module = getOperation();
+    llvm::Expected<Cluster> devices = findCluster(cluster);
+    if (!devices)
+      return module.emitError() << llvm::toString(devices.takeError());
+    CostModel costs(*devices);
+    SearchLimits limits;
+    // Sums of what plans need stay within 64 bits.
+    limits.memoryBytes = memoryLimit > 0 ? int64_t(memoryLimit) : std::numeric_limits<int64_t>::max() / 1024;
+    for (const HostGroup &group : devices->hosts)
+      limits.hostDevices = std::max(limits.hostDevices, group.devices);
+    FailureOr<SearchReport> found = choosePlans(module, devices->getDevices(), costs, limits);
+    if (failed(found))
+      return failure();
+    if (candidate < 0 || static_cast<size_t>(candidate) >= found->candidates.size())
+      return module.emitError() << "has plans that fit on " << found->candidates.size() << " of " << found->meshes
+                                << " meshes, but the one behind the best " << int64_t(candidate) << " is wanted";
+    const Candidate &chosen = found->candidates[candidate];
+    report(module, chosen);
+    for (const NamedCost &named : found->named)
+      remark::analysis(module.getLoc(), remark::RemarkOpts::name(named.name).category(getArgument()))
+          << remark::metric("cost_ps", named.costPicoseconds) << remark::metric("excess_bytes", named.excessBytes);
+    if (failed(plan::applyStrategy(module, chosen.choice, bucketBytes)))
+      return failure();
+    // A search that models something else than what it does would be of no use.
+    std::optional<int64_t> applied = evaluatePlan(module, chosen.choice, costs);
+    if (!chosen.rerunsBlocks && applied != chosen.costPicoseconds)
+      return module.emitError() << "costs " << applied.value_or(-1) << " ps per step as it is planned, but "
+                                << chosen.costPicoseconds << " ps were searched: this is a defect of the search";
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,234 @@
+#include "Labels.h"
+
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+#include "windlass/Support/TensorBytes.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+/// In more equal blocks a factor is not split: three are a fused projection's, more its groups'.
+static constexpr int64_t kMostBlocks = 64;
+
+static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+Labels::Labels(const Groups &groups, Reshards &reshards, const CostModel &costs)
+    : groups(groups), reshards(reshards), costs(costs), mesh(reshards.getMesh()) {
+  for (plan::AxisAttr axis : mesh.getAxes()) {
+    bool isGroups = axis.getName() == plan::kDataAxis, isBatch = axis.getName() == plan::kBatchAxis;
+    if (!isGroups)
+      workAxes.push_back(axis.getName());
+    if (isGroups || isBatch)
+      dataAxes.push_back(axis.getName());
+  }
+  for (const OperatorGroup &group : groups.getOperators())
+    factors.push_back(llvm::cast<train::TrainOpInterface>(group.front()).getFactors());
+  findSplits();
+  operators.resize(groups.getOperators().size());
+  for (unsigned group = 0; group < operators.size(); ++group)
+    makeOperatorLabels(group);
+  parameters.resize(groups.getParameters().size());
+  for (unsigned group = 0; group < parameters.size(); ++group)
+    makeParameterLabels(group);
+}
+
+plan::LayoutAttr Labels::getArgumentLayout(BlockArgument argument) const {
+  RankedTensorType type = typeOf(argument);
+  plan::LayoutAttr whole = plan::LayoutAttr::getWhole(type);
+  auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto batch = StringAttr::get(type.getContext(), plan::kBatchAxis);
+  if (type.getRank() == 0 || mesh.indexOf(plan::kBatchAxis) < 0 ||
+      !function.getArgAttr(argument.getArgNumber(), train::kInputAttr))
+    return whole;
+  SmallVector<plan::DimLayoutAttr> dims(whole.getDims());
+  dims[0] = plan::DimLayoutAttr::get(type.getContext(),
+                                     plan::FactorLayoutAttr::get(type.getContext(), type.getDimSize(0), batch));
+  return plan::LayoutAttr::get(type.getContext(), dims, {}, plan::MemoryKind::device);
+}
+
+/// Every factor in one block; fused projections in as many as they are split into, and whatever takes their results in
+/// the blocks that follow from that.
+void Labels::findSplits() {
+  splits.resize(factors.size());
+  std::set<int64_t> counts;
+  for (const OperatorGroup &group : groups.getOperators())
+    if (auto split = llvm::dyn_cast<train::SplitOp>(group.front()))
+      counts.insert(split.getNumResults());
+  for (unsigned group = 0; group < factors.size(); ++group)
+    for (unsigned index = 0; index < factors[group].factors.size(); ++index) {
+      if (factors[group].factors[index].kind != train::FactorKind::Replicated)
+        splits[group].insert({index, 1});
+      if (llvm::isa<train::MatmulOp>(groups.getOperators()[group].front()))
+        for (int64_t count : counts)
+          if (factors[group].factors[index].size % count == 0)
+            splits[group].insert({index, count});
+    }
+  if (workAxes.empty())
+    return;
+  // The axis' size matters only to what divides.
+  StringAttr axis = workAxes.back();
+  auto spread = [&](const train::DimFactors &dim, plan::DimLayoutAttr layout, unsigned to) {
+    plan::Splits taken;
+    plan::takeAxes(factors[to], dim, layout, taken, mesh);
+    for (auto &[index, split] : taken)
+      if (split.blocks <= kMostBlocks)
+        splits[to].insert({index, split.blocks});
+  };
+  auto follow = [&](unsigned group, bool isForward) {
+    Operation *op = groups.getOperators()[group].front();
+    for (Split split : std::set<Split>(splits[group])) {
+      plan::FactorSplit own{{axis}, split.second};
+      if (!plan::canSplit(factors[group], split.first, own, {}, mesh))
+        continue;
+      SmallVector<plan::LayoutAttr> none(op->getNumOperands());
+      FailureOr<plan::OpLayouts> layouts = plan::inferLayouts(
+          op, factors[group], plan::getStrategy(op->getContext(), factors[group], {{split.first, own}}), none, mesh);
+      if (failed(layouts))
+        continue;
+      if (isForward) {
+        for (OpResult result : op->getResults())
+          for (auto &[use, count] : groups.getUses(group, result.getResultNumber()))
+            for (auto [dim, layout] : llvm::zip(factors[use.group].operands[use.operand],
+                                                layouts->results[result.getResultNumber()].getDims()))
+              spread(dim, layout, use.group);
+      } else {
+        for (OpOperand &operand : op->getOpOperands()) {
+          auto result = llvm::dyn_cast<OpResult>(operand.get());
+          std::optional<unsigned> from = result ? groups.getGroup(result.getOwner()) : std::nullopt;
+          if (from)
+            for (auto [dim, layout] : llvm::zip(factors[*from].results[result.getResultNumber()],
+                                                layouts->operands[operand.getOperandNumber()].getDims()))
+              spread(dim, layout, *from);
+        }
+      }
+    }
+  };
+  for (unsigned group = 0; group < factors.size(); ++group)
+    follow(group, true);
+  for (unsigned group = factors.size(); group-- > 0;)
+    follow(group, false);
+  // What the backward pass takes from the stash of what was met on the way back.
+  for (unsigned group = 0; group < factors.size(); ++group)
+    follow(group, true);
+}
+
+void Labels::makeOperatorLabels(unsigned group) {
+  Operation *op = groups.getOperators()[group].front();
+  const train::OpFactors &own = factors[group];
+  train::OpCost whole = llvm::cast<train::TrainOpInterface>(op).getCost();
+  double wholeBytes = 0;
+  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())))
+    wholeBytes += static_cast<double>(getTensorBytes(typeOf(value)));
+
+  // Each axis on one factor or on none.
+  std::vector<plan::Splits> choices(1);
+  for (StringAttr axis : workAxes) {
+    std::vector<plan::Splits> next = choices;
+    for (const plan::Splits &before : choices)
+      for (auto [index, blocks] : splits[group]) {
+        plan::FactorSplit split{{}, blocks};
+        plan::Splits others = before;
+        if (auto it = before.find(index); it != before.end()) {
+          if (it->second.blocks != blocks)
+            continue;
+          split = it->second;
+          others.erase(index);
+        }
+        split.axes.push_back(axis);
+        if (!plan::canSplit(own, index, split, others, mesh))
+          continue;
+        others[index] = split;
+        next.push_back(others);
+      }
+    choices = std::move(next);
+  }
+
+  std::vector<OperatorLabel> &labels = operators[group];
+  auto add = [&](const plan::Splits &choice, ArrayRef<plan::LayoutAttr> available) {
+    OperatorLabel label;
+    label.strategy = plan::getStrategy(op->getContext(), own, choice);
+    FailureOr<plan::OpLayouts> layouts = plan::inferLayouts(op, own, label.strategy, available, mesh);
+    if (failed(layouts))
+      return;
+    label.operands.assign(layouts->operands.begin(), layouts->operands.end());
+    label.results.assign(layouts->results.begin(), layouts->results.end());
+    for (const OperatorLabel &other : labels)
+      if (other.strategy == label.strategy && other.operands == label.operands && other.results == label.results)
+        return;
+    int64_t parts = 1;
+    for (auto &[index, split] : choice)
+      for (StringAttr axis : split.axes)
+        parts *= mesh.sizeOf(axis.getValue());
+    double bytes = 0;
+    for (auto [value, layout] : llvm::zip_equal(op->getOperands(), label.operands))
+      bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
+    for (auto [value, layout] : llvm::zip_equal(op->getResults(), label.results))
+      bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
+    if (!plan::Rerun::isFree(op) && !plan::Rerun::isView(op))
+      label.picoseconds = costs.getPicoseconds(OperatorWork{whole.flops / static_cast<double>(parts),
+                                                            wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0}) +
+                          getInnerCost(op, own, label);
+    labels.push_back(std::move(label));
+  };
+  for (const plan::Splits &choice : choices) {
+    SmallVector<plan::LayoutAttr> none(op->getNumOperands());
+    add(choice, none);
+    // Linear operators may hand sums on that are not complete.
+    SmallVector<StringAttr> unused(workAxes);
+    for (auto &[index, split] : choice)
+      llvm::erase_if(unused, [&, &axes = split.axes](StringAttr axis) { return llvm::is_contained(axes, axis); });
+    for (ArrayRef<unsigned> set : own.unreducedTogether)
+      for (unsigned mask = 1; mask < 1u << unused.size(); ++mask) {
+        SmallVector<plan::UnreducedAttr> sums;
+        for (auto [i, axis] : llvm::enumerate(unused))
+          if (mask >> i & 1)
+            sums.push_back(plan::UnreducedAttr::get(op->getContext(), axis, train::ReductionKind::sum));
+        SmallVector<plan::LayoutAttr> available = none;
+        for (unsigned operand : set)
+          available[operand] =
+              plan::addUnreduced(plan::LayoutAttr::getWhole(typeOf(op->getOperand(operand))), sums, mesh);
+        add(choice, available);
+      }
+  }
+}
+
+/// Partial results of the reduction are combined: a row's statistics, or what the operator makes where that has the
+/// factor no more. Three times, as for a softmax and its gradient: the largest, the sum, the product.
+int64_t Labels::getInnerCost(Operation *op, const train::OpFactors &own, const OperatorLabel &label) const {
+  for (auto [index, factor] : llvm::enumerate(own.factors)) {
+    ArrayRef<StringAttr> axes = label.strategy.axesOf(factor.name);
+    if (axes.empty() || factor.kind != train::FactorKind::Inner)
+      continue;
+    int64_t most = 0;
+    for (auto [value, uses, layout] : llvm::zip_equal(op->getResults(), own.results, label.results)) {
+      int64_t bytes = getTensorBytes(layout.getLocalType(typeOf(value), mesh));
+      bool hasFactor =
+          llvm::any_of(uses, [&, i = index](const train::DimFactors &dim) { return llvm::is_contained(dim, i); });
+      most = std::max(most, hasFactor ? bytes / std::max<int64_t>(1, factor.size / mesh.sizeOf(axes.front().getValue()))
+                                      : bytes);
+    }
+    return 3 * 2 * reshards.getGatherCost(axes, static_cast<double>(most));
+  }
+  return 0;
+}
+
+void Labels::makeParameterLabels(unsigned group) {
+  train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
+  SmallVector<plan::LayoutAttr> reads = {plan::LayoutAttr::getWhole(parameter.getTensorType())};
+  for (auto &[use, count] : groups.getParameterUses(group))
+    for (const OperatorLabel &label : operators[use.group]) {
+      plan::LayoutAttr layout = plan::dropUnreduced(label.operands[use.operand]);
+      // What the batch's ranks hold of a weight is said by the degree of sharing.
+      bool isData = llvm::any_of(dataAxes, [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
+      if (!isData &&
+          llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
+        reads.push_back(layout);
+    }
+  for (plan::LayoutAttr read : reads) {
+    bool isShared = parameter.getTrainable() && plan::shareOut(read, mesh) != read;
+    for (int level = 0; level <= (isShared ? 3 : 0); ++level)
+      parameters[group].push_back({read, level});
+  }
+}

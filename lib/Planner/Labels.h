@@ -1,0 +1,60 @@
+// What may be chosen on one mesh: strategies of operators, layouts and degrees of sharing of parameters.
+#ifndef WINDLASS_LIB_PLANNER_LABELS_H
+#define WINDLASS_LIB_PLANNER_LABELS_H
+
+#include "Groups.h"
+#include "Reshards.h"
+
+namespace windlass::planner {
+
+struct OperatorLabel {
+  plan::StrategyAttr strategy;
+  llvm::SmallVector<plan::LayoutAttr, 4> operands;
+  llvm::SmallVector<plan::LayoutAttr, 2> results;
+  /// Of one execution, with what a split inner reduction communicates.
+  int64_t picoseconds = 0;
+};
+
+struct ParameterLabel {
+  /// In which operators find it.
+  plan::LayoutAttr read;
+  /// As of `plan::StrategyChoice`.
+  int zeroLevel = 0;
+};
+
+class Labels {
+public:
+  /// Axes that may split operators: all of the mesh but that of the groups. Layouts of a function's arguments come from
+  /// `getArgumentLayout`.
+  Labels(const Groups &groups, Reshards &reshards, const CostModel &costs);
+
+  const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
+  const std::vector<ParameterLabel> &ofParameter(unsigned group) const { return parameters[group]; }
+  /// Of an argument of the function: the graph's batch is split on its axis.
+  plan::LayoutAttr getArgumentLayout(mlir::BlockArgument argument) const;
+  /// Those of the ranks that hold the same part of each weight.
+  llvm::ArrayRef<mlir::StringAttr> getDataAxes() const { return dataAxes; }
+
+private:
+  /// A factor, and in how many equal blocks an axis splits it.
+  using Split = std::pair<unsigned, int64_t>;
+  void findSplits();
+  void makeOperatorLabels(unsigned group);
+  void makeParameterLabels(unsigned group);
+  int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
+
+  const Groups &groups;
+  Reshards &reshards;
+  const CostModel &costs;
+  plan::MeshAttr mesh;
+  llvm::SmallVector<mlir::StringAttr> workAxes, dataAxes;
+  std::vector<train::OpFactors> factors;
+  /// By operator group.
+  std::vector<std::set<Split>> splits;
+  std::vector<std::vector<OperatorLabel>> operators;
+  std::vector<std::vector<ParameterLabel>> parameters;
+};
+
+} // namespace windlass::planner
+
+#endif

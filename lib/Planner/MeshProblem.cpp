@@ -1,0 +1,302 @@
+#include "MeshProblem.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Support/TensorBytes.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+static int64_t multiply(int64_t count, int64_t cost) {
+  return cost >= search::kForbidden / std::max<int64_t>(count, 1) ? search::kForbidden : count * cost;
+}
+
+MeshProblem::MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
+                         const plan::StrategyChoice &choice)
+    : groups(groups), labels(labels), reshards(reshards), costs(costs), base(choice), mesh(reshards.getMesh()) {
+  func::FuncOp function = groups.getFunction();
+  rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
+}
+
+search::Problem MeshProblem::build(int64_t memoryBytes, bool rerunsBlocks) {
+  Lifetimes lifetimes(groups, rerunsBlocks);
+  problem = {};
+  problem.capacity.assign(std::max(lifetimes.getRows(), 1), std::max<int64_t>(memoryBytes, 0));
+  values.clear();
+  addOperators(rerunsBlocks);
+  addParameters(lifetimes);
+  addValues(lifetimes);
+  addArguments();
+  return std::move(problem);
+}
+
+void MeshProblem::addOperators(bool rerunsBlocks) {
+  for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
+    int64_t runs = static_cast<int64_t>(its.ops.size()) * rounds;
+    if (rerunsBlocks && its.front()->hasAttr(plan::kSegmentAttr))
+      runs *= 2;
+    search::Node &node = problem.nodes.emplace_back();
+    for (const OperatorLabel &label : labels.ofOperator(group))
+      node.costs.push_back(multiply(runs, label.picoseconds));
+  }
+}
+
+void MeshProblem::addPieces(search::Node &node, const std::vector<LiveRun> &runs, const std::vector<int64_t> &bytes) {
+  for (LiveRun run : runs) {
+    search::Piece &piece = node.pieces.emplace_back();
+    piece.begin = run.begin;
+    piece.end = run.end;
+    for (int64_t each : bytes)
+      piece.usage.push_back(run.count * each);
+  }
+}
+
+void MeshProblem::addParameters(const Lifetimes &lifetimes) {
+  firstParameter = static_cast<int32_t>(problem.nodes.size());
+  for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
+    RankedTensorType type = its.getType();
+    int64_t members = static_cast<int64_t>(its.parameters.size());
+    search::Node &node = problem.nodes.emplace_back();
+    std::vector<int64_t> kept, gathered;
+    for (const ParameterLabel &label : labels.ofParameter(group)) {
+      node.costs.push_back(multiply(members, getShareCost(group, label)));
+      kept.push_back(getCopyBytes(group, label));
+      gathered.push_back(label.zeroLevel > 2 ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
+    }
+    addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members}}, kept);
+    if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
+      addPieces(node, lifetimes.getReadRuns(group), gathered);
+  }
+}
+
+int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) const {
+  train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
+  RankedTensorType type = parameter.getTensorType();
+  int64_t whole = getTensorBytes(label.read.getLocalType(type, mesh));
+  if (!parameter.getTrainable())
+    return whole;
+  int64_t part = getTensorBytes(plan::shareOut(label.read, mesh).getLocalType(type, mesh));
+  int64_t states = groups.getParameters()[group].states;
+  switch (label.zeroLevel) {
+  case 0:
+    return whole * (2 + states);
+  case 1:
+    return whole * 2 + part * (1 + states);
+  case 2:
+    return whole + part * (2 + states);
+  default:
+    return part * (2 + states);
+  }
+}
+
+/// A step's collectives among the ranks that hold the same part of the weight (Rajbhandari et al.: ZeRO, 2020, section
+/// 7), and its update: gradient, weight and state are read, the latter two written.
+int64_t MeshProblem::getShareCost(unsigned group, const ParameterLabel &label) const {
+  train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
+  if (!parameter.getTrainable())
+    return 0;
+  RankedTensorType type = parameter.getTensorType();
+  plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOut(label.read, mesh) : label.read;
+  double whole = static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh)));
+  double part = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)));
+  double states = static_cast<double>(groups.getParameters()[group].states);
+  int64_t reads = static_cast<int64_t>(groups.getParameters()[group].reads.size() /
+                                       groups.getParameters()[group].parameters.size());
+  int64_t moved = reshards.getGatherCost(labels.getDataAxes(), whole);
+  int64_t times = label.zeroLevel < 2 ? 2 : label.zeroLevel == 2 ? rounds + 1 : rounds * (1 + reads);
+  OperatorWork update;
+  update.bytes = part * (3 + 2 * states);
+  return times * moved + costs.getPicoseconds(update);
+}
+
+int64_t MeshProblem::getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label) {
+  RankedTensorType type = groups.getParameters()[group].getType();
+  SmallVector<plan::UnreducedAttr> kept;
+  SmallVector<StringAttr> later;
+  for (plan::UnreducedAttr unreduced : made.getUnreduced())
+    if (!plan::usesAxis(label.read, unreduced.getAxis())) {
+      kept.push_back(unreduced);
+      if (!llvm::is_contained(labels.getDataAxes(), unreduced.getAxis()))
+        later.push_back(unreduced.getAxis());
+    }
+  int64_t cost = multiply(rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
+  if (cost < search::kForbidden && !later.empty())
+    cost += 2 * reshards.getGatherCost(later, static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh))));
+  return cost;
+}
+
+int64_t MeshProblem::getReadCost(RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
+                                 bool isStashed) {
+  return reshards.getCost(type, isStashed ? plan::dropUnreduced(found) : found, wanted);
+}
+
+void MeshProblem::addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost) {
+  size_t rows = problem.nodes[from].costs.size(), columns = problem.nodes[to].costs.size();
+  if (from == to) {
+    for (size_t i = 0; i < rows; ++i)
+      problem.nodes[from].costs[i] = search::addCosts(problem.nodes[from].costs[i], cost(i, i));
+    return;
+  }
+  std::vector<int64_t> table;
+  table.reserve(rows * columns);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j)
+      table.push_back(cost(i, j));
+  if (llvm::all_of(table, [](int64_t each) { return each == 0; }))
+    return;
+  problem.edges.push_back({from, to, static_cast<int32_t>(problem.tables.size())});
+  problem.tables.push_back(std::move(table));
+}
+
+void MeshProblem::addValues(const Lifetimes &lifetimes) {
+  for (auto [group, its] : llvm::enumerate(groups.getOperators()))
+    for (unsigned result = 0; result < its.front()->getNumResults(); ++result)
+      addValue(group, result, groups.getUses(group, result), groups.getGradients(group, result),
+               lifetimes.getRuns(group, result));
+  // What operators read of parameters.
+  for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
+    RankedTensorType type = its.getType();
+    for (auto &[use, count] : groups.getParameterUses(group))
+      addEdge(firstParameter + static_cast<int32_t>(group), static_cast<int32_t>(use.group),
+              [&, &use = use, count = count, group = group](size_t i, size_t j) {
+                plan::LayoutAttr read = labels.ofParameter(group)[i].read;
+                plan::LayoutAttr wanted = labels.ofOperator(use.group)[j].operands[use.operand];
+                return multiply(count * rounds, getReadCost(type, read, wanted, false));
+              });
+  }
+}
+
+void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
+                           const std::map<unsigned, int64_t> &gradients, const std::vector<LiveRun> &runs) {
+  Value value = groups.getOperators()[group].front()->getResult(result);
+  RankedTensorType type = typeOf(value);
+  const std::vector<OperatorLabel> &makers = labels.ofOperator(group);
+  auto bytesOf = [&](plan::LayoutAttr layout) { return getTensorBytes(layout.getLocalType(type, mesh)); };
+  int32_t source = static_cast<int32_t>(group);
+  std::vector<plan::LayoutAttr> found;
+  if (uses.size() + gradients.size() <= 1) {
+    for (const OperatorLabel &label : makers)
+      found.push_back(label.results[result]);
+  } else {
+    // The one layout in which all find it: any in which it is made or taken.
+    auto add = [&](plan::LayoutAttr layout) {
+      if (llvm::none_of(found, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
+        found.push_back(layout);
+    };
+    for (const OperatorLabel &label : makers)
+      add(label.results[result]);
+    for (auto &[use, count] : uses)
+      for (const OperatorLabel &label : labels.ofOperator(use.group))
+        add(label.operands[use.operand]);
+    source = static_cast<int32_t>(problem.nodes.size());
+    search::Node &node = problem.nodes.emplace_back();
+    bool isStashed = llvm::any_of(uses, [](auto &entry) { return entry.first.isStashed; });
+    int64_t members = static_cast<int64_t>(groups.getOperators()[group].ops.size());
+    for (plan::LayoutAttr layout : found)
+      node.costs.push_back(
+          isStashed ? multiply(members * rounds, reshards.getCost(type, layout, plan::dropUnreduced(layout))) : 0);
+    values.push_back({group, result, found, source});
+    addEdge(static_cast<int32_t>(group), source, [&](size_t i, size_t j) {
+      return multiply(members * rounds, reshards.getCost(type, makers[i].results[result], found[j]));
+    });
+  }
+  std::vector<int64_t> bytes;
+  for (plan::LayoutAttr layout : found)
+    bytes.push_back(bytesOf(layout));
+  addPieces(problem.nodes[source], runs, bytes);
+  for (auto &[use, count] : uses)
+    addEdge(source, static_cast<int32_t>(use.group), [&, &use = use, count = count](size_t i, size_t j) {
+      return multiply(count * rounds, getReadCost(type, found[i], labels.ofOperator(use.group)[j].operands[use.operand],
+                                                  use.isStashed));
+    });
+  for (auto [parameter, count] : gradients)
+    addEdge(source, firstParameter + static_cast<int32_t>(parameter),
+            [&, parameter = parameter, count = count](size_t i, size_t j) {
+              return multiply(count, getGradientCost(parameter, found[i], labels.ofParameter(parameter)[j]));
+            });
+}
+
+void MeshProblem::addArguments() {
+  func::FuncOp function = groups.getFunction();
+  for (BlockArgument argument : function.getArguments()) {
+    plan::LayoutAttr layout = labels.getArgumentLayout(argument);
+    for (auto &[use, count] : groups.getUses(argument)) {
+      std::vector<int64_t> &node = problem.nodes[use.group].costs;
+      for (auto [i, label] : llvm::enumerate(labels.ofOperator(use.group)))
+        node[i] = search::addCosts(
+            node[i], multiply(count * rounds,
+                              getReadCost(typeOf(argument), layout, label.operands[use.operand], use.isStashed)));
+    }
+  }
+}
+
+plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const {
+  plan::StrategyChoice choice = base;
+  auto labelOf = [&](unsigned group) -> const OperatorLabel & { return labels.ofOperator(group)[solution[group]]; };
+  for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
+    const OperatorLabel &label = labelOf(group);
+    SmallVector<plan::LayoutAttr, 2> layouts(label.results);
+    for (unsigned result = 0; result < layouts.size(); ++result) {
+      Uses uses = groups.getUses(group, result);
+      // Read in one place, it is found as it is taken there.
+      if (uses.size() == 1 && !uses.begin()->first.isStashed && groups.getGradients(group, result).empty())
+        layouts[result] = labelOf(uses.begin()->first.group).operands[uses.begin()->first.operand];
+    }
+    for (Operation *op : its.ops)
+      choice.pins.ops[op] = {label.strategy, layouts, "", ""};
+  }
+  for (const ValueNode &value : values)
+    for (Operation *op : groups.getOperators()[value.group].ops)
+      choice.pins.ops[op].layouts[value.result] = value.layouts[solution[value.node]];
+  for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
+    const ParameterLabel &label = labels.ofParameter(group)[solution[firstParameter + group]];
+    for (train::ParameterOp parameter : its.parameters) {
+      choice.reads[parameter.getSymNameAttr()] = label.read;
+      choice.zeroLevels[parameter.getSymNameAttr()] = label.zeroLevel;
+    }
+  }
+  return choice;
+}
+
+std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &choice) const {
+  search::Solution solution(firstParameter + groups.getParameters().size() + values.size(), -1);
+  auto areEqual = [&](ArrayRef<plan::LayoutAttr> a, ArrayRef<plan::LayoutAttr> b) {
+    return llvm::all_of(llvm::zip_equal(a, b),
+                        [&](auto pair) { return plan::haveSameParts(std::get<0>(pair), std::get<1>(pair), mesh); });
+  };
+  auto place = [&](int32_t node, const auto &candidates, const auto &isIt) {
+    auto found = llvm::find_if(candidates, isIt);
+    if (found != candidates.end())
+      solution[node] = static_cast<int32_t>(found - candidates.begin());
+    return found != candidates.end();
+  };
+  for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
+    FailureOr<plan::OpLayouts> layouts = plan::inferLayouts(its.front(), plan::getOperandLayouts(its.front()), mesh);
+    if (failed(layouts) ||
+        !place(static_cast<int32_t>(group), labels.ofOperator(group), [&](const OperatorLabel &label) {
+          return areEqual(label.operands, layouts->operands) && areEqual(label.results, layouts->results);
+        }))
+      return std::nullopt;
+  }
+  for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
+    plan::LayoutAttr read = plan::getLayout(train::ReadOp(its.reads.front()).getResult());
+    train::ParameterOp parameter = its.parameters.front();
+    bool isShared = plan::shareOut(read, mesh) != read && parameter.getTrainable();
+    auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
+    int level = !isShared ? 0 : found == choice.zeroLevels.end() ? choice.zeroLevel : found->second;
+    if (!place(firstParameter + static_cast<int32_t>(group), labels.ofParameter(group),
+               [&](const ParameterLabel &label) {
+                 return label.zeroLevel == level && plan::haveSameParts(label.read, read, mesh);
+               }))
+      return std::nullopt;
+  }
+  for (const ValueNode &value : values) {
+    plan::LayoutAttr layout = plan::getLayout(groups.getOperators()[value.group].front()->getResult(value.result));
+    if (!place(value.node, value.layouts,
+               [&](plan::LayoutAttr other) { return plan::haveSameParts(other, layout, mesh); }))
+      return std::nullopt;
+  }
+  return solution;
+}

@@ -1,0 +1,69 @@
+// The problem of labels that the choice of a plan on one mesh is.
+#ifndef WINDLASS_LIB_PLANNER_MESHPROBLEM_H
+#define WINDLASS_LIB_PLANNER_MESHPROBLEM_H
+
+#include "Labels.h"
+#include "Lifetimes.h"
+
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+
+namespace windlass::planner {
+
+/// Nodes are operator groups, parameter groups, and those values that are read in more than one place: their label is
+/// the one layout in which they are found. Costs are picoseconds of a step: micro-batches one after another count m
+/// times.
+class MeshProblem {
+public:
+  MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
+              const plan::StrategyChoice &choice);
+
+  /// For memory of so many bytes on a rank. With `rerunsBlocks`, the forward pass of blocks is run twice.
+  search::Problem build(int64_t memoryBytes, bool rerunsBlocks);
+
+  /// What a solution chooses.
+  plan::StrategyChoice decode(const search::Solution &solution) const;
+
+  /// The solution of the problem built last that the module at L3 is after `choice`; nothing where a label for
+  /// something is missing. Repeats are taken to be as their first ones.
+  std::optional<search::Solution> encode(const plan::StrategyChoice &choice) const;
+
+private:
+  /// A value that is a node: a result of a group's operators.
+  struct ValueNode {
+    unsigned group, result;
+    std::vector<plan::LayoutAttr> layouts;
+    int32_t node;
+  };
+
+  void addOperators(bool rerunsBlocks);
+  void addParameters(const Lifetimes &lifetimes);
+  void addValues(const Lifetimes &lifetimes);
+  void addArguments();
+  void addValue(unsigned group, unsigned result, const Uses &uses, const std::map<unsigned, int64_t> &gradients,
+                const std::vector<LiveRun> &runs);
+  void addPieces(search::Node &node, const std::vector<LiveRun> &runs, const std::vector<int64_t> &bytes);
+  /// The edge's table, first node's label major; one from a node to itself adds to its costs.
+  void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
+  /// Of a parameter's copies, by label.
+  int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
+  int64_t getShareCost(unsigned group, const ParameterLabel &label) const;
+  /// Of bringing a gradient that is made in a layout to the copy that a label accumulates.
+  int64_t getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
+  int64_t getReadCost(mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted, bool isStashed);
+
+  const Groups &groups;
+  const Labels &labels;
+  Reshards &reshards;
+  const CostModel &costs;
+  const plan::StrategyChoice base;
+  plan::MeshAttr mesh;
+  /// Micro-batches of a rank in a step.
+  int64_t rounds = 1;
+  search::Problem problem;
+  std::vector<ValueNode> values;
+  int32_t firstParameter = 0;
+};
+
+} // namespace windlass::planner
+
+#endif

@@ -1,0 +1,44 @@
+// What it costs to bring values from one layout to another, each pair once.
+#ifndef WINDLASS_LIB_PLANNER_RESHARDS_H
+#define WINDLASS_LIB_PLANNER_RESHARDS_H
+
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Profile/CostModel.h"
+#include "windlass/Search/Problem.h"
+
+#include <map>
+#include <vector>
+
+namespace windlass::planner {
+
+class Reshards {
+public:
+  Reshards(plan::MeshAttr mesh, const CostModel &costs) : mesh(mesh), costs(costs) {}
+
+  /// Picoseconds; search::kForbidden where no reshard leads there.
+  int64_t getCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
+  /// Of an all-gather over axes that leaves so many bytes on each rank, or a reduce-scatter of so many; an all-reduce
+  /// is both.
+  int64_t getGatherCost(llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
+
+  plan::MeshAttr getMesh() const { return mesh; }
+
+private:
+  /// Of layouts of one type, those that place elements differently.
+  struct Known {
+    std::vector<plan::LayoutAttr> distinct;
+    llvm::DenseMap<mlir::Attribute, unsigned> numbers;
+    std::map<std::pair<unsigned, unsigned>, int64_t> costs;
+  };
+  unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
+  int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
+  CollectiveWork getWork(llvm::ArrayRef<mlir::StringAttr> axes) const;
+
+  plan::MeshAttr mesh;
+  const CostModel &costs;
+  llvm::DenseMap<mlir::Type, Known> types;
+};
+
+} // namespace windlass::planner
+
+#endif

@@ -1,0 +1,86 @@
+#include "windlass/Profile/CostModel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+using namespace windlass;
+
+namespace {
+
+/// Of the peak, what large dense products reach: cuBLAS on A100 and H100 reaches 0.7 to 0.8 of the data sheet's rate.
+constexpr double kPeakShare = 0.75;
+/// Of the memory's rate, what streams reach.
+constexpr double kMemoryShare = 0.85;
+/// Between two kernels of one stream.
+constexpr double kCudaLaunchSeconds = 4e-6, kCpuLaunchSeconds = 2e-6;
+
+/// A rank with one core of a server of 2023 (`benchmarks/results/gemm.txt`), used where the cluster is silent.
+constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
+/// A device about whose links nobody says anything: PCIe 4 x16, and a message through it.
+constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
+constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
+
+int64_t toPicoseconds(double seconds) { return std::llround(std::max(seconds, 0.0) * 1e12); }
+
+} // namespace
+
+CostModel::CostModel(const Cluster &cluster) {
+  bool isCpu = cluster.getBackend() == "cpu";
+  auto assume = [&](const std::string &what, double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.3g", value);
+    assumptions.push_back(what + " is not in the cluster: taken as " + text);
+    return value;
+  };
+  // A step waits for its slowest device.
+  for (const HostGroup &group : cluster.hosts) {
+    auto type = cluster.deviceTypes.find(group.deviceType);
+    const DeviceType device = type == cluster.deviceTypes.end() ? DeviceType() : type->second;
+    double peak = 0;
+    // Tensor cores round f32 operands of products; programs do not, so the rate of f32 counts.
+    if (auto found = device.peakFlopsPerSecond.find("f32"); found != device.peakFlopsPerSecond.end())
+      peak = static_cast<double>(found->second);
+    else
+      peak = assume("peak_flops_per_s of f32 of '" + group.deviceType + "'", isCpu ? kCpuFlops : kDeviceFlops);
+    double rate = device.memoryBytesPerSecond ? static_cast<double>(*device.memoryBytesPerSecond)
+                                              : assume("memory_bandwidth_bytes_per_s of '" + group.deviceType + "'",
+                                                       isCpu ? kCpuMemoryRate : kDeviceMemoryRate);
+    flopsPerSecond = flopsPerSecond > 0 ? std::min(flopsPerSecond, peak) : peak;
+    memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
+  }
+  launchSeconds = isCpu ? kCpuLaunchSeconds : kCudaLaunchSeconds;
+  for (const LinkTier &tier : cluster.linkTiers) {
+    double latency = isCpu ? kCpuLinkLatency : kLinkLatency;
+    if (tier.link.latencySeconds)
+      latency = *tier.link.latencySeconds;
+    else
+      assume("latency_s of tier '" + tier.name + "'", latency);
+    double rate = tier.link.bytesPerSecond
+                      ? static_cast<double>(*tier.link.bytesPerSecond)
+                      : assume("bandwidth_bytes_per_s of tier '" + tier.name + "'", isCpu ? kCpuLinkRate : kLinkRate);
+    tiers.push_back({tier.devices, latency, rate});
+  }
+}
+
+int64_t CostModel::getPicoseconds(const OperatorWork &work) const {
+  double arithmetic = work.flops / (flopsPerSecond * kPeakShare);
+  double traffic = work.bytes / (memoryBytesPerSecond * kMemoryShare);
+  return toPicoseconds(std::max(arithmetic, traffic) + launchSeconds);
+}
+
+int64_t CostModel::getPicoseconds(const CollectiveWork &work) const {
+  if (work.members <= 1 || work.messages == 0)
+    return 0;
+  // A group crosses every tier up to the one that joins its span; the slowest of these decides.
+  double latency = 0, rate = 0;
+  for (const Tier &tier : tiers) {
+    latency = std::max(latency, tier.latencySeconds);
+    rate = rate > 0 ? std::min(rate, tier.bytesPerSecond) : tier.bytesPerSecond;
+    if (tier.devices >= work.span)
+      break;
+  }
+  if (rate <= 0)
+    return 0;
+  return toPicoseconds(static_cast<double>(work.messages) * latency + work.sentBytes / rate);
+}

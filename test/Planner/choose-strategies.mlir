@@ -1,0 +1,26 @@
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json bucket-bytes=100" | FileCheck %s --check-prefix=GROUPS
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=1" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=MODEL
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json" --remarks-filter=plan-choose-strategies --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json memory-limit=500" 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=3" 2>&1 | FileCheck %s --check-prefix=CANDIDATE
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=abacus:2" 2>&1 | FileCheck %s --check-prefix=CLUSTER
+
+// Where links cost nothing, micro-batches run side by side and each weight's state is shared out.
+// GROUPS: plan.bucket_bytes = 100 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>]>
+// GROUPS: train.parameter weight @w1 {{.*}}plan.layout = #plan.layout<[<[<6>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<6, ["data"]>]>, <[<3>]>]>
+
+// On the mesh of the model's ranks every operator of the forward pass is split.
+// MODEL: plan.mesh = #plan.mesh<[<"model", 2>]>
+// MODEL-LABEL: @microbatch
+// MODEL: train.matmul {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
+// MODEL: train.relu {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
+// MODEL: train.matmul {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
+
+// REMARK: remark: [Analysis] chosen {{.*}}batch_parts=1, bound_ps=[[COST:[0-9]+]], cost_ps=[[COST]], groups=2, model_ranks=1
+// REMARK-DAG: remark: [Analysis] ddp {{.*}}cost_ps=
+// REMARK-DAG: remark: [Analysis] zero3 {{.*}}cost_ps=
+// REMARK-DAG: remark: [Analysis] megatron {{.*}}cost_ps=
+
+// MEMORY: error: has plans that fit on 0 of 3 meshes, but the one behind the best 0 is wanted
+// CANDIDATE: error: has plans that fit on 3 of 3 meshes, but the one behind the best 3 is wanted
+// CLUSTER: error: {{.*}}abacus

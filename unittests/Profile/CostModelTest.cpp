@@ -1,0 +1,65 @@
+#include "windlass/Profile/CostModel.h"
+
+#include "gtest/gtest.h"
+
+using namespace windlass;
+
+namespace {
+
+/// Two hosts of four devices: 1 TFLOP/s, 100 GB/s, 10 GB/s and 1 us within a host, 1 GB/s and 20 us between hosts.
+Cluster makeCluster() {
+  Cluster cluster;
+  DeviceType &type = cluster.deviceTypes["d"];
+  type.backend = "cuda";
+  type.memoryBytes = int64_t(1) << 30;
+  type.memoryBytesPerSecond = 100'000'000'000;
+  type.peakFlopsPerSecond["f32"] = 1'000'000'000'000;
+  HostGroup &group = cluster.hosts.emplace_back();
+  group.count = 2;
+  group.devices = 4;
+  group.deviceType = "d";
+  cluster.linkTiers = {{"near", 4, {1e-6, 10'000'000'000}}, {"far", 8, {20e-6, 1'000'000'000}}};
+  return cluster;
+}
+
+TEST(CostModelTest, OperatorsFollowTheRoofline) {
+  CostModel costs(makeCluster());
+  int64_t launch = costs.getPicoseconds(OperatorWork());
+  EXPECT_GT(launch, 0);
+  // Of little traffic: time grows with the arithmetic alone, and is above that at the peak.
+  int64_t small = costs.getPicoseconds(OperatorWork{1e12, 1e6}), large = costs.getPicoseconds(OperatorWork{3e12, 1e6});
+  EXPECT_NEAR(large - launch, 3 * (small - launch), 2);
+  EXPECT_GT(small - launch, 1'000'000'000'000);
+  EXPECT_EQ(costs.getPicoseconds(OperatorWork{1e12, 2e6}), small);
+  // Of little arithmetic: with the traffic alone.
+  EXPECT_EQ(costs.getPicoseconds(OperatorWork{2, 1e9}), costs.getPicoseconds(OperatorWork{1, 1e9}));
+  EXPECT_GT(costs.getPicoseconds(OperatorWork{1, 1e9}) - launch, 10'000'000'000);
+}
+
+TEST(CostModelTest, CollectivesCostTheirMessagesAndBytesOnTheSlowestTier) {
+  CostModel costs(makeCluster());
+  CollectiveWork work;
+  work.members = 4;
+  work.span = 4;
+  work.messages = 3;
+  work.sentBytes = 1e6;
+  EXPECT_EQ(costs.getPicoseconds(work), 3 * 1'000'000 + 100'000'000);
+  // The same ranks apart.
+  work.span = 8;
+  EXPECT_EQ(costs.getPicoseconds(work), 3 * 20'000'000 + 1'000'000'000);
+  work.members = 1;
+  EXPECT_EQ(costs.getPicoseconds(work), 0);
+  EXPECT_TRUE(costs.getAssumptions().empty());
+}
+
+TEST(CostModelTest, WhatIsNotKnownIsAssumedAndSaid) {
+  Cluster cluster = makeCluster();
+  cluster.deviceTypes["d"].peakFlopsPerSecond.clear();
+  cluster.linkTiers[1].link.bytesPerSecond.reset();
+  CostModel costs(cluster);
+  ASSERT_EQ(costs.getAssumptions().size(), 2u);
+  EXPECT_NE(costs.getAssumptions()[0].find("peak_flops_per_s of f32 of 'd'"), std::string::npos);
+  EXPECT_NE(costs.getAssumptions()[1].find("tier 'far'"), std::string::npos);
+}
+
+} // namespace
