@@ -4,7 +4,7 @@
     test_plans.py --plans N [FAMILY]   N random plans of each, or of one: over 2, 4 and 8 ranks and meshes of one to three axes
 
 What the plans of a family use is printed; 200 of them and more must use all that the family admits: each kind of factor that its operators
-have, each way of being unreduced, each collective.
+have, each way of being unreduced, each collective, each choice of what a block runs again.
 """
 
 import collections
@@ -43,6 +43,8 @@ class Coverage:
             self.admitted.update(self.kind(op, name, line) for name in self.factors.get(op, ()))
             if op in self.WITH_MAXIMUM:
                 self.admitted.add('unreduced max')
+        for parts in self.segments(l2).values():
+            self.admitted.update(f'segments: {label}' for label in ('kept', 'block', *((*parts, 'halves') if len(parts) > 1 else ())))
         self.admitted.discard(None)
 
     @staticmethod
@@ -64,6 +66,24 @@ class Coverage:
             if found := re.search(r'= train\.(\w+)', line):
                 yield found[1], line
 
+    @classmethod
+    def segments(cls, text):
+        """The parts of each block, and the number of the segment that they are run again in; '' where they are kept."""
+        blocks = collections.defaultdict(dict)
+        for _, line in cls.operators(text):
+            if part := re.search(r'plan\.segment<"(.*?)", "(.*?)">', line):
+                number = re.search(r'plan\.strategy<.*?\] segment = (\d+)>', line)
+                blocks[part[1]][part[2]] = number[1] if number else ''
+        return blocks
+
+    @staticmethod
+    def label(parts):
+        """What plan.json says of a block."""
+        again = [name for name, number in parts.items() if number]
+        if len(again) < len(parts):
+            return again[0] if again else 'kept'
+        return 'block' if len(set(parts.values())) == 1 else 'halves'
+
     def kind(self, op, name, line):
         """What a split of the factor is; None where that depends on the operator's dims or sizes."""
         marks = self.factors[op][name]
@@ -75,9 +95,11 @@ class Coverage:
 
     def add(self, l3, l3b, l4):
         for op, line in self.operators(l3):
-            strategy = re.search(r'plan\.strategy = #plan\.strategy<\[(.*?)\]>[,}]', line)
+            strategy = re.search(r'plan\.strategy = #plan\.strategy<\[(.*?)\](?: segment = \d+)?>[,}]', line)
             for name in re.findall(r'<"([a-z]+)\d*", \["', strategy[1]) if strategy else ():
                 self.counts[self.kind(op, name, line)] += 1
+        for parts in self.segments(l3).values():
+            self.counts['segments: ' + self.label(parts)] += 1
         for kind in re.findall(r'<"[xyz]", (sum|max|min)>', l3b):
             self.counts['unreduced ' + kind] += 1
         for kind in re.findall(rf'sched\.({"|".join(self.COLLECTIVES)})', l4):
