@@ -1,12 +1,15 @@
 """The emitted project: the same bytes wherever and however it is made; compiles without a warning; has no part of LLVM in it."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
 import common
 
+BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
 WARNINGS = '-Wall -Wextra -Werror'
 
 
@@ -16,9 +19,9 @@ def tree(folder):
 
 
 class EmissionCase(common.Case):
-    def plan_and_emit(self, model, target, ranks=2, strategy='ddp', **options):
+    def plan_and_emit(self, model, target, *flags, ranks=2, strategy='ddp', **options):
         plan = target.with_name(f'{target.name}.json')
-        self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--micro-batches', ranks, '--strategy', strategy, '-o', plan, **options)
+        self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--micro-batches', ranks, '--strategy', strategy, '-o', plan, *flags, **options)
         self.succeed('emit', model, '--plan', plan, '-o', target, **options)
         return tree(target)
 
@@ -38,16 +41,41 @@ class DeterminismTest(EmissionCase):
         self.assertIn('src/main.cpp', first)
         self.assertEqual(first, self.plan_and_emit(model, self.folder / 'second'), 'a second run differs')
 
+    def on_one_processor(self, make, *arguments, **options):
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(allowed)})
+        try:
+            return make(*arguments, **options, env={'OMP_NUM_THREADS': '1'})
+        finally:
+            os.sched_setaffinity(0, allowed)
+
     def test_threads(self):
         """One processor or all of them."""
         model = self.small_gpt()
         first = self.plan_and_emit(model, self.folder / 'all')
-        allowed = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {min(allowed)})
-        try:
-            self.assertEqual(first, self.plan_and_emit(model, self.folder / 'one', env={'OMP_NUM_THREADS': '1'}))
-        finally:
-            os.sched_setaffinity(0, allowed)
+        self.assertEqual(first, self.on_one_processor(self.plan_and_emit, model, self.folder / 'one'))
+
+    def test_threads_of_plans_that_run_again(self):
+        """The same of a named strategy under a limit, and of random plans."""
+        model, strategy = self.small_gpt(layers=2), 'zero3*megatron=2'
+        refused = common.windlass('plan', model, '--cluster', 'cpu:4', '--micro-batches', 4, '--strategy', strategy, '--memory-limit', 1)
+        limit = ('--memory-limit', re.search(r'these would fit: --memory-limit (\d+)', refused.err)[1])
+        first = self.plan_and_emit(model, self.folder / 'all', *limit, ranks=4, strategy=strategy)
+        self.assertEqual(first, self.on_one_processor(self.plan_and_emit, model, self.folder / 'one', *limit, ranks=4, strategy=strategy))
+        self.assertNotIn('kept', json.loads(first['plan.json'])['segments'].values())
+        segments = set()
+        for seed in range(3):
+            first = self.random_plan_and_emit(model, self.folder / f'all{seed}', seed)
+            self.assertEqual(first, self.on_one_processor(self.random_plan_and_emit, model, self.folder / f'one{seed}', seed), seed)
+            segments.update(json.loads(first['plan.json'])['segments'].values())
+        self.assertGreater(len(segments), 1)
+
+    def random_plan_and_emit(self, model, target, seed, **options):
+        plan = target.with_name(f'{target.name}.json')
+        outcome = common.run([BUILD / 'bin' / 'windlass-opt', '--random-plan', model, '--cluster', 'cpu:4', '--seed', seed, '--micro-batches', 4, '-o', plan], **options)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.succeed('emit', model, '--plan', plan, '-o', target, **options)
+        return tree(target)
 
     def test_locale_time_zone_and_user(self):
         model = self.small_gpt()
@@ -76,7 +104,7 @@ class SizeTest(EmissionCase):
         print()
         for strategy in 'ddp', 'zero1', 'zero2', 'zero3', 'megatron', 'zero1*megatron=2':
             with self.subTest(strategy):
-                lines = [self.step_lines(self.plan_and_emit(model, self.folder / f'{strategy}-{model.stem}', 4, strategy))
+                lines = [self.step_lines(self.plan_and_emit(model, self.folder / f'{strategy}-{model.stem}', ranks=4, strategy=strategy))
                          for model in (small, large)]
                 # Twelve weights of a layer are updated and reduced by a call each, of a few lines.
                 print(f'{strategy}: {lines[0]} lines for 4 layers, {lines[1]} for 12')
