@@ -29,7 +29,7 @@ status check(const layout_case &c) {
   return check_splits(tensor, splits_of(c), axes_of(c));
 }
 
-/// Whether the rank holds the element, by the definition of `split`.
+/// Whether the splits of dims leave the rank the element, by the definition of `split`.
 bool holds(const layout_case &c, std::int32_t rank, std::int64_t element) {
   std::vector<std::int64_t> index(c.sizes.size());
   for (std::size_t i = index.size(); i-- > 0; element /= c.sizes[i])
@@ -37,10 +37,28 @@ bool holds(const layout_case &c, std::int32_t rank, std::int64_t element) {
   std::vector<std::int32_t> coordinates = mesh_coordinates(axes_of(c), rank);
   for (const split &cut : c.splits) {
     const std::size_t dim = static_cast<std::size_t>(cut.dim), which = static_cast<std::size_t>(cut.axis);
-    if (index[dim] / (c.sizes[dim] / (cut.blocks * c.axes[which].size)) % c.axes[which].size != coordinates[which])
+    if (cut.dim != flat_dim &&
+        index[dim] / (c.sizes[dim] / (cut.blocks * c.axes[which].size)) % c.axes[which].size != coordinates[which])
       return false;
   }
   return true;
+}
+
+/// The rank's range of what the splits of dims leave, filled up with zeros.
+std::vector<float> range_of(const layout_case &c, std::int32_t rank, std::vector<float> left) {
+  std::vector<std::int32_t> coordinates = mesh_coordinates(axes_of(c), rank);
+  std::size_t range = 0, ranges = 1;
+  for (const split &cut : c.splits) // the cases name outer axes first
+    if (cut.dim == flat_dim) {
+      const std::size_t which = static_cast<std::size_t>(cut.axis),
+                        members = static_cast<std::size_t>(c.axes[which].size);
+      range = range * members + static_cast<std::size_t>(coordinates[which]);
+      ranges *= members;
+    }
+  const std::size_t length = (left.size() + ranges - 1) / ranges;
+  left.resize(length * ranges, 0);
+  const auto begin = left.begin() + static_cast<std::ptrdiff_t>(range * length);
+  return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
 
 } // namespace
@@ -117,6 +135,15 @@ TEST(Box, PartsAreWhatTheDefinitionOfASplitSays) {
       {"outermost and innermost", {36, 2}, two, {{0, 1, 1}, {0, 0, 18}}},
       {"an axis of one member cuts nothing", {7, 8}, three, {{0, 1, 7}, {1, 0, 1}, {1, 2, 4}}},
       {"inner factors of several dims", {8, 6, 12}, three, {{0, 0, 2}, {2, 2, 3}}},
+      {"flat", {12}, two, {{flat_dim, 0, 1}}},
+      {"flat and filled up", {257}, two, {{flat_dim, 0, 1}, {flat_dim, 1, 2}}},
+      {"flat in the other order", {7, 5}, two, {{flat_dim, 1, 1}, {flat_dim, 0, 3}}},
+      {"flat with ranges that hold nothing", {2}, two, {{flat_dim, 0, 1}, {flat_dim, 1, 2}}},
+      {"flat within a row", {3, 11}, two, {{flat_dim, 1, 1}}},
+      {"flat through three dims", {3, 5, 7}, two, {{flat_dim, 0, 1}, {flat_dim, 1, 2}}},
+      {"flat columns", {5, 6}, two, {{1, 0, 1}, {flat_dim, 1, 1}}},
+      {"flat inner factors", {5, 12}, two, {{1, 0, 3}, {flat_dim, 1, 1}}},
+      {"flat over an axis of one member", {5, 3}, three, {{flat_dim, 1, 1}, {flat_dim, 0, 1}}},
   };
   for (const layout_case &c : cases) {
     ASSERT_TRUE(check(c).is_ok()) << c.name << ": " << check(c).message();
@@ -128,20 +155,37 @@ TEST(Box, PartsAreWhatTheDefinitionOfASplitSays) {
       for (std::size_t i = 0; i < all.size(); ++i)
         if (holds(c, rank, static_cast<std::int64_t>(i)))
           expected.push_back(all[i]);
+      expected = range_of(c, rank, expected);
       tensor_part part = local_part(c.sizes, splits_of(c), axes_of(c), rank);
       ASSERT_EQ(part.elements(), static_cast<std::int64_t>(expected.size())) << c.name;
       EXPECT_EQ(part.elements(), whole_box(part.sizes).elements());
       std::vector<float> local(expected.size(), -1);
       copy_overlap(whole, reinterpret_cast<const std::byte *>(all.data()), part,
                    reinterpret_cast<std::byte *>(local.data()), 4);
+      fill_up(part, reinterpret_cast<std::byte *>(local.data()), 4);
       EXPECT_EQ(local, expected) << c.name << ", rank " << rank;
       copy_overlap(part, reinterpret_cast<const std::byte *>(local.data()), whole,
                    reinterpret_cast<std::byte *>(merged.data()), 4);
       for (const local_box &each : part.boxes)
-        EXPECT_TRUE(part.boxes.size() > 1 || each.held == each.frame);
+        EXPECT_TRUE(part.boxes.size() > 1 || each.held == each.frame || c.splits.back().dim == flat_dim);
     }
     EXPECT_EQ(merged, all) << c.name;
   }
+}
+
+TEST(Box, ARangeIsAFewBoxes) {
+  const layout_case flat = {"table", {5, 6, 7}, {{"data", 4}}, {{flat_dim, 0, 1}}};
+  tensor_part part = local_part(flat.sizes, splits_of(flat), axes_of(flat), 1); // elements 53 to 105
+  ASSERT_EQ(part.boxes.size(), 4u);
+  EXPECT_THAT(part.sizes, testing::ElementsAre(53));
+  EXPECT_THAT(part.boxes[0].held.begin, testing::ElementsAre(1, 1, 4));
+  EXPECT_THAT(part.boxes[0].held.sizes, testing::ElementsAre(1, 1, 3));
+  EXPECT_THAT(part.boxes[1].held.begin, testing::ElementsAre(1, 2, 0));
+  EXPECT_THAT(part.boxes[1].held.sizes, testing::ElementsAre(1, 4, 7));
+  EXPECT_THAT(part.boxes[2].held.begin, testing::ElementsAre(2, 0, 0));
+  EXPECT_THAT(part.boxes[2].held.sizes, testing::ElementsAre(1, 3, 7));
+  EXPECT_THAT(part.boxes[3].held.begin, testing::ElementsAre(2, 3, 0));
+  EXPECT_THAT(part.boxes[3].held.sizes, testing::ElementsAre(1, 1, 1));
 }
 
 TEST(Box, AFusedWeightHasOneBoxForEachBlock) {
@@ -160,6 +204,12 @@ TEST(Box, SplitsThatCannotBeAreFound) {
     const char *message;
   } cases[] = {
       {{"", {4, 6}, two, {{2, 0, 1}}}, "dimension or axis it lacks"},
+      {{"", {4, 6}, two, {{-2, 0, 1}}}, "dimension or axis it lacks"},
+      {{"", {}, two, {{flat_dim, 0, 1}}}, "dimension or axis it lacks"},
+      {{"", {4, 6}, two, {{1, 0, 1}, {flat_dim, 0, 1}}}, "twice over axis 'a'"},
+      {{"", {4, 6}, two, {{flat_dim, 0, 2}}}, "flat as 2 blocks, after a cut into 1"},
+      {{"", {4, 6}, two, {{flat_dim, 0, 1}, {flat_dim, 1, 1}}}, "flat as 1 blocks, after a cut into 2"},
+      {{"", {9, 9}, {{"a", 2000}}, {{flat_dim, 0, 1}}}, "more than 4096 pieces"},
       {{"", {4, 6}, two, {{0, 2, 1}}}, "dimension or axis it lacks"},
       {{"", {4, 6}, two, {{0, 0, 1}, {1, 0, 1}}}, "twice over axis 'a'"},
       {{"", {5, 6}, two, {{0, 0, 1}}}, "uneven parts: 1 blocks of 2"},

@@ -13,8 +13,10 @@ constexpr std::int64_t split_at = 0, master_at = 192, state_at = 384, gradient_a
 constexpr std::int64_t input_at = 832, loss_at = 896, norm_at = 900, lr_at = 904, arena_bytes = 960;
 
 constexpr axis no_axes[] = {{"model", 1}}, one_axis[] = {{"model", 2}}, two_axes[] = {{"model", 2}, {"data", 2}};
+constexpr axis five[] = {{"data", 5}};
 constexpr split columns[] = {{1, 0, 1}}, heads[] = {{1, 0, 3}}, rows_and_inner[] = {{1, 0, 6}, {0, 1, 1}};
 constexpr split heads_and_rows[] = {{1, 0, 3}, {0, 1, 1}}, both_inner[] = {{1, 1, 6}, {1, 0, 3}};
+constexpr split ranges[] = {{flat_dim, 0, 1}}, heads_and_ranges[] = {{1, 0, 3}, {flat_dim, 1, 1}};
 
 struct cut_facts {
   span<axis> axes;
@@ -28,9 +30,13 @@ constexpr cut_facts facts[] = {
     {{two_axes, 2}, {rows_and_inner, 2}, {rows_and_inner, 2}, {rows_and_inner, 2}, 4, 4, 4},
     {{two_axes, 2}, {heads, 1}, {heads_and_rows, 2}, {heads, 1}, 2, 4, 2},
     {{two_axes, 2}, {}, {both_inner, 2}, {both_inner, 2}, 1, 4, 4},
+    {{five, 1}, {}, {ranges, 1}, {ranges, 1}, 1, 5, 5},
+    {{two_axes, 2}, {heads, 1}, {heads_and_ranges, 2}, {heads, 1}, 2, 4, 2},
 };
+/// Of a part, filled up.
+constexpr std::int64_t elements_of(std::int64_t parts) { return (elements + parts - 1) / parts; }
 
-constexpr bool has_master(cut layout) { return layout == cut::own_master || layout == cut::own_gradient; }
+constexpr bool has_master(cut layout) { return layout >= cut::own_master; }
 constexpr const cut_facts &facts_of(cut layout) { return facts[static_cast<int>(layout)]; }
 
 float *floats(context &c, std::int64_t offset) { return reinterpret_cast<float *>(c.device().at(offset)); }
@@ -42,17 +48,17 @@ status forward(context &c, std::int64_t) {
 }
 
 template <cut Layout> status backward(context &c, std::int64_t) {
-  const float *from = floats(c, Layout == cut::own_gradient ? master_at : split_at);
-  for (std::int64_t i = 0; i < elements / facts_of(Layout).gradient_parts; ++i)
+  const float *from = floats(c, Layout == cut::own_gradient || Layout == cut::flat ? master_at : split_at);
+  for (std::int64_t i = 0; i < elements_of(facts_of(Layout).gradient_parts); ++i)
     floats(c, gradient_at)[i] = from[i] * 10;
   return ok_status();
 }
 
 template <cut Layout> status update(context &c) {
   *floats(c, norm_at) = 1;
-  for (std::int64_t i = 0; i < elements / facts_of(Layout).compute_parts; ++i)
+  for (std::int64_t i = 0; i < elements_of(facts_of(Layout).compute_parts); ++i)
     floats(c, split_at)[i] += *floats(c, lr_at);
-  for (std::int64_t i = 0; i < elements / facts_of(Layout).master_parts; ++i) {
+  for (std::int64_t i = 0; i < elements_of(facts_of(Layout).master_parts); ++i) {
     if (has_master(Layout))
       floats(c, master_at)[i] += *floats(c, lr_at);
     floats(c, state_at)[i] += 1;
@@ -126,9 +132,13 @@ const program &sharded_program(cut layout) {
   case cut::own_master:
     return make<cut::own_master>();
   case cut::own_gradient:
+    return make<cut::own_gradient>();
+  case cut::flat:
+    return make<cut::flat>();
+  case cut::flat_heads:
     break;
   }
-  return make<cut::own_gradient>();
+  return make<cut::flat_heads>();
 }
 
 run_result run(const program &p, std::vector<std::string> flags) {

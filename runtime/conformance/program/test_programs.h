@@ -22,9 +22,11 @@ enum class cut {
   rows_and_inner, ///< 2 x 2 ranks: rows, and the innermost factor
   own_master,     ///< 2 x 2 ranks: as `heads`, with a master that is cut by rows too; the gradient as the parameter
   own_gradient,   ///< 2 x 2 ranks: a whole parameter; master and gradient are cut at both inner factors
+  flat,           ///< 5 ranks: a whole parameter; master and gradient are flat, filled up to 50 elements
+  flat_heads,     ///< 2 x 2 ranks: as `heads`, with a master that is flat over the other axis; a whole gradient
 };
-constexpr cut all_cuts[] = {cut::whole,          cut::columns,    cut::heads,
-                            cut::rows_and_inner, cut::own_master, cut::own_gradient};
+constexpr cut all_cuts[] = {cut::whole,      cut::columns,      cut::heads, cut::rows_and_inner,
+                            cut::own_master, cut::own_gradient, cut::flat,  cut::flat_heads};
 
 /// A parameter that is cut so, and one that is not. A step adds lr to every element, and 1 to the one state tensor; the
 /// gradient is ten times the parameter, as the compute copy or the master gives it.

@@ -470,6 +470,10 @@ TEST_F(Sharded, PiecesAreTheBoxesOfTheMaster) {
   EXPECT_THAT(pieces(cut::heads, "heads"), testing::ElementsAre("split@[0, 0]", "split@[0, 4]", "split@[0, 8]",
                                                                 "split@[0, 2]", "split@[0, 6]", "split@[0, 10]"));
   EXPECT_EQ(pieces(cut::own_master, "own").size(), 12u);
+  // Ranges of ten elements in rows of twelve.
+  EXPECT_THAT(pieces(cut::flat, "flat"),
+              testing::ElementsAre("split@[0, 0]", "split@[0, 10]", "split@[1, 0]", "split@[1, 8]", "split@[2, 0]",
+                                   "split@[2, 6]", "split@[3, 0]", "split@[3, 4]"));
 }
 
 TEST_F(Sharded, AnyLayoutResumesAnyOther) {

@@ -9,14 +9,23 @@
 
 namespace windlass::rt {
 
-std::int64_t box::elements() const {
+static std::int64_t product_of(const std::vector<std::int64_t> &sizes) {
   std::int64_t count = 1;
   for (std::int64_t size : sizes)
     count *= size;
   return count;
 }
 
-std::int64_t tensor_part::elements() const { return boxes.front().frame.elements(); }
+std::int64_t box::elements() const { return product_of(sizes); }
+
+std::int64_t tensor_part::elements() const { return product_of(sizes); }
+
+void fill_up(const tensor_part &part, std::byte *memory, std::int64_t element_bytes) {
+  std::int64_t held = 0;
+  for (const local_box &each : part.boxes)
+    held += each.held.elements();
+  std::memset(memory + held * element_bytes, 0, static_cast<std::size_t>((part.elements() - held) * element_bytes));
+}
 
 box whole_box(const std::vector<std::int64_t> &sizes) { return {std::vector<std::int64_t>(sizes.size(), 0), sizes}; }
 
@@ -101,7 +110,8 @@ status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> a
   };
   std::vector<bool> is_used(static_cast<std::size_t>(axes.size));
   for (const split &cut : splits) {
-    if (cut.dim < 0 || cut.dim >= tensor.sizes.size || cut.axis < 0 || cut.axis >= axes.size)
+    if (cut.dim < (tensor.sizes.size > 0 ? flat_dim : 0) || cut.dim >= tensor.sizes.size || cut.axis < 0 ||
+        cut.axis >= axes.size)
       return wrong("in a dimension or axis it lacks");
     if (is_used[static_cast<std::size_t>(cut.axis)])
       return wrong(std::string("twice over axis '") + axes[cut.axis].name + "'");
@@ -123,7 +133,68 @@ status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> a
     if (__builtin_mul_overflow(boxes, pieces, &boxes) || boxes > max_pieces)
       return wrong("into more than " + std::to_string(max_pieces) + " pieces");
   }
+  std::int64_t ranges = 1;
+  for (const split &cut : cuts_of(flat_dim, splits, axes)) {
+    if (cut.blocks != ranges)
+      return wrong("flat as " + std::to_string(cut.blocks) + " blocks, after a cut into " + std::to_string(ranges));
+    ranges *= axes[cut.axis].size;
+    if (ranges * boxes * boxes_of_range(tensor.sizes.size) > max_pieces)
+      return wrong("into more than " + std::to_string(max_pieces) + " pieces");
+  }
   return ok_status();
+}
+
+/// The boxes that the elements [begin, end) of a dense tensor make, in order; `outer` holds their first dims.
+static void add_boxes(const std::vector<std::int64_t> &sizes, const box &outer, std::int64_t begin, std::int64_t end,
+                      std::vector<box> &out) {
+  const std::size_t dim = outer.sizes.size();
+  std::int64_t slice = 1; // elements of one index of this dim
+  for (std::size_t i = dim + 1; i < sizes.size(); ++i)
+    slice *= sizes[i];
+  const auto extended = [&](std::int64_t from, std::int64_t size) {
+    box next = outer;
+    next.begin.push_back(from);
+    next.sizes.push_back(size);
+    return next;
+  };
+  std::int64_t low = begin / slice, high = end / slice;
+  if (low * slice < begin) {
+    add_boxes(sizes, extended(low, 1), begin - low * slice, std::min(end - low * slice, slice), out);
+    ++low;
+  }
+  if (low < high) {
+    out.push_back(extended(low, high - low));
+    for (std::size_t i = dim + 1; i < sizes.size(); ++i) {
+      out.back().begin.push_back(0);
+      out.back().sizes.push_back(sizes[i]);
+    }
+  }
+  if (low <= high && high * slice < end)
+    add_boxes(sizes, extended(high, 1), 0, end - high * slice, out);
+}
+
+/// What of a dense part is in one of `ranges` equal ranges of its elements.
+static tensor_part range_of(const tensor_part &part, std::int64_t range, std::int64_t ranges) {
+  const std::int64_t total = part.elements(), length = (total + ranges - 1) / ranges;
+  const std::int64_t begin = std::min(range * length, total), end = std::min(begin + length, total);
+  std::vector<box> held;
+  if (begin < end)
+    add_boxes(part.sizes, {{}, {}}, begin, end, held);
+  tensor_part out = {{length}, {}};
+  for (const local_box &whole : part.boxes)
+    for (const box &each : held) {
+      local_box next = whole;
+      next.skipped = range * length;
+      for (std::size_t i = 0; i < part.sizes.size(); ++i) {
+        const std::int64_t at = whole.frame.begin[i] + each.begin[i]; // in the whole tensor
+        next.held.begin[i] = std::max(whole.held.begin[i], at);
+        next.held.sizes[i] =
+            std::min(whole.held.begin[i] + whole.held.sizes[i], at + each.sizes[i]) - next.held.begin[i];
+      }
+      if (std::all_of(next.held.sizes.begin(), next.held.sizes.end(), [](std::int64_t size) { return size > 0; }))
+        out.boxes.push_back(std::move(next));
+    }
+  return out;
 }
 
 tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes, std::int32_t rank) {
@@ -156,7 +227,12 @@ tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> split
     out.boxes = std::move(next);
     out.sizes.push_back(local);
   }
-  return out;
+  std::int64_t range = 0, ranges = 1;
+  for (const split &cut : cuts_of(flat_dim, splits, axes)) {
+    ranges *= axes[cut.axis].size;
+    range = range * axes[cut.axis].size + coordinates[static_cast<std::size_t>(cut.axis)];
+  }
+  return ranges > 1 ? range_of(out, range, ranges) : out;
 }
 
 } // namespace windlass::rt

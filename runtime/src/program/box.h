@@ -22,18 +22,23 @@ struct box {
 box whole_box(const std::vector<std::int64_t> &sizes);
 
 /// One of the boxes that a rank holds of a tensor. `frame` is as large as the rank's dense memory and begins where that
-/// memory would begin (perhaps below 0) if all of it continued around this box; a single box is its own frame.
+/// memory would begin (perhaps below 0) if all of it continued around this box; a single box is its own frame. Where
+/// the memory is a range of that, it begins `skipped` elements behind the frame's beginning.
 struct local_box {
   box held, frame;
+  std::int64_t skipped = 0;
 };
 
 /// What a rank holds of a tensor: a dense tensor whose elements are, in order, those of disjoint boxes of the whole
-/// one.
+/// one. A range may end with elements of no box, or have none.
 struct tensor_part {
   std::vector<std::int64_t> sizes; ///< of the dense memory
-  std::vector<local_box> boxes;    ///< in the order of their beginnings; never none
+  std::vector<local_box> boxes;    ///< in the order of their beginnings
   std::int64_t elements() const;
 };
+
+/// Zeros what fills up a range.
+void fill_up(const tensor_part &part, std::byte *memory, std::int64_t element_bytes);
 
 /// The part that is one box.
 tensor_part part_of(const box &held);
@@ -65,7 +70,7 @@ template <class F> void for_each_run(const box &a, const local_box &b, F f) {
   }
   std::int64_t index[max_rank] = {};
   for (;;) {
-    std::int64_t a_offset = 0, b_offset = 0;
+    std::int64_t a_offset = 0, b_offset = -b.skipped;
     for (std::size_t i = 0; i < rank; ++i) {
       std::int64_t at = low[i] + (i < outer ? index[i] : 0);
       a_offset += (at - a.begin[i]) * a_stride[i];

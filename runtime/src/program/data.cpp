@@ -283,11 +283,13 @@ span<input_entry> data_inputs(const program &p) {
 void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
                         std::byte *out) {
   std::int64_t *keys = reinterpret_cast<std::int64_t *>(out);
-  for (const auto &[held, frame] : local.boxes)
+  for (const local_box &each : local.boxes) {
+    const box &held = each.held, &frame = each.frame;
     for (std::int64_t row = held.begin[0]; row < held.begin[0] + held.sizes[0]; ++row)
       for (std::int64_t mask = held.begin[1]; mask < held.begin[1] + held.sizes[1]; ++mask)
         keys[(row - frame.begin[0]) * frame.sizes[1] + mask - frame.begin[1]] = dropout_key(
             seed, static_cast<std::uint64_t>(k * input.tensor.sizes[0] + row), static_cast<std::uint64_t>(mask));
+  }
 }
 
 status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out) {

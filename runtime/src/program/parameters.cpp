@@ -61,6 +61,7 @@ private:
 
   /// `external` is the type of values outside, where the file does not say.
   status fill(const parameter_entry &row, element_type external, const destination &to) {
+    fill_up(to.part, to.memory, size_of(to.type));
     if (settings_.is_random && row.is_trainable)
       return fill_random(row, to);
     switch (row.bytes.kind) {

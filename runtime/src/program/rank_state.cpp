@@ -41,7 +41,8 @@ std::vector<held_part> distinct_parts(const program &p, const stored_tensor &ten
   std::set<std::vector<std::int64_t>> begins; // two parts of one tensor are equal when they begin at one place
   for (std::int32_t rank = 0, ranks = tensor.splits.size > 0 ? mesh_size(p.axes) : 1; rank < ranks; ++rank) {
     tensor_part part = stored_part(p, tensor, rank);
-    if (begins.insert(part.boxes.front().held.begin).second)
+    // A range behind the last element holds none.
+    if (!part.boxes.empty() && begins.insert(part.boxes.front().held.begin).second)
       out.push_back({std::move(part), rank});
   }
   return out;

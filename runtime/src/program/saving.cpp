@@ -72,7 +72,7 @@ status write_pieces(const program &p, context &c, const std::string &folder, con
   for (const safetensors_entry &entry : entries) {
     const auto &[tensor, where] = sources[entry.name];
     const std::byte *bytes = c.device().at(tensor->offset);
-    if (!(where.held == where.frame)) {
+    if (!(where.held == where.frame) || where.skipped > 0) {
       buffer.resize(static_cast<std::size_t>(entry.bytes));
       copy_overlap({where.frame.sizes, {where}}, bytes, where.held, buffer.data(), size_of(entry.type));
       bytes = buffer.data();
@@ -251,7 +251,9 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
       return bad_input("checkpoint " + quote(folder) + " holds " + quote(tensor.name) + " as " +
                        safetensors_name(saved->type) + sizes_text(saved->sizes) + ", this program has " +
                        safetensors_name(tensor.type) + sizes_text(tensor.sizes));
-    WINDLASS_TRY(reader.read(*saved, stored_part(p, tensor, c.rank()), c.device().at(tensor.offset)));
+    const tensor_part part = stored_part(p, tensor, c.rank());
+    WINDLASS_TRY(reader.read(*saved, part, c.device().at(tensor.offset)));
+    fill_up(part, c.device().at(tensor.offset), size_of(tensor.type));
   }
   std::vector<std::byte> buffer;
   for (const parameter_entry &row : p.parameters) {

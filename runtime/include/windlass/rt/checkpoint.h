@@ -14,6 +14,8 @@ namespace windlass::rt {
 
 /// Pieces that a tensor may have.
 constexpr std::int64_t max_pieces = 4096;
+/// The most boxes that a range of a tensor's elements, in row-major order, is made of.
+constexpr std::int64_t boxes_of_range(std::int64_t rank) { return rank > 0 ? 2 * rank - 1 : 1; }
 
 /// A part of a tensor in one file. A piece that is the whole tensor has the tensor's name as its key.
 struct checkpoint_piece {

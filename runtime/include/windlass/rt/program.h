@@ -28,11 +28,16 @@ struct axis {
 /// as the axis has members, n. A rank with coordinate c holds the c-th part of each block: index i is its own if (i /
 /// (D / (blocks * n))) % n == c for every split of the dimension. `blocks` is 1 for an outermost cut; it is the size of
 /// everything major to the cut, such as 3 for the heads of a fused weight of [768, 3 * heads * 64].
+///
+/// Splits whose dim is `flat_dim` cut what those of dims leave: as one dim, in row-major order, filled with zeros to a
+/// multiple of their axes' members. `blocks` is the members of the outer ones of them.
 struct split {
   std::int32_t dim;
   std::int32_t axis;
   std::int64_t blocks;
 };
+
+constexpr std::int32_t flat_dim = -1;
 
 /// A tensor of the device arena. `sizes` are of the whole tensor; the local part follows from `splits` and is dense,
 /// its indices in their order.
