@@ -17,7 +17,7 @@ import sys
 BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
-TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=clip={clip}', '--train-mark-repeats',
+TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=optimizer={optimizer} clip={clip}', '--train-mark-repeats',
          '--train-mark-segments', '--train-verify-functions')
 TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={rerun}', '--plan-rerun-segments',
          '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
@@ -48,6 +48,7 @@ class Setup:
     strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
     rerun: int = 0
+    optimizer: str = 'adamw'
     clip: bool = True
     clip_norm: float = 0.1
     steps: int = 2
@@ -75,7 +76,7 @@ class Equivalence:
 
     def lower(self, source, passes, name, **values):
         target = self.work / name
-        values.update(G=self.setup.micro_batches, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, clip=str(self.setup.clip).lower())
+        values.update(G=self.setup.micro_batches, optimizer=self.setup.optimizer, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, clip=str(self.setup.clip).lower())
         execute(self.opt, source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 

@@ -16,6 +16,7 @@ STRATEGY = 'zero1*megatron=2'
 UP, NORM, LOGITS = 'transformer.h.0.mlp.matmul.0', 'transformer.h.0.ln_1.layer_norm.0', 'lm_head.matmul.0'
 ATTENTION, LOSS = 'transformer.h.0.attn.attention.0', 'node_cross_entropy_loss.softmax_cross_entropy.0'
 WEIGHT = 'transformer.h.0.mlp.c_fc.weight'
+STEP, SQUARES = f'update/{WEIGHT}/adamw', f'update/{WEIGHT}/square_sum'
 BLOCK = 'transformer.h.0'
 
 
@@ -107,6 +108,12 @@ ILLEGAL = {
     'a segment that is not there': (setting('segments', 'transformer.h.1', 'kept'), f"transformer.h.1.*does not have; the nearest is '{BLOCK}'"),
     'a missing segment': (lambda plan: plan['segments'].pop(BLOCK), f'{BLOCK}.*not among'),
     'a memory limit of nothing': (setting('memory_limit_bytes', 0), 'memory_limit_bytes'),
+    'a flat compute copy': (put(compute='[16, 64] flat(data)'), 'plan.layout is flat, as only gradients and master copies'),
+    'a flat value': (split(UP, ['[4, 8, 64] flat(model)']), 'h.0.mlp.*result 0 is flat, as only gradients and master copies'),
+    'a flat split of a matmul': (split(UP, [UP_LAYOUT], flat=['model']), f"{UP}.*no factor 'flat'"),
+    'a flat axis that is used': (put(master='[16, 64:model] flat(model)'), "c_fc.weight.*axis 'model' twice"),
+    'a flat axis that does not exist': (put(master='[16, 64] flat(modle)'), "c_fc.weight.*axis 'modle'.*mesh does not have; the nearest is 'model'"),
+    'a flat split in blocks': (split(STEP, ['[16, 64]'] * 3, 'update', flat=['2*', 'data']), f'{STEP}.*2 blocks'),
     'inputs that lie in two ways': (lambda plan: function(plan, 'evaluate')['arguments'].__setitem__(0, '[4:model, 8]'), 'input'),
 }
 LEGAL = {
@@ -116,6 +123,11 @@ LEGAL = {
     'a weight of which each rank holds a quarter': put(gradient='[16:data, 64:model]', compute='[16:data, 64:model]'),
     'a weight that lies across its use': put(compute='[16:model, 64]'),
     'heads in another order of factors': put(master='[16, 2*32:model+data]'),
+    'a master in ranges of what the model axis leaves': put(master='[16, 64:model] flat(data)'),
+    'a master and a gradient in ranges over both axes': put(master='[16, 64] flat(data,model)', gradient='[16, 64] flat(data,model)'),
+    'ranges that are updated as they lie': edits(put(master='[16, 64] flat(model,data)'), split(SQUARES, ['[] sum(data,model)'], 'update', flat=['model', 'data']),
+                                                 split(STEP, ['[16, 64] flat(model,data)'] * 3, 'update', flat=['model', 'data'])),
+    'an update in ranges of a master that is none': split(STEP, ['[16, 64:model]'] * 3, 'update', flat=['data', 'model']),
     'logits split by sample': split(LOGITS, ['[4:model, 8, 32]'], m0=['model']),
     'a norm split by token': split(NORM, ['[4, 8:model, 16]', '[4, 8:model]', '[4, 8:model]'], d1=['model']),
     'a norm split by feature': edits(split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]'], row=['model']),

@@ -22,7 +22,7 @@ from windlass_models import files, mlp
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
 RANKS = (2, 4, 8)
 PLANS = 3
-FAMILIES = ['mlp', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'dropout']
+FAMILIES = ['mlp', 'odd', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'dropout']
 ENOUGH = 200
 TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')
 TO_L3B = ('--plan-rerun-segments', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
@@ -32,13 +32,14 @@ TO_L4 = ('--plan-to-sched', '--sched-verify-async')
 class Coverage:
     """What plans have used, read from their text, and what they may use."""
     COLLECTIVES = ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'permute', 'own_part')
+    FLAT_COPIES = ('flat gradient', 'flat master')
     # Operators that take the maximum of what they reduce inside.
     WITH_MAXIMUM = ('attention', 'softmax', 'softmax_cross_entropy')
 
     def __init__(self, opt, l2):
         self.factors, self.inside = self.factors_of_operators(equivalence.execute(opt, '--show-op-table'))
         self.counts = collections.Counter()
-        self.admitted = {'unreduced sum', *self.COLLECTIVES}
+        self.admitted = {'unreduced sum', *self.FLAT_COPIES, *self.COLLECTIVES}
         for op, line in self.operators(l2):
             self.admitted.update(self.kind(op, name, line) for name in self.factors.get(op, ()))
             if op in self.WITH_MAXIMUM:
@@ -49,13 +50,13 @@ class Coverage:
 
     @staticmethod
     def factors_of_operators(table):
-        """The marks of each operator's factors, by name without number: 'k0+' is summed over; and which of them a rule splits: what is
-        reduced inside, or looked up."""
+        """The marks of each operator's factors, by name without number: 'k0+' is summed over, 'flat~' is all elements; and which of them a
+        rule splits: what is reduced inside, or looked up."""
         factors, inside = collections.defaultdict(lambda: collections.defaultdict(set)), {}
         for line in table.splitlines():
             cells = [cell.strip() for cell in line.split('|')]
             if len(cells) > 5 and cells[1].startswith('train.') and not cells[5].startswith('('):
-                for name, mark in re.findall(r'([a-z]+)\d*([+*!]?)', cells[5]):
+                for name, mark in re.findall(r'([a-z]+)\d*([+*!~]?)', cells[5]):
                     factors[cells[1].removeprefix('train.')][name].add(mark)
                 inside[cells[1].removeprefix('train.')] = cells[6]
         return factors, inside
@@ -89,7 +90,7 @@ class Coverage:
         marks = self.factors[op][name]
         if len(marks) != 1 or '!' in marks:
             return None
-        kind = 'inside: ' + name if self.inside[op] == name else {'': 'parallel', '+': 'summed'}[min(marks)]
+        kind = 'inside: ' + name if self.inside[op] == name else {'': 'parallel', '+': 'summed', '~': 'flat'}[min(marks)]
         # The table's gradient of attention is causal.
         return 'summed' if op == 'attention_grad' and name == 'keys' and ' causal' not in line else kind
 
@@ -100,6 +101,8 @@ class Coverage:
                 self.counts[self.kind(op, name, line)] += 1
         for parts in self.segments(l3).values():
             self.counts['segments: ' + self.label(parts)] += 1
+        for copy in re.findall(r'plan\.(gradient|master)_layout = #plan\.layout<[^=]*flat = ', l3):
+            self.counts['flat ' + copy] += 1
         for kind in re.findall(r'<"[xyz]", (sum|max|min)>', l3b):
             self.counts['unreduced ' + kind] += 1
         for kind in re.findall(rf'sched\.({"|".join(self.COLLECTIVES)})', l4):
@@ -119,6 +122,9 @@ class PlansCase(InterpreterCase):
         if family == 'mlp':
             model = self.folder / 'mlp.onnx'
             files.save(mlp.build(mlp.MlpConfig((12, 16, 16, 6), ('relu', 'gelu'), 8), jitter=0.05), model, False)
+        elif family == 'odd':
+            model = self.folder / 'odd.onnx'
+            files.save(mlp.build(mlp.MlpConfig((13, 17, 11, 6), ('relu', 'gelu'), 8), jitter=0.05), model, False)
         elif family == 'gpt-fused':
             model = self.small_gpt(fused_qkv=True, **sizes)
         elif family == 'dropout':

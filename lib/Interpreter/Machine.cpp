@@ -89,7 +89,7 @@ private:
 FailureOr<Placement> ScheduleRunner::placementOf(ResourceOp resource, bool isReduced) {
   plan::LayoutAttr layout = resource.getLayout();
   if (isReduced)
-    layout = plan::LayoutAttr::get(module.getContext(), layout.getDims(), {}, layout.getMemory());
+    layout = layout.withUnreduced({});
   llvm::Expected<Placement> placement = Placement::create(layout, mesh, resource.getGlobalTensorType().getShape());
   if (placement)
     return std::move(*placement);

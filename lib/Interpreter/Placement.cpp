@@ -1,5 +1,7 @@
 #include "Placement.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cstring>
 #include <limits>
 
@@ -54,6 +56,19 @@ llvm::Expected<Placement> Placement::create(LayoutAttr layout, MeshAttr mesh, Ar
         return fail("factors of a dim multiply to " + Twine(product) + " but the dim has size " + Twine(size));
       ofDims.push_back(std::move(ofDim));
     }
+    if (int64_t parts = layout.getFlatParts(mesh); parts > 1) {
+      int64_t elements = 1, part = 0;
+      for (const SmallVector<int64_t> &ofDim : ofDims)
+        elements *= ofDim.size();
+      for (StringAttr axis : layout.getFlat()) {
+        int64_t index = mesh.indexOf(axis.getValue());
+        if (index < 0)
+          return fail("the mesh has no axis '" + axis.getValue() + "'");
+        part = part * mesh.getAxes()[index].getSize() + coordinates[index];
+      }
+      placement.range = llvm::divideCeil(elements, parts);
+      placement.rangeOfRank.push_back(part);
+    }
     placement.indices.push_back(std::move(ofDims));
     int64_t part = 0;
     for (plan::UnreducedAttr unreduced : layout.getUnreduced()) {
@@ -65,32 +80,35 @@ llvm::Expected<Placement> Placement::create(LayoutAttr layout, MeshAttr mesh, Ar
   return placement;
 }
 
-/// Calls `visit(local offset, whole offset)` for every element of a part.
-template <class Visit>
-static void forEachElement(ArrayRef<SmallVector<int64_t>> indices, ArrayRef<int64_t> shape, Visit visit) {
+template <class Visit> void Placement::forEachElement(int64_t rank, Visit visit) const {
+  const SmallVector<SmallVector<int64_t>> &own = indices[rank];
   SmallVector<int64_t, 4> strides = denseStrides(shape, 1);
   int64_t count = 1;
-  for (const SmallVector<int64_t> &dim : indices)
+  for (const SmallVector<int64_t> &dim : own)
     count *= dim.size();
-  SmallVector<int64_t> index(indices.size(), 0);
-  for (int64_t local = 0; local < count; ++local) {
+  int64_t begin = range > 0 ? range * rangeOfRank[rank] : 0, end = range > 0 ? std::min(count, begin + range) : count;
+  SmallVector<int64_t> index(own.size(), 0);
+  for (int64_t local = 0; local < end; ++local) {
     int64_t whole = 0;
-    for (size_t dim = 0; dim < indices.size(); ++dim)
-      whole += indices[dim][index[dim]] * strides[dim];
-    visit(local, whole);
-    for (size_t dim = indices.size(); dim-- > 0;) {
-      if (++index[dim] < static_cast<int64_t>(indices[dim].size()))
+    for (size_t dim = 0; dim < own.size(); ++dim)
+      whole += own[dim][index[dim]] * strides[dim];
+    if (local >= begin)
+      visit(local - begin, whole);
+    for (size_t dim = own.size(); dim-- > 0;) {
+      if (++index[dim] < static_cast<int64_t>(own[dim].size()))
         break;
       index[dim] = 0;
     }
   }
 }
 
-static SmallVector<int64_t> localShape(ArrayRef<SmallVector<int64_t>> indices) {
-  SmallVector<int64_t> shape;
-  for (const SmallVector<int64_t> &dim : indices)
-    shape.push_back(dim.size());
-  return shape;
+SmallVector<int64_t> Placement::getLocalShape(int64_t rank) const {
+  if (range > 0)
+    return {range};
+  SmallVector<int64_t> local;
+  for (const SmallVector<int64_t> &dim : indices[rank])
+    local.push_back(dim.size());
+  return local;
 }
 
 /// What a combination leaves unchanged.
@@ -100,15 +118,15 @@ static double neutralOf(ReductionKind kind) {
 }
 
 Tensor Placement::cut(const Tensor &whole, int64_t rank) const {
-  SmallVector<int64_t> part = localShape(indices[rank]);
+  SmallVector<int64_t> part = getLocalShape(rank);
   if (unreducedPart[rank] != 0)
     return Tensor::filled(whole.getKind(), part, neutralOf(layout.getUnreduced().front().getKind()));
-  if (ArrayRef<int64_t>(part) == whole.getShape())
+  if (range == 0 && ArrayRef<int64_t>(part) == whole.getShape())
     return whole;
-  Tensor result(whole.getKind(), part);
+  Tensor result = Tensor::filled(whole.getKind(), part, 0);
   int64_t bytes = bytesOf(whole.getKind());
   std::byte *to = result.mutableData();
-  forEachElement(indices[rank], shape, [&](int64_t local, int64_t global) {
+  forEachElement(rank, [&](int64_t local, int64_t global) {
     std::memcpy(to + local * bytes, whole.data() + global * bytes, bytes);
   });
   return result;
@@ -127,10 +145,11 @@ llvm::Expected<Tensor> Placement::assemble(ArrayRef<Tensor> parts, ArrayRef<int6
       if (unreducedPart[rank] != part)
         continue;
       const Tensor &own = parts[rank];
-      if (own.getShape() != ArrayRef<int64_t>(localShape(indices[rank])))
+      if (own.getShape() != ArrayRef<int64_t>(getLocalShape(rank)))
         return fail("rank " + Twine(rank) + " holds a part of another shape than its layout gives");
-      int64_t differs = -1;
-      forEachElement(indices[rank], shape, [&](int64_t local, int64_t global) {
+      int64_t differs = -1, held = 0;
+      forEachElement(rank, [&](int64_t local, int64_t global) {
+        held = local + 1;
         const std::byte *from = own.data() + local * bytes;
         if (holder[global] < 0)
           std::memcpy(to + global * bytes, from, bytes);
@@ -141,6 +160,9 @@ llvm::Expected<Tensor> Placement::assemble(ArrayRef<Tensor> parts, ArrayRef<int6
       if (differs >= 0)
         return fail("ranks " + Twine(differs) + " and " + Twine(rank) +
                     " hold different values where their layout makes them replicas");
+      for (int64_t i = held; i < own.getElements(); ++i)
+        if (own.at(i) != 0)
+          return fail("rank " + Twine(rank) + " holds " + std::to_string(own.at(i)) + " where its range is filled up");
     }
     if (llvm::is_contained(holder, -1))
       return fail("no rank holds some of the elements");
@@ -162,8 +184,8 @@ llvm::Expected<Tensor> Placement::assemble(ArrayRef<Tensor> parts, ArrayRef<int6
 }
 
 bool Placement::isSameAs(const Placement &other) const {
-  return shape == other.shape && indices == other.indices && unreducedPart == other.unreducedPart &&
-         unreducedParts == other.unreducedParts;
+  return shape == other.shape && indices == other.indices && range == other.range && rangeOfRank == other.rangeOfRank &&
+         unreducedPart == other.unreducedPart && unreducedParts == other.unreducedParts;
 }
 
 std::vector<SmallVector<int64_t>> windlass::interpreter::groupsAlong(MeshAttr mesh, StringRef axis) {

@@ -23,18 +23,26 @@ public:
   Tensor cut(const Tensor &whole, int64_t rank) const;
 
   /// The whole value from the parts of `ranks`, with unreduced parts combined in the order of their coordinates. Fails
-  /// where two ranks that should hold the same elements differ, or an element is held by none.
+  /// where two ranks that should hold the same elements differ, an element is held by none, or what fills up a range of
+  /// a flat part is not zero.
   llvm::Expected<Tensor> assemble(llvm::ArrayRef<Tensor> parts, llvm::ArrayRef<int64_t> ranks) const;
 
   /// Whether every rank holds the same part under both.
   bool isSameAs(const Placement &other) const;
 
 private:
+  /// Calls `visit(local offset, whole offset)` for every element of the rank's part, in order.
+  template <class Visit> void forEachElement(int64_t rank, Visit visit) const;
+  llvm::SmallVector<int64_t> getLocalShape(int64_t rank) const;
+
   plan::LayoutAttr layout;
   plan::MeshAttr mesh;
   llvm::SmallVector<int64_t> shape;
   /// [rank][dim]: for every index of the local dim, the index of the whole dim.
   std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> indices;
+  /// Elements of a range of the flattened dims, and [rank]: which of the ranges; 0: nothing is flattened.
+  int64_t range = 0;
+  llvm::SmallVector<int64_t> rangeOfRank;
   /// [rank]: coordinates on the unreduced axes as one number.
   llvm::SmallVector<int64_t> unreducedPart;
   int64_t unreducedParts = 1;

@@ -378,7 +378,7 @@ LogicalResult FunctionRunner::accumulateLayouts(func::FuncOp microbatch, func::F
         SmallVector<plan::UnreducedAttr> unreduced = {
             plan::UnreducedAttr::get(context, StringAttr::get(context, dataAxis), train::ReductionKind::sum)};
         llvm::append_range(unreduced, made.getUnreduced());
-        made = LayoutAttr::get(context, made.getDims(), unreduced, made.getMemory());
+        made = made.withUnreduced(unreduced);
       }
       FailureOr<Placement> from = placementOf(microbatch, made, type);
       FailureOr<Placement> to =

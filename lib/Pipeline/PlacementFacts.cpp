@@ -7,6 +7,7 @@
 #include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
@@ -36,6 +37,10 @@ static std::string getName(plan::ReshardStep::Kind kind) {
     return "slice";
   case plan::ReshardStep::Kind::Permute:
     return "permute";
+  case plan::ReshardStep::Kind::Pad:
+    return "pad";
+  case plan::ReshardStep::Kind::Trim:
+    return "trim";
   }
   return "";
 }
@@ -50,6 +55,8 @@ static std::string getName(train::FactorKind kind) {
     return "inner reduction";
   case train::FactorKind::Replicated:
     return "replicated only";
+  case train::FactorKind::Flat:
+    return "flat";
   }
   return "";
 }
@@ -92,7 +99,9 @@ static std::string getOrigin(Value value) {
                                  : text;
 }
 
-static bool isOnDims(const train::ValueFactors &value, unsigned factor) {
+static bool isIn(const train::OpFactors &factors, const train::ValueFactors &value, unsigned factor) {
+  if (factors.factors[factor].kind == train::FactorKind::Flat)
+    return !value.empty();
   return llvm::any_of(value, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
@@ -167,7 +176,7 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
       SmallVector<unsigned> arrive, brought, partial;
       for (OpOperand &operand : op.getOpOperands()) {
         unsigned i = operand.getOperandNumber();
-        if (i >= factors.operands.size() || !isOnDims(factors.operands[i], index))
+        if (i >= factors.operands.size() || !isIn(factors, factors.operands[i], index))
           continue;
         auto reshard = operand.get().getDefiningOp<plan::ReshardOp>();
         plan::LayoutAttr before = reshard ? reshard.getFrom() : plan::getLayout(operand.get());
@@ -195,8 +204,9 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
     } else {
       SmallVector<StringRef> possible;
       for (const train::Factor &factor : factors.factors)
-        if ((factor.kind == train::FactorKind::Parallel || factor.kind == train::FactorKind::Reduction) &&
-            factor.size % axis.getSize() == 0 && factor.size > 1)
+        if (factor.kind == train::FactorKind::Flat ||
+            ((factor.kind == train::FactorKind::Parallel || factor.kind == train::FactorKind::Reduction) &&
+             factor.size % axis.getSize() == 0 && factor.size > 1))
           possible.push_back(factor.name);
       os << "splits nothing: its " << axis.getSize() << " members do the same work; ";
       if (possible.empty())
@@ -224,13 +234,17 @@ OperatorFacts PlacementFacts::describe(Operation &op, StringRef function) {
   facts.axes = describeAxes(op, function);
   if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
     auto strategy = op.getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr);
+    int64_t parts = 1;
     for (const train::Factor &factor : compute.getFactors().factors) {
       FactorFacts row{factor.name, getName(factor.kind), factor.size, factor.size, 1, {}};
+      if (factor.kind == train::FactorKind::Flat) // of what the dims leave
+        row.localSize /= parts;
       if (plan::FactorAxesAttr split = strategy ? strategy.splitOf(factor.name) : plan::FactorAxesAttr()) {
         row.blocks = split.getBlocks();
         for (StringAttr axis : split.getAxes()) {
           row.axes.push_back(axis.str());
-          row.localSize /= mesh.sizeOf(axis.getValue());
+          row.localSize = llvm::divideCeil(row.localSize, mesh.sizeOf(axis.getValue()));
+          parts *= mesh.sizeOf(axis.getValue());
         }
       }
       facts.factors.push_back(std::move(row));

@@ -226,9 +226,13 @@ void Labels::makeParameterLabels(unsigned group) {
           llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
         reads.push_back(layout);
     }
-  for (plan::LayoutAttr read : reads) {
-    bool isShared = parameter.getTrainable() && plan::shareOut(read, mesh) != read;
-    for (int level = 0; level <= (isShared ? 3 : 0); ++level)
+  for (plan::LayoutAttr read : reads)
+    for (int level = 0; level <= getMostShared(parameter, read, mesh); ++level)
       parameters[group].push_back({read, level});
-  }
+}
+
+int planner::getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::MeshAttr mesh) {
+  if (!parameter.getTrainable() || plan::shareOutFlat(read, mesh) == read)
+    return 0;
+  return plan::shareOut(read, mesh) == read ? 2 : 3;
 }

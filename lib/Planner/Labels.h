@@ -22,6 +22,10 @@ struct ParameterLabel {
   int zeroLevel = 0;
 };
 
+/// The highest level at which ranks share out something more of a weight that operators find so: weights themselves are
+/// shared out by dims only.
+int getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::MeshAttr mesh);
+
 class Labels {
 public:
   /// Axes that may split operators: all of the mesh but that of the groups. Layouts of a function's arguments come from

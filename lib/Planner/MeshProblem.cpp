@@ -77,7 +77,8 @@ int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) c
   int64_t whole = getTensorBytes(label.read.getLocalType(type, mesh));
   if (!parameter.getTrainable())
     return whole;
-  int64_t part = getTensorBytes(plan::shareOut(label.read, mesh).getLocalType(type, mesh));
+  plan::LayoutAttr compute = plan::shareOut(label.read, mesh), master = plan::shareOutFlat(label.read, mesh);
+  int64_t part = getTensorBytes(master.getLocalType(type, mesh));
   int64_t states = groups.getParameters()[group].states;
   switch (label.zeroLevel) {
   case 0:
@@ -87,7 +88,7 @@ int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) c
   case 2:
     return whole + part * (2 + states);
   default:
-    return part * (2 + states);
+    return part * (2 + states) + (compute == master ? 0 : getTensorBytes(compute.getLocalType(type, mesh)));
   }
 }
 
@@ -98,7 +99,8 @@ int64_t MeshProblem::getShareCost(unsigned group, const ParameterLabel &label) c
   if (!parameter.getTrainable())
     return 0;
   RankedTensorType type = parameter.getTensorType();
-  plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOut(label.read, mesh) : label.read;
+  plan::LayoutAttr compute = plan::shareOut(label.read, mesh);
+  plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOutFlat(label.read, mesh) : label.read;
   double whole = static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh)));
   double part = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)));
   double states = static_cast<double>(groups.getParameters()[group].states);
@@ -106,6 +108,7 @@ int64_t MeshProblem::getShareCost(unsigned group, const ParameterLabel &label) c
                                        groups.getParameters()[group].parameters.size());
   int64_t moved = reshards.getGatherCost(labels.getDataAxes(), whole);
   int64_t times = label.zeroLevel < 2 ? 2 : label.zeroLevel == 2 ? rounds + 1 : rounds * (1 + reads);
+  times += label.zeroLevel > 2 && compute != master;
   OperatorWork update;
   update.bytes = part * (3 + 2 * states);
   return times * moved + costs.getPicoseconds(update);
@@ -283,9 +286,9 @@ std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
     plan::LayoutAttr read = plan::getLayout(train::ReadOp(its.reads.front()).getResult());
     train::ParameterOp parameter = its.parameters.front();
-    bool isShared = plan::shareOut(read, mesh) != read && parameter.getTrainable();
     auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
-    int level = !isShared ? 0 : found == choice.zeroLevels.end() ? choice.zeroLevel : found->second;
+    int level = std::min(found == choice.zeroLevels.end() ? choice.zeroLevel : found->second,
+                         getMostShared(parameter, read, mesh));
     if (!place(firstParameter + static_cast<int32_t>(group), labels.ofParameter(group),
                [&](const ParameterLabel &label) {
                  return label.zeroLevel == level && plan::haveSameParts(label.read, read, mesh);

@@ -78,6 +78,8 @@ int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan
       work.sentBytes = bytes;
       break;
     case plan::ReshardStep::Kind::Slice:
+    case plan::ReshardStep::Kind::Pad:
+    case plan::ReshardStep::Kind::Trim:
       work.messages = 0;
       break;
     }

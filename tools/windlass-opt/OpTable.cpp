@@ -189,7 +189,7 @@ Cell getFactors(Operation *op) {
     return {"scalars", true};
   std::string text;
   for (const train::Factor &factor : factors.factors) {
-    constexpr StringRef marks[] = {"", "+", "*", "!"};
+    constexpr StringRef marks[] = {"", "+", "*", "!", "~"};
     text += (text.empty() ? "" : " ") + factor.name + marks[static_cast<unsigned>(factor.kind)].str();
   }
   return {text};
@@ -308,7 +308,7 @@ bool windlass::printOpTable(raw_ostream &out, raw_ostream &errors) {
       }
     }
   }
-  out << "Factors: + summed over, * reduced inside, ! unsplit. In parentheses: why there is nothing.\n";
+  out << "Factors: + summed over, * reduced inside, ! unsplit, ~ all elements. In parentheses: why there is nothing.\n";
   out << "| " << llvm::left_justify("op", nameWidth);
   for (unsigned column = 0; column < Columns; ++column)
     out << " | " << llvm::left_justify(kTitles[column], widths[column]);

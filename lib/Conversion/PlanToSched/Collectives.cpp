@@ -25,6 +25,13 @@ static Value lowerStep(OpBuilder &builder, Location loc, Value part, const Step 
   if (step.kind == Step::Kind::Permute)
     return PermuteOp::create(builder, loc, part.getType(), part, step.destinations, axes);
   part = reshaped(builder, loc, part, step.shape);
+  int64_t held = step.shape.front();
+  if (step.kind == Step::Kind::Pad)
+    return train::PadOp::create(builder, loc, withShape(part, {step.elements}), part, /*low=*/ArrayRef<int64_t>{0},
+                                /*high=*/ArrayRef<int64_t>{step.elements - held}, llvm::APFloat(0.0));
+  if (step.kind == Step::Kind::Trim)
+    return train::SliceOp::create(builder, loc, withShape(part, {step.elements}), part, /*starts=*/ArrayRef<int64_t>{0},
+                                  /*sizes=*/ArrayRef<int64_t>{step.elements});
   SmallVector<int64_t> shape(step.shape.begin(), step.shape.end());
   if (step.cut >= 0)
     shape[step.cut] /= step.members;

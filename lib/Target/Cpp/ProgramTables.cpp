@@ -90,6 +90,15 @@ private:
         return resource.emitOpError("is cut into more than ")
                << rt::max_pieces << " pieces at an inner factor of dim " << dim << "; split an outer one";
     }
+    int64_t ranges = 1;
+    for (StringAttr axis : resource.getLayout().getFlat()) {
+      items.push_back(braces(
+          {std::to_string(rt::flat_dim), std::to_string(mesh.indexOf(axis.getValue())), std::to_string(ranges)}));
+      ranges *= mesh.sizeOf(axis.getValue());
+    }
+    if (ranges > 1 && pieces * ranges * rt::boxes_of_range(resource.getGlobalTensorType().getRank()) > rt::max_pieces)
+      return resource.emitOpError("is cut into more than ")
+             << rt::max_pieces << " pieces as " << ranges << " flat ranges; split a dim instead";
     return spanOf("split", "splits", items);
   }
 

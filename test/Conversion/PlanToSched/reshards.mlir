@@ -39,3 +39,40 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
     return %5 : tensor<8x4xf32>
   }
 }
+
+// -----
+
+// Ranges of the flattened part: 12 elements of a part divide evenly, 15 are filled up.
+// CHECK-LABEL: func.func @update
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  train.parameter weight @v "v" : tensor<8x3xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<8>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]>}
+  train.parameter weight @w "w" : tensor<5x3xf32> from #train.source<none> {plan.gradient_layout = #plan.layout<[<[<5>]>, <[<3>]>], unreduced = [<"b", sum>]>, plan.layout = #plan.layout<[<[<5>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<5>]>, <[<3>]>]>}
+  func.func @microbatch(%x: tensor<f32> {train.input = "x", plan.layout = #plan.layout<[]>}) -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
+    return %x : tensor<f32>
+  }
+  func.func @update(%g: tensor<5x3xf32> {train.gradient = @w, plan.layout = #plan.layout<[<[<5>]>, <[<3>]>], unreduced = [<"b", sum>]>}) -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
+    // CHECK: %[[G:.*]] = sched.load @gradient_w
+    // CHECK: %[[V:.*]] = sched.load @master_v : tensor<6xf32>
+    %0 = train.read @v : tensor<8x3xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]>]}
+    // Ranges of the one are no parts of the other.
+    // CHECK: %[[ROWS:.*]] = sched.all_gather %[[V]] dim 0 over ["b"] : tensor<6xf32> -> tensor<12xf32>
+    // CHECK: sched.permute
+    // CHECK: sched.own_part %{{.*}} dim 1 over ["a"] : tensor<1x2x6xf32> -> tensor<1x1x6xf32>
+    %1 = plan.reshard %0 from <[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]> to <[<[<8, ["b"]>]>, <[<3>]>] flat = ["a"]> : tensor<8x3xf32>
+    // CHECK: sched.all_gather %{{.*}} dim 0 over ["a"] : tensor<6xf32> -> tensor<12xf32>
+    %2 = plan.reshard %1 from <[<[<8, ["b"]>]>, <[<3>]>] flat = ["a"]> to <[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]> : tensor<8x3xf32>
+    train.write @v, %2 : tensor<8x3xf32> {plan.strategy = #plan.strategy<[]>}
+    // What is sliced needs not be scattered.
+    // CHECK: %[[FLAT:.*]] = train.reshape %[[G]] : tensor<5x3xf32> -> tensor<15xf32>
+    // CHECK: %[[PADDED:.*]] = train.pad %[[FLAT]] low [0] high [1] value 0.000000e+00
+    // CHECK: %[[HALVES:.*]] = train.reshape %[[PADDED]] : tensor<16xf32> -> tensor<2x2x4xf32>
+    // CHECK: %[[HALF:.*]] = sched.own_part %[[HALVES]] dim 1 over ["a"] : tensor<2x2x4xf32> -> tensor<2x1x4xf32>
+    // CHECK: %[[QUARTERS:.*]] = train.reshape %[[HALF]] : tensor<2x1x4xf32> -> tensor<1x2x4xf32>
+    // CHECK: sched.reduce_scatter %[[QUARTERS]] dim 1 over ["b"] : tensor<1x2x4xf32> -> tensor<1x1x4xf32>
+    %3 = plan.reshard %g from <[<[<5>]>, <[<3>]>], unreduced = [<"b", sum>]> to <[<[<5>]>, <[<3>]>] flat = ["b", "a"]> : tensor<5x3xf32>
+    %4 = train.square_sum %3 : tensor<5x3xf32> -> tensor<f32> {plan.strategy = #plan.strategy<[<"flat", ["b", "a"]>]>, plan.layouts = [#plan.layout<[], unreduced = [<"a", sum>, <"b", sum>]>]}
+    // CHECK: sched.all_reduce sum %{{.*}} over ["a", "b"]
+    %5 = plan.reshard %4 from <[], unreduced = [<"a", sum>, <"b", sum>]> to <[]> : tensor<f32>
+    return %5 : tensor<f32>
+  }
+}

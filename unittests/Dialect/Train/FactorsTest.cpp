@@ -107,6 +107,18 @@ TEST_F(FactorsTest, RowsOfANormAreSummedForItsScale) {
   EXPECT_EQ(factors.factors[1].kind, FactorKind::Inner);
 }
 
+TEST_F(FactorsTest, OptimizersTakeElementsInAnyOrder) {
+  auto squares = [&](llvm::StringRef type) {
+    return getFactors(("%x: " + type).str(), ("%0 = train.square_sum %x : " + type + " -> tensor<f32>").str());
+  };
+  OpFactors factors = squares("tensor<5x3xf32>");
+  std::optional<unsigned> flat = factors.findFlat();
+  ASSERT_TRUE(flat);
+  EXPECT_EQ(factors.factors[*flat].size, 15);
+  EXPECT_EQ(factors.factors[*flat].padding, 0.0);
+  EXPECT_FALSE(squares("tensor<f32>").findFlat());
+}
+
 TEST_F(FactorsTest, KeysAreReducedInsideButInAGradientWithoutACausalMask) {
   auto kindOfKeys = [&](llvm::StringRef causal) {
     OpFactors factors = getFactors(

@@ -1,4 +1,4 @@
-// Layouts as people write them: "[8:batch, 3*64] sum(data) on host".
+// Layouts as people write them: "[8:batch, 3*64] sum(data) on host", "[257] flat(data)".
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"
@@ -26,6 +26,11 @@ std::string plan::toText(LayoutAttr layout) {
         "*");
   });
   os << ']';
+  if (!layout.getFlat().empty()) {
+    os << " flat(";
+    llvm::interleave(layout.getFlat(), os, [&](StringAttr axis) { os << axis.getValue(); }, ",");
+    os << ')';
+  }
   for (auto kind : {train::ReductionKind::sum, train::ReductionKind::max, train::ReductionKind::min}) {
     SmallVector<StringRef> axes;
     for (UnreducedAttr unreduced : layout.getUnreduced())
@@ -63,6 +68,7 @@ public:
     }
     if (dims.size() != static_cast<size_t>(type.getRank()))
       return fail("has " + Twine(dims.size()) + " dims, but the value has " + Twine(type.getRank()));
+    SmallVector<StringAttr> flat;
     SmallVector<UnreducedAttr> unreduced;
     MemoryKind memory = MemoryKind::device;
     while (!rest.ltrim().empty()) {
@@ -74,19 +80,25 @@ public:
         memory = *kind;
         break;
       }
+      bool isFlat = word == "flat";
       std::optional<train::ReductionKind> kind = train::symbolizeReductionKind(word);
-      if (!kind || !expect('('))
-        return fail("must go on with sum(..), max(..), min(..) or on ..");
+      if (!(kind || isFlat) || !expect('('))
+        return fail("must go on with flat(..), sum(..), max(..), min(..) or on ..");
+      if (isFlat && (!flat.empty() || dims.empty()))
+        return fail(dims.empty() ? "is flat, but a scalar has nothing to share out" : "has flat(..) twice");
       do {
         StringAttr axis = parseAxis();
         if (!axis)
           return nullptr;
-        unreduced.push_back(UnreducedAttr::get(context, axis, *kind));
+        if (isFlat)
+          flat.push_back(axis);
+        else
+          unreduced.push_back(UnreducedAttr::get(context, axis, *kind));
       } while (accept(','));
       if (!expect(')'))
         return nullptr;
     }
-    return LayoutAttr::get(context, dims, unreduced, memory);
+    return LayoutAttr::get(context, dims, flat, unreduced, memory);
   }
 
   std::string error;

@@ -53,9 +53,24 @@ LayoutAttr LayoutAttr::getWhole(RankedTensorType type) {
 }
 
 bool LayoutAttr::isWhole() const {
-  return getUnreduced().empty() && llvm::all_of(getDims(), [](DimLayoutAttr dim) {
+  return getFlat().empty() && getUnreduced().empty() && llvm::all_of(getDims(), [](DimLayoutAttr dim) {
            return llvm::all_of(dim.getFactors(), [](FactorLayoutAttr factor) { return factor.getAxes().empty(); });
          });
+}
+
+LayoutAttr LayoutAttr::withUnreduced(llvm::ArrayRef<UnreducedAttr> unreduced) const {
+  return get(getContext(), getDims(), getFlat(), unreduced, getMemory());
+}
+
+LayoutAttr LayoutAttr::withFlat(llvm::ArrayRef<StringAttr> flat) const {
+  return get(getContext(), getDims(), flat, getUnreduced(), getMemory());
+}
+
+int64_t LayoutAttr::getFlatParts(MeshAttr mesh) const {
+  int64_t parts = 1;
+  for (StringAttr axis : getFlat())
+    parts *= mesh.sizeOf(axis.getValue());
+  return parts;
 }
 
 RankedTensorType LayoutAttr::getLocalType(RankedTensorType global, MeshAttr mesh) const {
@@ -66,6 +81,12 @@ RankedTensorType LayoutAttr::getLocalType(RankedTensorType global, MeshAttr mesh
       for (StringAttr axis : factor.getAxes())
         local /= mesh.sizeOf(axis.getValue());
     shape.push_back(local);
+  }
+  if (int64_t parts = getFlatParts(mesh); parts > 1) {
+    int64_t elements = 1;
+    for (int64_t size : shape)
+      elements *= size;
+    shape.assign({(elements + parts - 1) / parts});
   }
   return RankedTensorType::get(shape, global.getElementType());
 }

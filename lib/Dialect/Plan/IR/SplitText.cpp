@@ -38,9 +38,10 @@ llvm::Expected<SmallVector<FactorAxesAttr>> plan::readSplits(const SplitWords &w
     SmallVector<StringAttr> axes;
     int64_t rest = factor.size, blocks = 1;
     llvm::ArrayRef<std::string> texts = split->second;
+    bool isFlat = factor.kind == train::FactorKind::Flat; // filled up where axes do not divide it
     if (StringRef first = texts.front(); first.consume_back("*") && !first.getAsInteger(10, blocks)) {
       texts = texts.drop_front();
-      if (blocks < 2 || factor.size % blocks != 0 || texts.empty())
+      if (blocks < 2 || factor.size % blocks != 0 || texts.empty() || isFlat)
         return makeError("has " + Twine(factor.size) + " along " + printable(factor.name) +
                          ", which cannot be split in " + Twine(blocks) + " blocks; leave the blocks out");
       rest /= blocks;
@@ -56,7 +57,7 @@ llvm::Expected<SmallVector<FactorAxesAttr>> plan::readSplits(const SplitWords &w
       }
       if (!used.insert(axis).second)
         return makeError("is split over axis " + printable(axis) + " twice");
-      if (rest % mesh.sizeOf(axis) != 0)
+      if (!isFlat && rest % mesh.sizeOf(axis) != 0)
         return makeError("has " + Twine(factor.size) + " along " + printable(factor.name) + ", which axis " +
                          printable(axis) + " of " + Twine(mesh.sizeOf(axis)) + " does not divide evenly");
       rest /= mesh.sizeOf(axis);

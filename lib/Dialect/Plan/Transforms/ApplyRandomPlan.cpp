@@ -57,7 +57,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       LayoutAttr compute = makeLayout(parameter.getTensorType(), allAxes());
       parameter->setAttr(kLayoutAttr, compute);
       bool hasMaster = parameter.getTrainable() && random.oneIn(2);
-      parameter->setAttr(kMasterLayoutAttr, hasMaster ? makeLayout(parameter.getTensorType(), allAxes()) : compute);
+      parameter->setAttr(kMasterLayoutAttr,
+                         hasMaster ? makeLayout(parameter.getTensorType(), allAxes(), true) : compute);
       parameter->removeAttr(kGradientLayoutAttr);
     }
     for (auto state : module.getOps<train::ParameterOp>())
@@ -132,8 +133,9 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return axes;
   }
 
-  /// A layout of reduced values: dims taken apart into up to two factors, each axis on one of them or on none.
-  LayoutAttr makeLayout(RankedTensorType type, Axes axes) {
+  /// A layout of reduced values: dims taken apart into up to two factors, each axis on one of them or on none, or one
+  /// of those that make ranges of what is left.
+  LayoutAttr makeLayout(RankedTensorType type, Axes axes, bool mayBeFlat = false) {
     MLIRContext *context = &getContext();
     SmallVector<SmallVector<std::pair<int64_t, Axes>>> dims;
     for (int64_t size : type.getShape()) {
@@ -149,7 +151,13 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       }
     }
     random.shuffle(axes);
+    Axes flat;
+    mayBeFlat &= !dims.empty();
     for (StringAttr axis : axes) {
+      if (mayBeFlat && random.oneIn(3)) {
+        flat.push_back(axis);
+        continue;
+      }
       if (dims.empty() || random.oneIn(2))
         continue;
       auto &dim = dims[random.below(dims.size())];
@@ -167,11 +175,11 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
         factors.push_back(FactorLayoutAttr::get(context, size, own));
       layouts.push_back(DimLayoutAttr::get(context, factors));
     }
-    return LayoutAttr::get(context, layouts, {}, MemoryKind::device);
+    return LayoutAttr::get(context, layouts, flat, {}, MemoryKind::device);
   }
 
   /// A layout to which a value can be brought from `made`: any, and some of what is partial may stay so.
-  LayoutAttr makeReachable(RankedTensorType type, LayoutAttr made, Axes axes) {
+  LayoutAttr makeReachable(RankedTensorType type, LayoutAttr made, Axes axes, bool mayBeFlat = false) {
     SmallVector<UnreducedAttr> kept;
     for (UnreducedAttr unreduced : made.getUnreduced())
       // Only sums are added up over micro-batches and by linear operators.
@@ -179,7 +187,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
         kept.push_back(unreduced);
         llvm::erase(axes, unreduced.getAxis());
       }
-    return addUnreduced(makeLayout(type, axes), kept, mesh);
+    return addUnreduced(makeLayout(type, axes, mayBeFlat), kept, mesh);
   }
 
   StrategyAttr makeStrategy(const train::OpFactors &factors, Axes axes) {
@@ -245,7 +253,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
         continue;
       layout = addGroupSum(layout, getOperation());
       if (random.oneIn(2))
-        layout = makeReachable(type, layout, allAxes());
+        layout = makeReachable(type, layout, allAxes(), true);
       SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name)->setAttr(kGradientLayoutAttr, layout);
     }
     return success();
@@ -262,8 +270,10 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     // Consumers find a value as it is made, or in any other layout.
     bool isRead = llvm::isa<train::ReadOp>(op);
     for (auto [result, layout] : llvm::zip_equal(op.getResults(), layouts->results))
+      // Only what `@update` works on may be flat.
       if (isRead || (random.oneIn(3) && llvm::isa<train::TrainOpInterface>(op)))
-        layout = makeReachable(llvm::cast<RankedTensorType>(result.getType()), layout, axes);
+        layout = makeReachable(llvm::cast<RankedTensorType>(result.getType()), layout, axes,
+                               op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction);
     setLayouts(&op, layouts->results);
     return success();
   }

@@ -264,10 +264,10 @@ private:
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
       auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
       int zeroLevel = found == choice.zeroLevels.end() ? choice.zeroLevel : found->second;
-      LayoutAttr shared = zeroLevel > 0 ? plan::shareOut(whole, mesh) : whole;
+      LayoutAttr compute = plan::shareOut(whole, mesh), shared = zeroLevel > 0 ? shareOutFlat(whole, mesh) : whole;
       LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), module);
       if (LayoutAttr pin = getPinnedCopy(parameter, "master"))
-        shared = pin;
+        compute = (shared = pin).withFlat({});
       LayoutAttr gradient = zeroLevel > 1 ? keepUnreduced(shared, made) : made;
       if (LayoutAttr pin = getPinnedCopy(parameter, "gradient")) {
         gradient = pin;
@@ -279,7 +279,7 @@ private:
       parameter->setAttr(kMasterLayoutAttr, shared);
       parameter->setAttr(kGradientLayoutAttr, gradient);
       if (zeroLevel > 2)
-        parameter->setAttr(kLayoutAttr, shared);
+        parameter->setAttr(kLayoutAttr, compute);
     }
     for (auto parameter : module.getOps<train::ParameterOp>())
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
@@ -428,6 +428,21 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
         return LayoutAttr::get(context, dims, layout.getUnreduced(), layout.getMemory());
       }
   return layout;
+}
+
+LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
+  SmallVector<StringAttr> axes;
+  for (AxisAttr axis : mesh.getAxes())
+    if (axis.getName() != kModelAxis && !usesAxis(layout, axis.getName()))
+      axes.push_back(axis.getName());
+  LayoutAttr byDims = shareOut(layout, mesh);
+  int64_t elements = 1;
+  for (DimLayoutAttr dim : layout.getDims())
+    if (std::optional<Digits> digits = getDigits(dim, mesh))
+      for (const Digit &digit : *digits)
+        elements *= digit.axis ? 1 : digit.size;
+  bool takesAll = llvm::all_of(axes, [&](StringAttr axis) { return usesAxis(byDims, axis); });
+  return takesAll || elements == 1 ? byDims : layout.withFlat(axes);
 }
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {

@@ -34,11 +34,17 @@ std::optional<Digits> plan::getDigits(DimLayoutAttr dim, MeshAttr mesh) {
   return digits;
 }
 
+SmallVector<StringAttr> plan::getFlatAxes(LayoutAttr layout, MeshAttr mesh) {
+  SmallVector<StringAttr> axes(layout.getFlat());
+  llvm::erase_if(axes, [&](StringAttr axis) { return mesh.sizeOf(axis.getValue()) == 1; });
+  return axes;
+}
+
 bool plan::haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh) {
   if (a == b)
     return true;
   if (a.getDims().size() != b.getDims().size() || a.getMemory() != b.getMemory() ||
-      a.getUnreduced().size() != b.getUnreduced().size())
+      a.getUnreduced().size() != b.getUnreduced().size() || getFlatAxes(a, mesh) != getFlatAxes(b, mesh))
     return false;
   for (UnreducedAttr unreduced : a.getUnreduced())
     if (!llvm::is_contained(b.getUnreduced(), unreduced))
@@ -60,15 +66,14 @@ LayoutAttr plan::addUnreduced(LayoutAttr layout, ArrayRef<UnreducedAttr> added, 
     return std::make_pair(mesh.indexOf(a.getAxis().getValue()), a.getKind()) <
            std::make_pair(mesh.indexOf(b.getAxis().getValue()), b.getKind());
   });
-  return LayoutAttr::get(layout.getContext(), layout.getDims(), all, layout.getMemory());
+  return layout.withUnreduced(all);
 }
 
-LayoutAttr plan::dropUnreduced(LayoutAttr layout) {
-  return LayoutAttr::get(layout.getContext(), layout.getDims(), {}, layout.getMemory());
-}
+LayoutAttr plan::dropUnreduced(LayoutAttr layout) { return layout.withUnreduced({}); }
 
 bool plan::usesAxis(LayoutAttr layout, StringAttr axis) {
-  return llvm::any_of(layout.getUnreduced(), [&](UnreducedAttr each) { return each.getAxis() == axis; }) ||
+  return llvm::is_contained(layout.getFlat(), axis) ||
+         llvm::any_of(layout.getUnreduced(), [&](UnreducedAttr each) { return each.getAxis() == axis; }) ||
          llvm::any_of(layout.getDims(), [&](DimLayoutAttr dim) {
            return llvm::any_of(dim.getFactors(),
                                [&](FactorLayoutAttr factor) { return llvm::is_contained(factor.getAxes(), axis); });
@@ -179,6 +184,8 @@ static FailureOr<LayoutAttr> layOut(Operation *op, Type type, const train::OpFac
   auto shape = llvm::cast<RankedTensorType>(type).getShape();
   if (value.size() != shape.size())
     return op->emitOpError("describes factors of ") << value.size() << " dims of a value of type " << type;
+  // Scalars among the operands of an operator with a flat factor are whole.
+  std::optional<unsigned> flat = value.empty() ? std::nullopt : factors.findFlat();
   SmallVector<DimLayoutAttr> dims;
   for (auto [size, dim] : llvm::zip_equal(shape, value)) {
     SmallVector<FactorLayoutAttr> layouts;
@@ -201,7 +208,8 @@ static FailureOr<LayoutAttr> layOut(Operation *op, Type type, const train::OpFac
       return op->emitOpError("has factors that multiply to ") << product << " on a dim of size " << size;
     dims.push_back(DimLayoutAttr::get(context, layouts));
   }
-  return LayoutAttr::get(context, dims, {}, MemoryKind::device);
+  return LayoutAttr::get(context, dims, flat ? strategy.axesOf(factors.factors[*flat].name) : ArrayRef<StringAttr>(),
+                         {}, MemoryKind::device);
 }
 
 /// Whether a factor is on one of the value's dims.
@@ -249,6 +257,9 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which is not "
                                             << split.getBlocks() << " equal blocks";
     isSplitInside |= factor->kind == train::FactorKind::Inner;
+    bool isFlat = factor->kind == train::FactorKind::Flat;
+    if (isFlat && split.getBlocks() != 1)
+      return op->emitOpError("cannot split its factor ") << split.getFactor() << " in blocks";
     int64_t rest = factor->size / split.getBlocks();
     for (StringAttr axis : split.getAxes()) {
       if (mesh.indexOf(axis.getValue()) < 0)
@@ -256,7 +267,7 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       if (!used.insert(axis.getValue()).second)
         return op->emitOpError("uses axis ") << axis << " twice";
       int64_t size = mesh.sizeOf(axis.getValue());
-      if (rest % size != 0)
+      if (!isFlat && rest % size != 0)
         return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which axis "
                                               << axis << " of size " << size << " does not divide evenly";
       rest /= size;
@@ -279,9 +290,10 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     for (auto [i, factor] : llvm::enumerate(factors.factors)) {
       ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
       // What is reduced inside is whole where a result does not have it.
-      if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner)
+      bool isFlat = factor.kind == train::FactorKind::Flat;
+      if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner || (isFlat && !value.empty()))
         continue;
-      if (factor.kind != train::FactorKind::Reduction)
+      if (factor.kind != train::FactorKind::Reduction && !isFlat)
         return op->emitOpError("splits factor '")
                << factor.name << "', which result " << result.getResultNumber() << " neither has nor reduces";
       for (StringAttr axis : axes)

@@ -155,6 +155,8 @@ private:
       auto layout = parseLayout(text.trim(), llvm::cast<RankedTensorType>(op.getResult(i).getType()), mesh);
       if (!layout)
         return fail(&op, describe(op) + ": " + llvm::toString(layout.takeError()));
+      if (!layout->getFlat().empty() && op.getParentOfType<func::FuncOp>().getName() != train::kUpdateFunction)
+        return fail(&op, describe(op) + " makes a value that cannot be flat, as gradients and master copies can");
       for (AxisAttr axis : mesh.getAxes())
         if (usesAxis(*layout, axis.getName()) && !llvm::isa<train::ReadOp>(op) &&
             failed(checkAxis(op, axis.getName().getValue())))
@@ -174,6 +176,8 @@ private:
       return fail(parameter, what + ": " + llvm::toString(layout.takeError()));
     if (copy == "gradient" && !parameter.getTrainable())
       return fail(parameter, what + " does not train, so it has no gradient");
+    if (copy == "compute" && !layout->getFlat().empty())
+      return fail(parameter, what + " can be flat only as a gradient and a master copy");
     if (copy != "gradient" && !layout->getUnreduced().empty())
       return fail(parameter, what + " can be partial only as a gradient");
     auto [row, isNew] = pins.parameters[parameter.getSymNameAttr()].try_emplace(copy, std::make_pair(*layout, pin));

@@ -16,6 +16,8 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
       if (other != index && llvm::is_contained(used.axes, axis))
         return false;
   }
+  if (factor.kind == train::FactorKind::Flat)
+    return split.blocks == 1;
   if (factor.size % parts != 0)
     return false;
   return factor.kind != train::FactorKind::Parallel ||
@@ -116,6 +118,11 @@ LogicalResult Propagation::choose(Operation &op) {
         if (layout && layout.getDims().size() == value.size())
           for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
             takeAxes(factors, dim, dimLayout, splits, mesh);
+        // The first that is flat decides.
+        if (std::optional<unsigned> flat = factors.findFlat(); flat && layout && !layout.getFlat().empty())
+          if (FactorSplit split{SmallVector<StringAttr, 1>(layout.getFlat()), 1};
+              canSplit(factors, *flat, split, splits, mesh))
+            splits.try_emplace(*flat, split);
       }
     strategy = getStrategy(context, factors, splits);
   }

@@ -2,7 +2,7 @@
 // both layouts; every axis that the layouts treat differently is where it was, where it shall be, or on nothing, and a
 // collective moves one axis, or several at once. With k such axes there are at most 3^k states; where k is large all of
 // them go to nothing and from there to where they shall be, without a search.
-#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "FlatReshard.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -149,21 +149,20 @@ void Planner::place(LayoutAttr layout, bool isTarget) {
       (isTarget ? axes[*axis].to : axes[*axis].from) = {Place::Kind::Unreduced, unreduced.getKind(), 0, 0, 0, 0};
 }
 
+llvm::Error fail(LayoutAttr from, LayoutAttr to, const Twine &text) {
+  std::string layouts;
+  llvm::raw_string_ostream(layouts) << "cannot reshard from " << from << " to " << to << ": ";
+  return llvm::createStringError(Twine(layouts) + text);
+}
+
 llvm::Error Planner::describe() {
-  auto fail = [&](const Twine &text) {
-    std::string layouts;
-    llvm::raw_string_ostream(layouts) << "cannot reshard from " << from << " to " << to << ": ";
-    return llvm::createStringError(Twine(layouts) + text);
-  };
-  if (from.getMemory() != to.getMemory())
-    return fail("offload is not available yet");
   for (AxisAttr axis : mesh.getAxes())
     if (axis.getSize() > 1)
       axes.push_back({axis.getName(), axis.getSize(), {}, {}});
   for (auto [size, dimFrom, dimTo] : llvm::zip_equal(shape, from.getDims(), to.getDims())) {
     std::optional<Digits> digitsFrom = getDigits(dimFrom, mesh), digitsTo = getDigits(dimTo, mesh);
     if (!digitsFrom || !digitsTo)
-      return fail("an axis of the mesh " + Twine(mesh.getRanks()) + " ranks does not divide its factor");
+      return fail(from, to, "an axis of the mesh " + Twine(mesh.getRanks()) + " ranks does not divide its factor");
     Dimension dim;
     if (auto shared = refine(*digitsFrom, *digitsTo)) {
       dim.systems[0] = std::move(*shared);
@@ -177,9 +176,6 @@ llvm::Error Planner::describe() {
   }
   place(from, false);
   place(to, true);
-  for (const Axis &axis : axes)
-    if (axis.to.kind == Place::Kind::Unreduced && !(axis.from == axis.to))
-      return fail("a value that is not partial over axis '" + axis.name.getValue() + "' cannot become so");
   return llvm::Error::success();
 }
 
@@ -572,5 +568,13 @@ llvm::Expected<ReshardPlan> Planner::search(const State &start, const State &goa
 } // namespace
 
 llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh) {
+  if (from.getMemory() != to.getMemory())
+    return fail(from, to, "offload is not available yet");
+  for (UnreducedAttr unreduced : to.getUnreduced())
+    if (mesh.sizeOf(unreduced.getAxis().getValue()) > 1 && !llvm::is_contained(from.getUnreduced(), unreduced))
+      return fail(from, to,
+                  "a value that is not partial over axis '" + unreduced.getAxis().getValue() + "' cannot become so");
+  if (from.getFlatParts(mesh) > 1 || to.getFlatParts(mesh) > 1)
+    return planFlatReshard(shape, from, to, mesh);
   return Planner(shape, from, to, mesh).run();
 }

@@ -18,8 +18,10 @@ namespace {
 
 using Emit = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A layout by itself: it fits the shape, and its axes exist, divide and are used once.
-LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, StringAttr forbidden) {
+/// A layout by itself: it fits the shape, its axes exist, divide and are used once, and it is flat only where it may
+/// be.
+LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, StringAttr forbidden,
+                           bool mayBeFlat) {
   auto tensor = llvm::dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return emit() << "is of type " << type << ", which can have no layout";
@@ -54,6 +56,14 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     if (product != size)
       return emit() << "has a layout whose factors multiply to " << product << " on a dim of size " << size;
   }
+  if (!layout.getFlat().empty() && !mayBeFlat)
+    return emit() << "is flat, as only gradients and master copies of parameters may be, and their values in @"
+                  << train::kUpdateFunction;
+  if (!layout.getFlat().empty() && tensor.getRank() == 0)
+    return emit() << "is flat, but a scalar has nothing to share out";
+  for (StringAttr axis : layout.getFlat())
+    if (failed(use(axis)))
+      return failure();
   for (UnreducedAttr unreduced : layout.getUnreduced())
     if (failed(use(unreduced.getAxis())))
       return failure();
@@ -100,7 +110,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         continue;
       auto emit = [&] { return parameter.emitOpError() << name << " "; };
       auto layout = parameter->getAttrOfType<LayoutAttr>(name);
-      if (failed(verifyLayout(emit, layout, parameter.getTensorType(), mesh, {})))
+      bool mayBeFlat = name != kLayoutAttr || parameter.getRole() == train::Role::state;
+      if (failed(verifyLayout(emit, layout, parameter.getTensorType(), mesh, {}, mayBeFlat)))
         return failure();
       if (name != kGradientLayoutAttr && !layout.getUnreduced().empty())
         return emit() << "is " << layout << ", but only gradients may be partial sums";
@@ -129,25 +140,26 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
   }
 
   LogicalResult verifyFunction(func::FuncOp function) {
+    bool isUpdate = function.getName() == train::kUpdateFunction;
     // Inside these, every group works on its own micro-batch.
     StringAttr forbidden;
     if (function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction)
       forbidden = dataAxis;
     for (BlockArgument argument : function.getArguments()) {
       auto emit = [&] { return function.emitError() << "argument " << argument.getArgNumber() << " "; };
-      if (failed(verifyLayout(emit, getLayout(argument), argument.getType(), mesh, forbidden)))
+      if (failed(verifyLayout(emit, getLayout(argument), argument.getType(), mesh, forbidden, isUpdate)))
         return failure();
     }
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
       auto emit = [&] { return function.emitError() << "result " << i << " "; };
       auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
-      if (failed(verifyLayout(emit, layout, function.getResultTypes()[i], mesh, forbidden)))
+      if (failed(verifyLayout(emit, layout, function.getResultTypes()[i], mesh, forbidden, isUpdate)))
         return failure();
     }
     if (failed(verifyGradients(function)))
       return failure();
     for (Operation &op : function.front())
-      if (failed(verifyOp(op, forbidden)))
+      if (failed(verifyOp(op, forbidden, isUpdate)))
         return failure();
     return success();
   }
@@ -178,7 +190,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     return success();
   }
 
-  LogicalResult verifyOp(Operation &op, StringAttr forbidden) {
+  LogicalResult verifyOp(Operation &op, StringAttr forbidden, bool mayBeFlat) {
     auto reshard = llvm::dyn_cast<ReshardOp>(op);
     if (reshard && !materialized)
       return op.emitOpError("does not belong to this level: layouts are not materialized yet");
@@ -201,7 +213,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       forbidden = nullptr;
     for (OpResult result : op.getResults()) {
       auto emit = [&] { return op.emitOpError() << "result " << result.getResultNumber() << " "; };
-      if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden)))
+      if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden, mayBeFlat)))
         return failure();
     }
     SmallVector<LayoutAttr> available;

@@ -29,7 +29,8 @@ LogicalResult AddToOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult ResourceOp::verify() {
-  if (getTensorType().getRank() != getGlobalTensorType().getRank())
+  bool isFlat = !getLayout().getFlat().empty() && getTensorType().getRank() == 1;
+  if (getTensorType().getRank() != getGlobalTensorType().getRank() && !isFlat)
     return emitOpError("local type ") << getType() << " and global type " << getGlobalType() << " differ in rank";
   if (getArena().has_value() != getOffset().has_value())
     return emitOpError("needs both an arena and an offset, or neither");

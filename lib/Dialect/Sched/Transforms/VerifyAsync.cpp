@@ -88,6 +88,9 @@ private:
           rest /= mesh.sizeOf(axis.getValue());
         }
       }
+    for (StringAttr axis : layout.getFlat())
+      if (failed(use(axis)))
+        return failure();
     for (plan::UnreducedAttr unreduced : layout.getUnreduced())
       if (failed(use(unreduced.getAxis())))
         return failure();

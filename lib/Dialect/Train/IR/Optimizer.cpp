@@ -30,9 +30,16 @@ FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
   return Types(2, op.getWeight().getType());
 }
 
+/// A scalar has nothing to share out.
+void addFlat(OpFactors &factors, RankedTensorType type) {
+  if (type.getRank() > 0)
+    factors.add("flat", type.getNumElements(), FactorKind::Flat);
+}
+
 OpFactors getUpdateFactors(Operation *op) {
   OpFactors factors;
   ValueFactors dims = addDims(factors, typeOf(op->getOperand(0)));
+  addFlat(factors, typeOf(op->getOperand(0)));
   for (Value operand : op->getOperands())
     factors.operands.push_back(typeOf(operand).getRank() == 0 ? ValueFactors() : dims);
   factors.results.assign(op->getNumResults(), dims);
@@ -48,6 +55,7 @@ OpFactors SquareSumOp::getFactors() {
   OpFactors factors;
   factors.operands = {addDims(factors, typeOf(getInput()), "d", FactorKind::Reduction)};
   factors.results = {{}};
+  addFlat(factors, typeOf(getInput()));
   return factors;
 }
 

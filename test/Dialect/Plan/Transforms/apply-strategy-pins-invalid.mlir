@@ -12,6 +12,13 @@
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=relu0=[8,6];[8]" 2>&1 | FileCheck %s --check-prefix=RESULTS
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=layer0.weight=master:[4,7]" 2>&1 | FileCheck %s --check-prefix=LAYOUT
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=layer0.weight=gradient:[4,6]max(model)" 2>&1 | FileCheck %s --check-prefix=GRADIENT
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=relu0=[8,6]flat(data)" 2>&1 | FileCheck %s --check-prefix=FLATVALUE
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=layer0.bias=compute:[6]flat(data)" 2>&1 | FileCheck %s --check-prefix=FLATCOPY
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=layer0.bias=master:[6]flat(date)" 2>&1 | FileCheck %s --check-prefix=FLATAXIS
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=layer0.bias=master:[6:data]flat(data)" 2>&1 | FileCheck %s --check-prefix=FLATTWICE
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=layer0.bias=master:[6]flat(data)flat(data)" 2>&1 | FileCheck %s --check-prefix=FLATAGAIN
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=norm=[]flat(data)" 2>&1 | FileCheck %s --check-prefix=FLATSCALAR
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=norm.1=flat:2*data" 2>&1 | FileCheck %s --check-prefix=FLATBLOCKS
 
 // NOTHING: error: pin 'fc7=whole' matches nothing: no operator is called 'fc7'; the nearest is 'fc0'
 // SHAPE: error: pin 'fc0' is not PATTERN=VALUE
@@ -27,3 +34,10 @@
 // RESULTS: error: pin 'relu0=[8,6];[8]': operator 'relu0' has 1 results, fewer than the layouts
 // LAYOUT: error: pin 'layer0.weight=master:[4,7]': parameter 'layer0.weight': layout
 // GRADIENT: error: pin 'layer0.weight=gradient:[4,6]max(model)' cannot be met
+// FLATVALUE: error: pin 'relu0=[8,6]flat(data)': operator 'relu0' makes a value that cannot be flat, as gradients and master copies can
+// FLATCOPY: error: pin 'layer0.bias=compute:[6]flat(data)': parameter 'layer0.bias' can be flat only as a gradient and a master copy
+// FLATAXIS: error: pin 'layer0.bias=master:[6]flat(date)': parameter 'layer0.bias': layout '[6]flat(date)' names axis 'date', which the mesh does not have; the nearest is 'data'
+// FLATTWICE: error: pin 'layer0.bias=master:[6:data]flat(data)': parameter 'layer0.bias': layout '[6:data]flat(data)' names axis 'data' twice
+// FLATAGAIN: error: {{.*}} layout '[6]flat(data)flat(data)' has flat(..) twice
+// FLATSCALAR: error: {{.*}} layout '[]flat(data)' is flat, but a scalar has nothing to share out
+// FLATBLOCKS: error: {{.*}} operator 'norm.1' has 6 along 'flat', which cannot be split in 2 blocks

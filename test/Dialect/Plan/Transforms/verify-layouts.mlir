@@ -188,3 +188,74 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
     return
   }
 }
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.layout is flat, as only gradients and master copies of parameters may be, and their values in @update}}
+  train.parameter weight @w "w" : tensor<3xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<3>]>] flat = ["a"]>, plan.master_layout = #plan.layout<[<[<3>]>] flat = ["a"]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 is flat}}
+  func.func @evaluate(%x: tensor<3xf32> {plan.layout = #plan.layout<[<[<3>]>] flat = ["a"]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<3xf32> {plan.layout = #plan.layout<[<[<3>]>]>}) {
+    // expected-error @below {{result 0 is flat}}
+    %0 = train.exp %x : tensor<3xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<3>]>] flat = ["a"]>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.master_layout names axis "b", which the mesh}}
+  train.parameter weight @w "w" : tensor<3xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<3>]>]>, plan.master_layout = #plan.layout<[<[<3>]>] flat = ["b"]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.master_layout names axis "a" twice}}
+  train.parameter weight @w "w" : tensor<4x3xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<4, ["a"]>]>, <[<3>]>] flat = ["a"]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.master_layout is flat, but a scalar has nothing to share out}}
+  train.parameter weight @w "w" : tensor<f32> from #train.source<none> {plan.layout = #plan.layout<[]>, plan.master_layout = #plan.layout<[] flat = ["a"]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @update(%x: tensor<4xf32> {train.gradient = @w, plan.layout = #plan.layout<[<[<4>]>]>}) {
+    // expected-error @below {{cannot split its factor "flat" in blocks}}
+    %0 = train.square_sum %x : tensor<4xf32> -> tensor<f32> {plan.strategy = #plan.strategy<[<"flat", ["a"], blocks = 2>]>, plan.layouts = [#plan.layout<[]>]}
+    return
+  }
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>}
+}
+
+// -----
+
+// A range is no sum.
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  // expected-error @below {{a value that is not partial over axis 'b' cannot become so}}
+  train.parameter weight @w "w" : tensor<3xf32> from #train.source<none> {plan.gradient_layout = #plan.layout<[<[<3>]>] flat = ["a"], unreduced = [<"b", sum>]>, plan.layout = #plan.layout<[<[<3>]>]>, plan.master_layout = #plan.layout<[<[<3>]>]>}
+  func.func @microbatch() -> (tensor<f32> {plan.layout = #plan.layout<[]>}, tensor<3xf32> {train.gradient = @w, plan.layout = #plan.layout<[<[<3>]>]>}) {
+    %0 = train.constant {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[]>]} dense<0.0> : tensor<f32>
+    %1 = train.constant {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<3>]>]>]} dense<0.0> : tensor<3xf32>
+    return %0, %1 : tensor<f32>, tensor<3xf32>
+  }
+}

@@ -81,6 +81,35 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{names axis "a" twice, or the mesh}}
+  sched.resource master @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>] flat = ["a"]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{is of type 'tensor<2xf32>', but its layout makes it 'tensor<3xf32>'}}
+  sched.resource master @x : tensor<2xf32> of tensor<5x1xf32> <[<[<5>]>, <[<1>]>] flat = ["a"]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{local type 'tensor<2xf32>' and global type 'tensor<4x1xf32>' differ in rank}}
+  sched.resource master @x : tensor<2xf32> of tensor<4x1xf32> <[<[<4, ["a"]>]>, <[<1>]>]>
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{names axis "b" twice, or the mesh}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["b"]>]>]>
   func.func @forward() { return }

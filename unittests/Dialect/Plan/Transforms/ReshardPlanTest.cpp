@@ -32,20 +32,21 @@ protected:
 
   StringAttr axis(size_t i) { return mesh.getAxes()[i].getName(); }
 
-  /// Every layout: each axis on one of the three factors (in both orders where two meet), on nothing, or unreduced.
-  std::vector<LayoutAttr> getLayouts() {
+  /// Every layout: each axis on one of the three factors (in both orders where two meet), on nothing, unreduced, or,
+  /// where that is asked for, on the flattened rest.
+  std::vector<LayoutAttr> getLayouts(bool withFlat) {
     std::vector<LayoutAttr> layouts;
     size_t count = mesh.getAxes().size();
     std::vector<size_t> order(count);
     std::iota(order.begin(), order.end(), 0);
     std::set<const void *> seen;
     do {
-      std::vector<int> places(count, 0); // 0..2: factors, 3: nothing, 4: a sum, 5: a maximum
+      std::vector<int> places(count, 0); // 0..2: factors, 3: nothing, 4: a sum, 5: a maximum, 6: flat
       for (;;) {
         if (LayoutAttr layout = makeLayout(order, places); layout && seen.insert(layout.getAsOpaquePointer()).second)
           layouts.push_back(layout);
         size_t i = 0;
-        while (i < count && ++places[i] == 6)
+        while (i < count && ++places[i] == (withFlat ? 7 : 6))
           places[i++] = 0;
         if (i == count)
           break;
@@ -57,6 +58,7 @@ protected:
   /// Null where an axis does not divide, or where sums and maxima mix.
   LayoutAttr makeLayout(const std::vector<size_t> &order, const std::vector<int> &places) {
     SmallVector<SmallVector<StringAttr>> axes(3);
+    SmallVector<StringAttr> flat;
     SmallVector<UnreducedAttr> unreduced;
     int64_t rest[] = {kFactors[0], kFactors[1], kFactors[2]};
     for (size_t i : order) {
@@ -67,9 +69,11 @@ protected:
         rest[places[i]] /= size;
         axes[places[i]].push_back(axis(i));
       }
+      if (places[i] == 6)
+        flat.push_back(axis(i));
     }
     for (size_t i = 0; i < places.size(); ++i)
-      if (places[i] > 3)
+      if (places[i] == 4 || places[i] == 5)
         unreduced.push_back(UnreducedAttr::get(&context, axis(i),
                                                places[i] == 4 ? train::ReductionKind::sum : train::ReductionKind::max));
     for (UnreducedAttr one : unreduced)
@@ -78,12 +82,12 @@ protected:
     auto factor = [&](int i) { return FactorLayoutAttr::get(&context, kFactors[i], axes[i]); };
     return LayoutAttr::get(
         &context, {DimLayoutAttr::get(&context, {factor(0), factor(1)}), DimLayoutAttr::get(&context, {factor(2)})},
-        unreduced, MemoryKind::device);
+        flat, unreduced, MemoryKind::device);
   }
 
   int64_t coordinate(int64_t rank, StringRef name) { return mesh.coordinatesOf(rank)[mesh.indexOf(name)]; }
 
-  /// Indices of the whole tensor that a rank holds, in the order of its memory.
+  /// Indices of the whole tensor that a rank holds, in the order of its memory; -1: what fills up a range.
   std::vector<int64_t> indicesOf(LayoutAttr layout, int64_t rank) {
     std::vector<int64_t> held = {0};
     for (DimLayoutAttr dim : layout.getDims())
@@ -100,13 +104,24 @@ protected:
             refined.push_back(index * factor.getSize() + part * local + i);
         held = refined;
       }
-    return held;
+    if (layout.getFlat().empty())
+      return held;
+    int64_t ranges = 1, range = 0;
+    for (StringAttr name : layout.getFlat()) {
+      ranges *= mesh.sizeOf(name.getValue());
+      range = range * mesh.sizeOf(name.getValue()) + coordinate(rank, name.getValue());
+    }
+    size_t length = (held.size() + ranges - 1) / ranges;
+    held.resize(length * ranges, -1);
+    return {held.begin() + range * length, held.begin() + (range + 1) * length};
   }
 
   static double valueOf(int64_t index) { return 1000 + 7 * index; }
 
   /// What a rank contributes to an element: exact integers that add up (or whose largest is) the value.
   double contribution(LayoutAttr layout, int64_t rank, int64_t index) {
+    if (index < 0)
+      return 0;
     int64_t members = 1, member = 0;
     for (UnreducedAttr unreduced : layout.getUnreduced()) {
       members *= mesh.sizeOf(unreduced.getAxis().getValue());
@@ -208,6 +223,10 @@ protected:
         case Kind::Permute:
           parts[members[step.destinations[m]]] = before[m];
           break;
+        case Kind::Pad:
+        case Kind::Trim:
+          part.resize(step.elements, 0);
+          break;
         }
       }
     }
@@ -219,70 +238,127 @@ protected:
     for (UnreducedAttr unreduced : from.getUnreduced())
       if (!llvm::is_contained(to.getUnreduced(), unreduced))
         members *= mesh.sizeOf(unreduced.getAxis().getValue());
-    return 2.0 * (members - 1) / members * local + (kElements - local);
+    // Ranges are gathered with what fills them up.
+    int64_t dims = indicesOf(from.withFlat({}), 0).size(), gathered = local * from.getFlatParts(mesh);
+    return 2.0 * (members - 1) / members * local + (gathered - local) + (kElements - dims);
+  }
+
+  /// Plans a reshard, executes it, and compares values and bytes; whether it was possible.
+  bool move(LayoutAttr from, LayoutAttr to) {
+    bool isPossible = llvm::all_of(
+        to.getUnreduced(), [&](UnreducedAttr unreduced) { return llvm::is_contained(from.getUnreduced(), unreduced); });
+    llvm::Expected<ReshardPlan> plan = planReshard({kRows, kColumns}, from, to, mesh);
+    EXPECT_EQ(bool(plan), isPossible);
+    if (!plan) {
+      llvm::consumeError(plan.takeError());
+      return false;
+    }
+    std::vector<Part> parts(mesh.getRanks());
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+      for (int64_t index : indicesOf(from, rank))
+        parts[rank].push_back(contribution(from, rank, index));
+    for (const ReshardStep &step : plan->steps) {
+      ++used[step.kind];
+      execute(step, parts);
+      if (HasFatalFailure())
+        return true;
+    }
+    std::string text;
+    llvm::raw_string_ostream(text) << from << " to " << to;
+    EXPECT_LE(plan->sentElements, getNaiveCost(from, to) + 1e-9) << text;
+    check(to, parts, text);
+    return true;
+  }
+
+  /// What is still partial adds up over the axes that are left.
+  void check(LayoutAttr to, const std::vector<Part> &parts, const std::string &text) {
+    SmallVector<StringAttr> left;
+    for (UnreducedAttr unreduced : to.getUnreduced())
+      left.push_back(unreduced.getAxis());
+    bool isMax = !left.empty() && to.getUnreduced().front().getKind() == train::ReductionKind::max;
+    for (const SmallVector<int64_t> &members : getCommunicators(left)) {
+      std::vector<int64_t> indices = indicesOf(to, members.front());
+      for (size_t i = 0; i < indices.size(); ++i) {
+        double whole = isMax ? -1e300 : 0;
+        for (int64_t rank : members) {
+          ASSERT_EQ(parts[rank].size(), indices.size()) << text;
+          whole = isMax ? std::max(whole, parts[rank][i]) : whole + parts[rank][i];
+        }
+        ASSERT_EQ(whole, indices[i] < 0 ? 0 : valueOf(indices[i])) << text;
+      }
+    }
+  }
+
+  void printCounts(size_t layouts, int64_t pairs, int64_t refused) {
+    std::string counts;
+    for (auto [kind, name] : {std::pair(Kind::AllReduce, "all-reduce"),
+                              {Kind::ReduceScatter, "reduce-scatter"},
+                              {Kind::AllGather, "all-gather"},
+                              {Kind::AllToAll, "all-to-all"},
+                              {Kind::Slice, "slice"},
+                              {Kind::Permute, "permute"},
+                              {Kind::Pad, "pad"},
+                              {Kind::Trim, "trim"}})
+      counts += std::string(" ") + name + " " + std::to_string(used[kind]);
+    std::cout << layouts << " layouts, " << pairs << " pairs, " << refused << " refused;" << counts << "\n";
   }
 
   MLIRContext context;
   MeshAttr mesh;
+  std::map<Kind, int64_t> used;
 };
 
 TEST_P(ReshardPlanTest, MovesEveryLayoutToEveryOther) {
-  std::vector<LayoutAttr> layouts = getLayouts();
+  std::vector<LayoutAttr> layouts = getLayouts(/*withFlat=*/false);
   int64_t pairs = 0, refused = 0;
-  std::map<Kind, int64_t> used;
   for (LayoutAttr from : layouts)
     for (LayoutAttr to : layouts) {
-      bool isPossible = llvm::all_of(to.getUnreduced(), [&](UnreducedAttr unreduced) {
-        return llvm::is_contained(from.getUnreduced(), unreduced);
-      });
-      llvm::Expected<ReshardPlan> plan = planReshard({kRows, kColumns}, from, to, mesh);
-      ASSERT_EQ(bool(plan), isPossible);
-      if (!plan) {
-        llvm::consumeError(plan.takeError());
-        ++refused;
-        continue;
-      }
-      ++pairs;
-      std::vector<Part> parts(mesh.getRanks());
-      for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
-        for (int64_t index : indicesOf(from, rank))
-          parts[rank].push_back(contribution(from, rank, index));
-      for (const ReshardStep &step : plan->steps) {
-        ++used[step.kind];
-        execute(step, parts);
-        if (HasFatalFailure())
-          return;
-      }
-      std::string text;
-      llvm::raw_string_ostream(text) << from << " to " << to;
-      ASSERT_LE(plan->sentElements, getNaiveCost(from, to) + 1e-9) << text;
-      // What is still partial adds up over the axes that are left.
-      SmallVector<StringAttr> left;
-      for (UnreducedAttr unreduced : to.getUnreduced())
-        left.push_back(unreduced.getAxis());
-      for (const SmallVector<int64_t> &members : getCommunicators(left)) {
-        std::vector<int64_t> indices = indicesOf(to, members.front());
-        for (size_t i = 0; i < indices.size(); ++i) {
-          bool isMax = !left.empty() && to.getUnreduced().front().getKind() == train::ReductionKind::max;
-          double whole = isMax ? -1e300 : 0;
-          for (int64_t rank : members) {
-            ASSERT_EQ(parts[rank].size(), indices.size()) << text;
-            whole = isMax ? std::max(whole, parts[rank][i]) : whole + parts[rank][i];
-          }
-          ASSERT_EQ(whole, valueOf(indices[i])) << text;
-        }
-      }
+      ++(move(from, to) ? pairs : refused);
+      ASSERT_FALSE(HasFailure());
     }
   EXPECT_GT(pairs, 0);
-  std::string counts;
-  for (auto [kind, name] : {std::pair(Kind::AllReduce, "all-reduce"),
-                            {Kind::ReduceScatter, "reduce-scatter"},
-                            {Kind::AllGather, "all-gather"},
-                            {Kind::AllToAll, "all-to-all"},
-                            {Kind::Slice, "slice"},
-                            {Kind::Permute, "permute"}})
-    counts += std::string(" ") + name + " " + std::to_string(used[kind]);
-  std::cout << layouts.size() << " layouts, " << pairs << " pairs, " << refused << " refused;" << counts << "\n";
+  printCounts(layouts.size(), pairs, refused);
+}
+
+/// Ranges of the flattened part: to and from all layouts. Most ranges are filled up.
+using FlatReshardTest = ReshardPlanTest;
+
+TEST_P(FlatReshardTest, MovesRangesToAndFromEveryLayout) {
+  std::vector<LayoutAttr> layouts = getLayouts(/*withFlat=*/true);
+  int64_t pairs = 0, refused = 0;
+  for (LayoutAttr from : layouts)
+    for (LayoutAttr to : layouts) {
+      if (from.getFlat().empty() && to.getFlat().empty())
+        continue;
+      ++(move(from, to) ? pairs : refused);
+      ASSERT_FALSE(HasFailure());
+    }
+  EXPECT_GT(used[Kind::ReduceScatter], 0);
+  EXPECT_GT(used[Kind::AllGather], 0);
+  printCounts(layouts.size(), pairs, refused);
+}
+
+TEST_P(FlatReshardTest, ScattersAndGathersOnce) {
+  SmallVector<StringAttr> all;
+  SmallVector<UnreducedAttr> sums;
+  for (size_t i = 0; i < mesh.getAxes().size(); ++i) {
+    all.push_back(axis(i));
+    sums.push_back(UnreducedAttr::get(&context, axis(i), train::ReductionKind::sum));
+  }
+  LayoutAttr whole = makeLayout({}, std::vector<int>(all.size(), 3)), flat = whole.withFlat(all);
+  auto kindsOf = [&](LayoutAttr from, LayoutAttr to) {
+    llvm::Expected<ReshardPlan> plan = planReshard({kRows, kColumns}, from, to, mesh);
+    EXPECT_TRUE(bool(plan));
+    std::vector<Kind> kinds;
+    for (const ReshardStep &step : plan->steps)
+      if (step.kind != Kind::Pad && step.kind != Kind::Trim)
+        kinds.push_back(step.kind);
+    double padded = indicesOf(flat, 0).size() * mesh.getRanks();
+    EXPECT_DOUBLE_EQ(plan->sentElements, padded * (mesh.getRanks() - 1) / mesh.getRanks());
+    return kinds;
+  };
+  EXPECT_EQ(kindsOf(whole.withUnreduced(sums), flat), std::vector<Kind>{Kind::ReduceScatter});
+  EXPECT_EQ(kindsOf(flat, whole), std::vector<Kind>{Kind::AllGather});
 }
 
 /// More axes than are searched, among them all kinds of moves: bounded time, right values.
@@ -310,6 +386,10 @@ TEST_P(ManyAxesTest, AreGatheredAndSliced) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, ManyAxesTest, testing::Values(std::vector<int64_t>{2, 2, 2, 2, 2}));
+
+INSTANTIATE_TEST_SUITE_P(Meshes, FlatReshardTest,
+                         testing::Values(std::vector<int64_t>{5}, std::vector<int64_t>{8}, std::vector<int64_t>{2, 5},
+                                         std::vector<int64_t>{3, 3}, std::vector<int64_t>{2, 3, 5}));
 
 INSTANTIATE_TEST_SUITE_P(Meshes, ReshardPlanTest,
                          testing::Values(std::vector<int64_t>{2}, std::vector<int64_t>{3}, std::vector<int64_t>{4},

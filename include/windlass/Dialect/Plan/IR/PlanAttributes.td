@@ -83,18 +83,38 @@ def Plan_UnreducedAttr : Plan_Attr<"Unreduced", "unreduced"> {
 
 def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
   let summary = "where the parts of a value are";
+  let description = [{
+    `flat` axes cut what the splits of the dims leave on a rank: flattened in row-major order and filled with zeros to a
+    multiple of the axes' sizes, it becomes as many equal ranges, numbered by the axes, outermost first. Only the
+    accumulated gradient and the master copy of a parameter lie so, and what `@update` makes of them.
+  }];
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::DimLayoutAttr">:$dims,
+                        OptionalArrayRefParameter<"::mlir::StringAttr">:$flat,
                         OptionalArrayRefParameter<"::windlass::plan::UnreducedAttr">:$unreduced,
                         DefaultValuedParameter<"::windlass::plan::MemoryKind",
                                                "::windlass::plan::MemoryKind::device">:$memory);
   let assemblyFormat = [{
-    `<` `[` (`]`) : ($dims^ `]`)? (`,` `unreduced` `=` `[` $unreduced^ `]`)? (`,` `memory` `=` $memory^)? `>`
+    `<` `[` (`]`) : ($dims^ `]`)? (`flat` `=` `[` $flat^ `]`)? (`,` `unreduced` `=` `[` $unreduced^ `]`)?
+    (`,` `memory` `=` $memory^)? `>`
   }];
+  let builders = [
+    // Without flat axes.
+    AttrBuilder<(ins "::llvm::ArrayRef<::windlass::plan::DimLayoutAttr>":$dims,
+                     "::llvm::ArrayRef<::windlass::plan::UnreducedAttr>":$unreduced,
+                     "::windlass::plan::MemoryKind":$memory), [{
+      return $_get($_ctxt, dims, ::llvm::ArrayRef<::mlir::StringAttr>(), unreduced, memory);
+    }]>
+  ];
   let extraClassDeclaration = [{
     /// The layout of a value that is whole on every rank: one unsplit factor per dim.
     static LayoutAttr getWhole(::mlir::RankedTensorType type);
     bool isWhole() const;
-    /// Shape of a rank's part; every split must divide.
+    /// The same with other unreduced, or other flat axes.
+    LayoutAttr withUnreduced(::llvm::ArrayRef<UnreducedAttr> unreduced) const;
+    LayoutAttr withFlat(::llvm::ArrayRef<::mlir::StringAttr> flat) const;
+    /// Number of ranges that the flat axes make; 1 where nothing is flattened.
+    int64_t getFlatParts(MeshAttr mesh) const;
+    /// Shape of a rank's part, of one dim where it is a range; every split of a dim must divide.
     ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
   }];
 }

@@ -13,7 +13,8 @@
 
 namespace windlass::plan {
 
-/// A layout as text, such as "[8:batch, 3*64] sum(data)", and back for a value of that type on that mesh.
+/// A layout as text, such as "[8:batch, 3*64] sum(data)" or "[257] flat(data)", and back for a value of that type on
+/// that mesh.
 std::string toText(LayoutAttr layout);
 llvm::Expected<LayoutAttr> parseLayout(llvm::StringRef text, mlir::RankedTensorType type, MeshAttr mesh);
 

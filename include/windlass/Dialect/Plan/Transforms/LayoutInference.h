@@ -23,6 +23,9 @@ using Digits = llvm::SmallVector<Digit, 4>;
 /// divide its factor.
 std::optional<Digits> getDigits(DimLayoutAttr dim, MeshAttr mesh);
 
+/// The layout's flat axes, without those of one member.
+llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh);
+
 /// Whether each rank holds the same elements, in the same order, unreduced over the same axes, under both layouts.
 bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 

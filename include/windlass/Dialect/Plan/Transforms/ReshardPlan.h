@@ -17,6 +17,8 @@ struct ReshardStep {
     AllToAll,      ///< cuts along `cut`, exchanges, joins along `join`
     Slice,         ///< keeps the member's block of dim `cut`; moves nothing between devices
     Permute,       ///< each member sends its part to member `destinations[i]`
+    Pad,           ///< fills the part with zeros to `elements`; moves nothing between devices
+    Trim,          ///< keeps the first `elements` of the part; moves nothing between devices
   };
   Kind kind;
   /// Members are numbered by their coordinates on these axes, the first outermost.
@@ -26,6 +28,7 @@ struct ReshardStep {
   int64_t cut = -1, join = -1;
   train::ReductionKind reduction = train::ReductionKind::sum;
   llvm::SmallVector<int64_t> destinations;
+  int64_t elements = 0;
 };
 
 struct ReshardPlan {

@@ -31,6 +31,10 @@ struct StrategyChoice {
 /// their axes on the first factor that they divide; as many of them as any factor takes, none where none does.
 LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 
+/// The same of a gradient or a master copy, which may be flat: all of their axes cut what they hold each in ranges
+/// where no factor takes them all.
+LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
+
 /// Micro-batches of a step, over all ranks.
 int64_t getMicroBatches(mlir::ModuleOp module);
 

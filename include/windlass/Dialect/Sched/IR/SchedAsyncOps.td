@@ -8,7 +8,7 @@ include "windlass/Dialect/Sched/IR/SchedBase.td"
 def ResourceOp : Sched_Op<"resource", [Symbol]> {
   let summary = "storage of fixed local shape that outlives functions";
   let description = [{
-    `type` is the rank's part, `global_type` the whole; `layout` relates them. `logical_name` is the initializer's or
+    `type` is the rank's part, `global_type` the whole; `layout` relates them (a flat one leaves a part of one dim). `logical_name` is the initializer's or
     input's name (state: `<weight>/exp_avg`). `of` names the train.parameter that a parameter, gradient or state belongs
     to. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
   }];

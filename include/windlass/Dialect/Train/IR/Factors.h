@@ -24,6 +24,10 @@ enum class FactorKind {
   Inner,
   /// May not be split.
   Replicated,
+  /// All elements of the operator's tensors, in any order: no dim has it. A split flattens what the splits of the dims
+  /// leave on a rank, fills it with zeros to equal ranges and gives each member one; a result without dims is a sum
+  /// over the members. Only operators that keep zeros zero have it. At most one factor of an operator is of this kind.
+  Flat,
 };
 
 struct Factor {
@@ -58,6 +62,8 @@ struct OpFactors {
 
   /// Adds a factor and returns its index.
   unsigned add(std::string name, int64_t size, FactorKind kind = FactorKind::Parallel);
+  /// The factor of kind Flat.
+  std::optional<unsigned> findFlat() const;
 };
 
 /// Arithmetic and memory traffic of one execution.
