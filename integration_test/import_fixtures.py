@@ -25,7 +25,7 @@ WHOLE = {
     'gpt2-tiny': ('grads', 'final', 'final_accum'),
 }
 # Graphs with values, micro-batches, and PyTorch's losses and norms.
-TRAINED = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny')
+TRAINED = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny', 'mixtral-tiny')
 # Graphs with the values of another model: folder, file and target.
 SHARED = (('gpt2-tiny-default', 'model.onnx', 'gpt2-tiny-default'), ('gpt2-tiny', 'dynamic.onnx', 'gpt2-tiny-dynamic'))
 VALUES_OF = 'gpt2-tiny'

@@ -10,7 +10,7 @@ BYTES = 1 << 30
 TRAINED = ('mlp', 'gpt2-tiny')
 # Layers of the exporter's graphs, and the norms and activations that are in none of them.
 LAYERS = {'gpt2-124m-256': (12, 1, 0), 'gpt2-tiny-default': (2, 1, 0), 'gpt2-tiny-dropout': (2, 1, 0), 'opt-tiny': (2, 1, 0),
-          'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1), 'moe-tiny': (2, 1, 0)}
+          'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1), 'moe-tiny': (2, 1, 0), 'mixtral-tiny': (2, 1, 0)}
 
 
 class CheckTest(common.Case):

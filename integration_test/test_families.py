@@ -1,7 +1,7 @@
 """The exporter's graphs of the transformer families trained against what PyTorch's run left: the loss and gradient norm of every
 step, and the norm of every parameter's first gradient; and what the exporter's own optimisation changes in the imported graph.
 
-    test_families.py [MODEL...] [-n RANKS...]     of opt-tiny, bert-tiny, llama-tiny, moe-tiny,
+    test_families.py [MODEL...] [-n RANKS...]     of opt-tiny, bert-tiny, llama-tiny, moe-tiny, mixtral-tiny,
                                                   gpt2-tiny-default, dynamic, external
 """
 
@@ -15,7 +15,7 @@ import onnx
 import common
 from windlass_models import safetensors_file
 
-MODELS = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny', 'gpt2-tiny-default', 'dynamic', 'external')
+MODELS = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny', 'mixtral-tiny', 'gpt2-tiny-default', 'dynamic', 'external')
 LOSS_BOUND, NORM_BOUND = 1e-4, 1e-3
 # What constant folding makes of the positions' embedding.
 FOLDED = {'model.transformer.wpe.weight': 'embedding_1'}

@@ -91,6 +91,14 @@ class OperatorTest(common.Case):
         self.check('GatherElements', [floats(2, 4), 'ids'], 'gather_elements', axis=1)
         self.check('GatherElements', [floats(4, 3), 'ids'], 'gather_elements', axis=0)
 
+    def test_gather_nd(self):
+        """Of the first dim, as a router's experts are."""
+        for x, places in ((floats(4, 3, 5), 'ids'), (floats(4, 5), 'ids'), (floats(4), 'ids'), (floats(4, 2, 3), 'negative')):
+            nodes = [helper.make_node('Constant', [], ['four'], value_int=4), helper.make_node('Sub', ['ids', 'four'], ['negative']),
+                     helper.make_node('Constant', [], ['last'], value_ints=[-1]), helper.make_node('Unsqueeze', [places, 'last'], ['places']),
+                     helper.make_node('GatherND', ['p0', 'places'], ['y'])]
+            self.check('GatherND', [x, 'ids'], 'embedding' if x.ndim == 2 else 'gather', nodes=nodes)
+
     def test_top_k(self):
         ties = numpy.array([[1, 3, 3, 2], [-numpy.inf, 5, -numpy.inf, -numpy.inf]], numpy.float32)
         for x, count, attributes in ((floats(3, 7), 1, {}), (floats(2, 3, 5), 3, {}), (floats(4, 6), 2, {'axis': 0}), (floats(4, 6), 2, {'largest': 0}),

@@ -61,9 +61,17 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   // Each row of indices becomes one position in the leading dims, which are merged.
   int64_t depth = indices.getShape().back(), rows = indices.type.getNumElements() / depth;
   Shape outer(indices.getShape().drop_back()), inner(x.getShape().drop_front(depth)), merged;
+  if (!indices.known && depth == 1) {
+    // Rows of the first dim, as of the experts that a router has chosen.
+    Shape gathered(outer);
+    llvm::append_range(gathered, inner);
+    if (failed(checkCount(node, gathered)))
+      return failure();
+    return give(node, eval.gather(x, eval.reshape(indices, outer), 0));
+  }
   if (!indices.known) {
     llvm::append_range(outer, inner);
-    return standIn(node, 0, outer, x.getElementType(), "has indices that are not constants");
+    return standIn(node, 0, outer, x.getElementType(), "has indices into several dims that are not constants");
   }
   auto strides = getStrides(x.getShape().take_front(depth));
   int64_t extent = 1;
