@@ -442,7 +442,8 @@ LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
       for (const Digit &digit : *digits)
         elements *= digit.axis ? 1 : digit.size;
   bool takesAll = llvm::all_of(axes, [&](StringAttr axis) { return usesAxis(byDims, axis); });
-  return takesAll || elements == 1 ? byDims : layout.withFlat(axes);
+  LayoutAttr flat = layout.withFlat(axes);
+  return takesAll || elements < flat.getFlatParts(mesh) ? byDims : flat;
 }
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {

@@ -25,6 +25,8 @@
 // Over all axes, where one factor does not take them all. Operators read weights by dims only.
 // WEIGHTS: weight @w0 {{.*}}plan.gradient_layout = #plan.layout<[<[<4>]>, <[<6>]>] flat = ["data", "batch"]>
 // WEIGHTS-SAME: plan.layout = #plan.layout<[<[<4, ["data"]>]>, <[<6>]>]>, plan.master_layout = #plan.layout<[<[<4>]>, <[<6>]>] flat = ["data", "batch"]>
+// Six elements are too few for eight ranks.
+// WEIGHTS: weight @b0 {{.*}}plan.master_layout = #plan.layout<[<[<6, ["batch"]>]>]>
 
 // The values of @update may be brought to any layout.
 // FOUND: train.sgd

@@ -31,8 +31,8 @@ struct StrategyChoice {
 /// their axes on the first factor that they divide; as many of them as any factor takes, none where none does.
 LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 
-/// The same of a gradient or a master copy, which may be flat: all of their axes cut what they hold each in ranges
-/// where no factor takes them all.
+/// The same of a gradient or a master copy, which may be flat: where no factor takes all of their axes, all of them cut
+/// what the ranks hold each in ranges, if there is an element for each member.
 LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
 
 /// Micro-batches of a step, over all ranks.
