@@ -1,7 +1,7 @@
 """Plans that the search finds give the same numbers as the unplanned graph (design §2), at L3 and L5: on machines of several kinds, so that
 it finds plans of several kinds, and on meshes beside the best.
 
-    test_search.py [FAMILY...]     of all one-layer models where none is named
+    test_search.py [FAMILY...]     of all one-layer models where none is named; and programs under limits of memory
 """
 
 import concurrent.futures
@@ -12,6 +12,7 @@ import sys
 import common
 import equivalence
 import test_plans
+import test_program
 
 FAMILIES = test_plans.FAMILIES
 # FLOP/s and bytes/s of a device, bytes/s and seconds of the link between two.
@@ -67,6 +68,52 @@ class SearchTest(test_plans.PlansCase):
             print(f"{family}: {made} plans, {split} split operators over the axis model, worst {judge.worst['f64']:.1e}", file=sys.stderr)
             self.assertGreater(split, 0)
             self.assertGreater(made, split)
+
+
+class AutoTest(test_program.ProgramCase):
+    """`--strategy auto`, from the command line to programs."""
+    SIZES = dict(layers=2, tokens=16, width=32, vocabulary=64)
+
+    def plan(self, model, *flags, ranks=2, code=0):
+        file = self.folder / 'auto.json'
+        outcome = common.windlass('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', 'auto', '--micro-batches', 2, '--clip', '--json', '-o', file, *flags)
+        self.assertEqual(outcome.code, code, outcome.err)
+        return (json.loads(outcome.out), file.read_text()) if code == 0 else outcome.err
+
+    def test_claims(self):
+        model = self.small_gpt(**self.SIZES)
+        said, text = self.plan(model)
+        self.assertGreater(said['bound_seconds'], 0)
+        self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
+        self.assertAlmostEqual(said['gap'], 1 - said['bound_seconds'] / said['cost_seconds'])
+        self.assertLessEqual({'ddp', 'zero1', 'zero2', 'zero3', 'megatron'}, {row['strategy'] for row in said['named']})
+        for row in said['named']:
+            self.assertLessEqual(said['cost_seconds'], row['cost_seconds'], row)
+        self.assertEqual(self.plan(model)[1], text, 'the same plan twice')
+        named = common.windlass('plan', model, '--cluster', 'cpu:2', '--json')
+        self.assertIsNone(json.loads(named.out)['cost_seconds'])
+
+    def test_it_needs_no_pins(self):
+        outcome = common.windlass('plan', self.small_gpt(**self.SIZES), '--cluster', 'cpu:2', '--strategy', 'auto', '--pin', '*=whole')
+        self.assertEqual(outcome.code, 2)
+        self.assertIn('--pin needs a named strategy', outcome.err)
+
+    def test_limits(self):
+        """Down to the least memory that it says, plans fit and their programs agree with the unplanned graph."""
+        setup = self.setup_of(self.small_gpt(**self.SIZES), micro_batches=2)
+        judge = equivalence.Equivalence(setup)
+        reference = self.reference(judge)
+        error = self.plan(setup.input, '--memory-limit', 1, code=3)
+        least = int(re.search(r'these would fit: --memory-limit (\d+)', error)[1])
+        roomy, _ = self.plan(setup.input)
+        most = roomy['bytes_per_device']['arena'] + roomy['bytes_per_device']['reserve']['total']
+        self.assertLess(least, most)
+        for limit in ((least + most) // 2, least):
+            said, _ = self.plan(setup.input, '--memory-limit', limit)
+            self.assertLessEqual(said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total'], limit)
+            self.assertGreaterEqual(said['cost_seconds'], roomy['bound_seconds'])
+            judge.compare(reference, self.dump_of_program(setup, 2, '--plan', self.folder / 'auto.json'), 'f32',
+                          ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
 
 
 if __name__ == '__main__':

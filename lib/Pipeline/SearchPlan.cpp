@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace windlass;
 
-/// A plan that takes more than the search thought is searched again so often, with that much less memory.
-static constexpr int kMostRounds = 4;
+/// So many plans are scheduled, to see what memory they take and what is run again in them.
+static constexpr int kMostTries = 5;
 /// Bytes of gradients that are reduced together.
 static constexpr int64_t kBucketBytes = 4 << 20;
 
@@ -27,51 +27,69 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.memoryBytes = choice.getMemoryLimit();
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  Fit best;
+  Fit best, least;
+  plan::StrategyChoice bestChoice;
   int64_t bestCost = INT64_MAX;
-  Schedule least;
-  for (int round = 0; round < kMostRounds && limits.memoryBytes > 0; ++round) {
+  for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0 && !best.schedule.module;) {
     FailureOr<planner::SearchReport> report = planner::choosePlans(*module, cluster.getDevices(), costs, limits);
     if (failed(report))
       return fail(Code::strategy, "no plan was found");
-    ++search->rounds;
-    search->meshes = report->meshes;
-    // Of the first round alone: later ones have less memory than there is.
-    if (round == 0) {
+    // Later searches have less memory than there is.
+    if (search->meshes == 0) {
       search->boundSeconds = report->boundPicoseconds / 1e12;
+      search->freeBoundSeconds = report->freeBoundPicoseconds / 1e12;
+      search->meshes = report->meshes;
       for (const planner::NamedCost &named : report->named)
         search->named.push_back({named.name, named.costPicoseconds / 1e12, named.excessBytes});
     }
     if (report->candidates.empty())
       break;
-    const planner::Candidate &candidate = report->candidates.front();
-    if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
-      return kInternal;
-    Fit fit;
-    if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, fit))
-      return code;
-    if (fit.schedule.bytes <= choice.getMemoryLimit()) {
-      fit.apply(*module);
-      best = std::move(fit);
-      bestCost = candidate.costPicoseconds;
-      break;
+    int64_t memory = limits.memoryBytes;
+    for (const planner::Candidate &candidate : report->candidates) {
+      if (candidate.leastPicoseconds >= bestCost || tries++ == kMostTries)
+        break;
+      if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
+        return kInternal;
+      Fit fit;
+      if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, fit))
+        return code;
+      int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
+      if (excess > 0) {
+        // What it takes beside the rows of the model is known now.
+        memory = std::min(memory, std::min(limits.memoryBytes, candidate.peakBytes) - excess);
+        if (!least.schedule.module || fit.schedule.bytes < least.schedule.bytes)
+          least = std::move(fit);
+        continue;
+      }
+      int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(*module) / candidate.choice.groups);
+      int64_t cost = candidate.leastPicoseconds;
+      if (fit.schedule.rerun.flops > 0)
+        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0});
+      if (cost < bestCost) {
+        bestCost = cost;
+        best = std::move(fit);
+        bestChoice = candidate.choice;
+      }
     }
-    limits.memoryBytes -= fit.schedule.bytes - choice.getMemoryLimit();
-    if (!least.module || fit.schedule.bytes < least.bytes)
-      least = std::move(fit.schedule);
+    limits.memoryBytes = memory;
   }
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!best.schedule.module) {
-    if (!least.module) {
-      // Nothing fits even in the search's own model: say what the thriftiest named strategy would take.
-      PlanChoice named = choice;
-      named.strategy = "zero3";
-      search.reset();
-      return makePlan(named, createStrategyPass(named), /*mayRerun=*/true);
-    }
-    return failForMemory(*unplanned, choice, least);
+    search.reset();
+    if (least.schedule.module)
+      return failForMemory(*unplanned, choice, least.schedule);
+    // Nothing fits even in the search's own model: say what the thriftiest named strategy would take.
+    PlanChoice named = choice;
+    named.strategy = "zero3";
+    return makePlan(named, createStrategyPass(named), /*mayRerun=*/true);
   }
+  if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes)))
+    return kInternal;
+  best.apply(*module);
   search->costSeconds = bestCost / 1e12;
+  // Only without a limit of memory the bound says something about plans that run blocks again.
+  if (best.schedule.rerun.flops > 0)
+    search->boundSeconds = search->freeBoundSeconds;
   scheduled = std::move(best.schedule);
   return keepPlan(choice);
 }

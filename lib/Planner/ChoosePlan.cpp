@@ -6,11 +6,19 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
+
+/// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
+static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 1024;
+/// Plans whose cost is above what it is without a limit by less than one part in so many are not worth running
+/// anything again.
+static constexpr int64_t kWorthRerun = 100;
+static constexpr int64_t kQuickShare = 20;
 
 /// The batch that all inputs of the graph have in common; 0 where there are none.
 static int64_t getBatch(func::FuncOp microbatch) {
@@ -78,6 +86,18 @@ static std::vector<NamedSolution> solveByName(ModuleOp module, const plan::Strat
   return found;
 }
 
+/// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
+static search::SolveResult solve(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
+  search::SolveOptions options;
+  options.threads = limits.threads;
+  options.workLimit = limits.workLimit / kQuickShare;
+  search::SolveResult quick = search::solve(problem, options);
+  if (quick.bound >= std::min(quick.cost, best))
+    return quick;
+  options.workLimit = limits.workLimit;
+  return search::solve(problem, options);
+}
+
 FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, const CostModel &costs,
                                              const SearchLimits &limits) {
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
@@ -90,39 +110,56 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
                               << " on any mesh; change the ranks or the micro-batches";
   Groups groups(microbatch);
   SearchReport report;
-  report.boundPicoseconds = search::kForbidden;
+  report.boundPicoseconds = report.freeBoundPicoseconds = search::kForbidden;
+  int64_t best = search::kForbidden;
   for (const plan::StrategyChoice &mesh : meshes) {
     Reshards reshards(plan::setMesh(module, mesh), costs);
     Labels labels(groups, reshards, costs);
     MeshProblem problem(groups, labels, reshards, costs, mesh);
     ++report.meshes;
-    for (bool rerunsBlocks : {false, true}) {
-      search::Problem built = problem.build(limits.memoryBytes, rerunsBlocks);
-      search::SolveOptions options;
-      options.workLimit = limits.workLimit;
-      options.threads = limits.threads;
-      search::SolveResult result = search::solve(built, options);
-      report.boundPicoseconds = std::min(report.boundPicoseconds, result.bound);
-      if (!rerunsBlocks && mesh.modelRanks <= limits.hostDevices)
-        for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
-          if (named.cost.excessBytes <= 0 && named.cost.costPicoseconds < result.cost) {
-            result.cost = named.cost.costPicoseconds;
-            result.solution = std::move(named.solution);
-          }
-          report.named.push_back(std::move(named.cost));
+    auto keep = [&](const search::Problem &built, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
+      std::vector<int64_t> usage = search::rowUsage(built, solution);
+      Candidate &candidate = report.candidates.emplace_back();
+      candidate.choice = problem.decode(solution);
+      candidate.rerunsBlocks = rerunsBlocks;
+      candidate.costPicoseconds = search::evaluate(built, solution).cost;
+      candidate.leastPicoseconds = rerunsBlocks
+                                       ? search::evaluate(problem.build(limits.memoryBytes, false), solution).cost
+                                       : candidate.costPicoseconds;
+      candidate.peakBytes =
+          *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(built.capacity.size()));
+      candidate.boundPicoseconds = bound;
+      best = std::min(best, candidate.costPicoseconds);
+    };
+    search::Problem built = problem.build(limits.memoryBytes, false);
+    search::SolveResult result = solve(built, limits, best);
+    // Before anything replaces the problem that names are looked up in.
+    if (mesh.modelRanks <= limits.hostDevices)
+      for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
+        if (named.cost.excessBytes <= 0 && named.cost.costPicoseconds < result.cost) {
+          result.cost = named.cost.costPicoseconds;
+          result.solution = std::move(named.solution);
         }
-      if (!result.isFeasible())
-        continue;
-      report.candidates.push_back({problem.decode(result.solution), rerunsBlocks, result.cost, result.bound});
-      // What is run twice only costs time where all fits anyway.
-      break;
+        report.named.push_back(std::move(named.cost));
+      }
+    int64_t free = solve(problem.build(kUnlimited, false), limits, best).bound;
+    report.freeBoundPicoseconds = std::min(report.freeBoundPicoseconds, free);
+    report.boundPicoseconds = std::min(report.boundPicoseconds, result.bound);
+    if (result.isFeasible())
+      keep(built, result.solution, false, result.bound);
+    // Memory is what makes it dearer: what is run again may pay.
+    if (!result.isFeasible() || result.cost > free + free / kWorthRerun) {
+      search::Problem rerun = problem.build(limits.memoryBytes, true);
+      search::SolveResult again = solve(rerun, limits, best);
+      if (again.isFeasible())
+        keep(rerun, again.solution, true, again.bound);
     }
   }
   // Ties are broken by the order of meshes.
   std::vector<size_t> order(report.candidates.size());
   std::iota(order.begin(), order.end(), size_t(0));
   llvm::sort(order, [&](size_t a, size_t b) {
-    return std::pair(report.candidates[a].costPicoseconds, a) < std::pair(report.candidates[b].costPicoseconds, b);
+    return std::pair(report.candidates[a].leastPicoseconds, a) < std::pair(report.candidates[b].leastPicoseconds, b);
   });
   std::vector<Candidate> sorted;
   for (size_t i : order)
@@ -137,7 +174,7 @@ std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::Strate
   Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
   Labels labels(groups, reshards, costs);
   MeshProblem problem(groups, labels, reshards, costs, choice);
-  search::Problem built = problem.build(0, false);
+  search::Problem built = problem.build(kUnlimited, false);
   std::optional<search::Solution> solution = problem.encode(choice);
   if (!solution)
     return std::nullopt;

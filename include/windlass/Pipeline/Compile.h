@@ -71,10 +71,11 @@ struct Schedule {
 
 /// What a search says of the plan that it found.
 struct SearchSummary {
-  /// Meshes that were tried, and solved again because a schedule took more memory than the model of it.
-  int64_t meshes = 0, rounds = 0;
-  /// Of a step, by the additive model, and what no plan of the searched kind is below.
-  double costSeconds = 0, boundSeconds = 0, searchSeconds = 0;
+  /// That were tried.
+  int64_t meshes = 0;
+  /// Of a step, by the additive model, and what no plan of the searched kind is below: of plans that run nothing again
+  /// where this one does not, else of all, with memory without a limit.
+  double costSeconds = 0, boundSeconds = 0, freeBoundSeconds = 0, searchSeconds = 0;
   /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.
   struct Named {
     std::string name;

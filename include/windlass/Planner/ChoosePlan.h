@@ -27,11 +27,16 @@ struct SearchLimits {
 struct Candidate {
   /// What the pass that applies strategies takes.
   plan::StrategyChoice choice;
-  /// Whether what the backward pass needs of blocks is made again in the model of costs, so that it takes no memory.
+  /// Whether the model of costs runs all blocks again in the backward pass, so that what that needs of them takes no
+  /// memory before.
   bool rerunsBlocks = false;
   /// Of a step, by the additive model: operators, reshards, reductions and updates one after the other.
   int64_t costPicoseconds = 0;
-  /// No choice on this mesh that treats repeated blocks alike costs less in that model.
+  /// The same, with nothing run again.
+  int64_t leastPicoseconds = 0;
+  /// The most that is taken of memory, in that model.
+  int64_t peakBytes = 0;
+  /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as many blocks run again.
   int64_t boundPicoseconds = 0;
 };
 
@@ -44,12 +49,12 @@ struct NamedCost {
 };
 
 struct SearchReport {
-  /// Cheapest first; those where nothing fits are left out.
+  /// By `leastPicoseconds`; those where nothing fits are left out.
   std::vector<Candidate> candidates;
   /// Those that the labels can say, as they are found.
   std::vector<NamedCost> named;
-  /// The least of all meshes' bounds.
-  int64_t boundPicoseconds = 0;
+  /// The least of all meshes' bounds, of plans that run nothing again, and of all plans: memory without a limit.
+  int64_t boundPicoseconds = 0, freeBoundPicoseconds = 0;
   /// Meshes that were tried.
   int64_t meshes = 0;
 };
