@@ -326,8 +326,9 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
 }
 
 /// Layout of a parameter as a function sees it: `@update` works on the master copy.
-static FailureOr<LayoutAttr> getParameterLayout(Operation *op, FlatSymbolRefAttr name) {
-  auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
+static FailureOr<LayoutAttr> getParameterLayout(Operation *op, FlatSymbolRefAttr name, const SymbolTable *symbols) {
+  auto parameter = symbols ? symbols->lookup<train::ParameterOp>(name.getAttr())
+                           : SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
   if (!parameter)
     return op->emitOpError("names no train.parameter: ") << name;
   auto function = op->getParentOfType<func::FuncOp>();
@@ -339,17 +340,18 @@ static FailureOr<LayoutAttr> getParameterLayout(Operation *op, FlatSymbolRefAttr
   return layout;
 }
 
-FailureOr<OpLayouts> plan::inferLayouts(Operation *op, ArrayRef<LayoutAttr> available, MeshAttr mesh) {
+FailureOr<OpLayouts> plan::inferLayouts(Operation *op, ArrayRef<LayoutAttr> available, MeshAttr mesh,
+                                        const SymbolTable *symbols) {
   OpLayouts layouts;
   if (auto read = llvm::dyn_cast<train::ReadOp>(op)) {
-    FailureOr<LayoutAttr> layout = getParameterLayout(op, read.getParameterAttr());
+    FailureOr<LayoutAttr> layout = getParameterLayout(op, read.getParameterAttr(), symbols);
     if (failed(layout))
       return failure();
     layouts.results = {*layout};
     return layouts;
   }
   if (auto write = llvm::dyn_cast<train::WriteOp>(op)) {
-    FailureOr<LayoutAttr> layout = getParameterLayout(op, write.getParameterAttr());
+    FailureOr<LayoutAttr> layout = getParameterLayout(op, write.getParameterAttr(), symbols);
     if (failed(layout))
       return failure();
     layouts.operands = {*layout};

@@ -14,7 +14,8 @@ namespace {
 
 class Materializer {
 public:
-  Materializer(func::FuncOp function, MeshAttr mesh) : function(function), mesh(mesh) {}
+  Materializer(func::FuncOp function, MeshAttr mesh, const SymbolTable &symbols)
+      : function(function), mesh(mesh), symbols(symbols) {}
 
   LogicalResult run() {
     if (function.getName() == train::kUpdateFunction && failed(reshardGradients()))
@@ -38,7 +39,7 @@ private:
     OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
     for (BlockArgument argument : function.getArguments()) {
       auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
-      auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+      auto parameter = name ? symbols.lookup<train::ParameterOp>(name.getAttr()) : nullptr;
       auto master = parameter ? parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
       LayoutAttr layout = getLayout(argument);
       if (!master || !layout)
@@ -58,7 +59,7 @@ private:
       if (!available.back())
         return op.emitOpError("takes a value without a layout");
     }
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, &symbols);
     if (failed(layouts))
       return failure();
     for (auto [operand, have, want] : llvm::zip_equal(op.getOpOperands(), available, layouts->operands))
@@ -117,6 +118,7 @@ private:
 
   func::FuncOp function;
   MeshAttr mesh;
+  const SymbolTable &symbols;
   bool isBackward = false;
   llvm::DenseMap<Value, SmallVector<ReshardOp, 1>> reshards;
 };
@@ -130,8 +132,9 @@ struct MaterializeLayouts : windlass::plan::impl::MaterializeLayoutsBase<Materia
       getOperation().emitError("has no plan.mesh: apply a strategy or a plan first");
       return signalPassFailure();
     }
+    SymbolTable symbols(getOperation());
     for (func::FuncOp function : getPlannedFunctions(getOperation()))
-      if (failed(Materializer(function, mesh).run()))
+      if (failed(Materializer(function, mesh, symbols).run()))
         return signalPassFailure();
   }
 };

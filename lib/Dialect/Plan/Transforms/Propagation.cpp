@@ -86,7 +86,7 @@ LayoutAttr Propagation::layoutOf(Value value) {
   auto argument = llvm::dyn_cast<BlockArgument>(value);
   if (argument && function.getName() == train::kUpdateFunction)
     if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr))
-      if (auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name))
+      if (auto parameter = symbols.lookup<train::ParameterOp>(name.getAttr()))
         if (auto master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr))
           return master;
   return getLayout(value);
@@ -137,7 +137,7 @@ LogicalResult Propagation::layOut(Operation &op) {
     LayoutAttr layout = reads.lookup(read.getParameterAttr().getAttr());
     layouts = {layout ? layout : LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()))};
   } else {
-    FailureOr<OpLayouts> inferred = inferLayouts(&op, getOperandLayouts(op), mesh);
+    FailureOr<OpLayouts> inferred = inferLayouts(&op, getOperandLayouts(op), mesh, &symbols);
     if (failed(inferred))
       return failure();
     layouts.assign(inferred->results.begin(), inferred->results.end());

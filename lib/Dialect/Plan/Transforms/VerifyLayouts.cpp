@@ -80,6 +80,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
 
   LogicalResult verify() {
     ModuleOp module = getOperation();
+    symbols = std::make_shared<SymbolTable>(module);
     mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh: apply a strategy or a plan first");
@@ -117,7 +118,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         return emit() << "is " << layout << ", but only gradients may be partial sums";
     }
     if (auto name = parameter.getOfAttr()) {
-      auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(parameter, name);
+      auto weight = symbols->lookup<train::ParameterOp>(name.getAttr());
       auto master = weight ? weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
       for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
         if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
@@ -169,7 +170,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     if (function.getName() == train::kMicrobatchFunction)
       for (unsigned i = 1; i < function.getNumResults(); ++i) {
         auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
-        auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+        auto parameter = name ? symbols->lookup<train::ParameterOp>(name.getAttr()) : nullptr;
         auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
         if (!layout)
           return function.emitError("result ") << i << " is the gradient of no weight with a plan.gradient_layout";
@@ -181,7 +182,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       return success();
     for (BlockArgument argument : function.getArguments()) {
       auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
-      auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
+      auto parameter = name ? symbols->lookup<train::ParameterOp>(name.getAttr()) : nullptr;
       auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
       if (!layout || !haveSameParts(layout, getLayout(argument), mesh))
         return function.emitError("argument ")
@@ -222,7 +223,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       if (!available.back())
         return op.emitOpError("takes a value without a layout");
     }
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh);
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, symbols.get());
     if (failed(layouts))
       return failure();
     if (!materialized) {
@@ -244,6 +245,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     return success();
   }
 
+  std::shared_ptr<SymbolTable> symbols;
   MeshAttr mesh;
   StringAttr dataAxis;
 };

@@ -50,21 +50,6 @@ static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
 
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-FlatSymbolRefAttr windlass::sched::getIdentityFunction(ModuleOp module, Type element) {
-  std::string name;
-  llvm::raw_string_ostream(name) << "identity_" << element;
-  if (!module.lookupSymbol<func::FuncOp>(name)) {
-    auto builder = OpBuilder::atBlockEnd(module.getBody());
-    auto function = func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType(element, element));
-    function.setPrivate();
-    function->setAttr(kScalarFunctionAttr, builder.getUnitAttr());
-    Block *body = function.addEntryBlock();
-    builder.setInsertionPointToEnd(body);
-    func::ReturnOp::create(builder, module.getLoc(), body->getArguments());
-  }
-  return FlatSymbolRefAttr::get(module.getContext(), name);
-}
-
 LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<View> &results,
                                     const DenseSet<Operation *> &skipped) {
   if (!function.getBody().hasOneBlock())
@@ -462,7 +447,7 @@ void FunctionLowering::pushFill(Operation *op, const View &out, double value) { 
 
 void FunctionLowering::pushAdd(Operation *op, const View &out, const View &in) {
   Command command(Command::Kind::Map, op->getLoc());
-  command.function = getIdentityFunction(program.module, in.element);
+  command.function = program.getIdentityFunction(in.element);
   command.ins.push_back(in);
   command.outs.push_back(out);
   command.accumulatesAfterFirst = true;

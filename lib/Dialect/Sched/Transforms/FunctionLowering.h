@@ -100,9 +100,6 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;
 };
 
-/// The scalar function that returns its argument, created at its first use.
-mlir::FlatSymbolRefAttr getIdentityFunction(mlir::ModuleOp module, mlir::Type element);
-
 } // namespace windlass::sched
 
 #endif

@@ -72,6 +72,24 @@ unsigned Program::addTransient(int64_t bytes) {
   return storages.size() - 1;
 }
 
+FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
+  FlatSymbolRefAttr &known = identityFunctions[element];
+  if (known)
+    return known;
+  std::string name;
+  llvm::raw_string_ostream(name) << "identity_" << element;
+  if (!module.lookupSymbol<func::FuncOp>(name)) {
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    auto function = func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType(element, element));
+    function.setPrivate();
+    function->setAttr(kScalarFunctionAttr, builder.getUnitAttr());
+    Block *body = function.addEntryBlock();
+    builder.setInsertionPointToEnd(body);
+    func::ReturnOp::create(builder, module.getLoc(), body->getArguments());
+  }
+  return known = FlatSymbolRefAttr::get(module.getContext(), name);
+}
+
 unsigned Program::getCommunicator(ArrayAttr axes) {
   auto it = llvm::find(communicators, axes);
   if (it == communicators.end())

@@ -74,6 +74,8 @@ public:
   plan::MeshAttr getMesh() { return module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr); }
   /// Index of the communicator over these axes, created at its first use.
   unsigned getCommunicator(mlir::ArrayAttr axes);
+  /// The scalar function of these elements that returns its argument, created at its first use.
+  mlir::FlatSymbolRefAttr getIdentityFunction(mlir::Type element);
   static int64_t getStream(unsigned communicator) { return kComputeStream + 1 + communicator; }
 
   /// Lets outputs take the place of inputs that die at the command, where the kernel may run in place.
@@ -89,6 +91,7 @@ public:
 private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, View> resourceViews;
+  llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
   int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
 
   void collectBuckets(mlir::func::FuncOp reduce);

@@ -5,6 +5,8 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 
+#include "mlir/IR/SymbolTable.h"
+
 #include <map>
 
 namespace windlass::plan {
@@ -34,7 +36,7 @@ public:
   /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
-      : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
+      : function(function), symbols(function->getParentOfType<mlir::ModuleOp>()), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
   /// Gives every op, or each of these (in their order in the block), a strategy and layouts.
   mlir::LogicalResult run();
@@ -57,6 +59,7 @@ private:
   const PinnedOp *getPin(mlir::Operation &op) const;
 
   mlir::func::FuncOp function;
+  mlir::SymbolTable symbols;
   MeshAttr mesh;
   mlir::MLIRContext *context;
   const ReadLayouts &reads;
