@@ -93,6 +93,13 @@ class AutoTest(test_program.ProgramCase):
         named = common.windlass('plan', model, '--cluster', 'cpu:2', '--json')
         self.assertIsNone(json.loads(named.out)['cost_seconds'])
 
+    def test_its_problem_is_what_it_solves(self):
+        problem = self.folder / 'problem.json'
+        said, _ = self.plan(self.small_gpt(**self.SIZES), '--dump-problem', problem)
+        solved = common.run([common.WINDLASS.parent / 'windlass-solve', problem, '--json', '-o', self.folder / 'answer.txt'])
+        self.assertEqual(solved.code, 0, solved.err)
+        self.assertAlmostEqual(json.loads(solved.out)['cost'] / 1e12, said['cost_seconds'], places=12)
+
     def test_it_needs_no_pins(self):
         outcome = common.windlass('plan', self.small_gpt(**self.SIZES), '--cluster', 'cpu:2', '--strategy', 'auto', '--pin', '*=whole')
         self.assertEqual(outcome.code, 2)

@@ -69,6 +69,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
         bestCost = cost;
         best = std::move(fit);
         bestChoice = candidate.choice;
+        search->problem = candidate.problem;
       }
     }
     limits.memoryBytes = memory;

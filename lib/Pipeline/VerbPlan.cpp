@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Search/ProblemFile.h"
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -116,7 +117,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
               "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
   CompileFlags compileFlags;
-  std::string output, onnxOutput;
+  std::string output, onnxOutput, problemOutput;
   compileFlags.declarePlan(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
@@ -126,10 +127,15 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       "where a copy of the model goes that has the plan as ONNX sharding annotations, configuration 'windlass'; "
       "external data stay where they are, relative to it",
       onnxOutput);
+  flags.addText("dump-problem", "FILE",
+                "where the problem of labels goes that the plan of --strategy auto solves, for windlass-solve",
+                problemOutput);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
+  if (!problemOutput.empty() && compileFlags.choice.strategy != "auto")
+    return fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
   if (compileFlags.cluster.empty())
     return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
   auto context = makeContext(common.verbose);
@@ -142,6 +148,10 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (!onnxOutput.empty())
     if (std::string error = writeFile(onnxOutput, annotated); !error.empty())
       return fail(Code::output, error);
+  if (!problemOutput.empty() && compilation.getSearch())
+    if (std::string error = writeFile(problemOutput, search::printProblem(compilation.getSearch()->problem));
+        !error.empty())
+      return fail(Code::output, error);
   if (!output.empty())
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
       return fail(Code::output, error);
@@ -150,7 +160,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   Memory memory = memoryOf(module);
   const rt::reserve &reserve = compilation.getReserve();
   const RerunReport &rerun = compilation.getRerun();
-  const std::optional<SearchSummary> &search = compilation.getSearch();
+  const std::optional<SearchSummary> &found = compilation.getSearch();
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -198,10 +208,10 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       });
       // A named strategy claims nothing.
       for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "search_seconds"})
-        json.attribute(claim, search ? llvm::json::Value(getClaim(*search, claim)) : llvm::json::Value(nullptr));
-      if (search)
+        json.attribute(claim, found ? llvm::json::Value(getClaim(*found, claim)) : llvm::json::Value(nullptr));
+      if (found)
         json.attributeArray("named", [&] {
-          for (const SearchSummary::Named &each : search->named)
+          for (const SearchSummary::Named &each : found->named)
             json.object([&] {
               json.attribute("strategy", each.name);
               json.attribute("cost_seconds", each.costSeconds);
@@ -236,17 +246,17 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
   if (compilation.hasDroppedPrefetch())
     llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
-  if (search)
+  if (found)
     llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the additive model, bound {1:f6} s, gap {2:f2} %\n"
                                   "search     {3:f2} s, {4} meshes",
-                                  search->costSeconds, search->boundSeconds, 100 * getClaim(*search, "gap"),
-                                  search->searchSeconds, search->meshes);
+                                  found->costSeconds, found->boundSeconds, 100 * getClaim(*found, "gap"),
+                                  found->searchSeconds, found->meshes);
   else
     llvm::outs() << "\ntime       unknown: only --strategy auto predicts it";
   llvm::outs() << "\n";
-  if (search)
-    llvm::outs() << namedText(*search);
-  for (const std::string &assumption : search ? search->assumptions : std::vector<std::string>())
+  if (found)
+    llvm::outs() << namedText(*found);
+  for (const std::string &assumption : found ? found->assumptions : std::vector<std::string>())
     llvm::outs() << "assumed    " << assumption << "\n";
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";

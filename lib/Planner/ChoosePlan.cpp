@@ -117,7 +117,7 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
     Labels labels(groups, reshards, costs);
     MeshProblem problem(groups, labels, reshards, costs, mesh);
     ++report.meshes;
-    auto keep = [&](const search::Problem &built, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
+    auto keep = [&](search::Problem &&built, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
       std::vector<int64_t> usage = search::rowUsage(built, solution);
       Candidate &candidate = report.candidates.emplace_back();
       candidate.choice = problem.decode(solution);
@@ -130,6 +130,7 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
           *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(built.capacity.size()));
       candidate.boundPicoseconds = bound;
       best = std::min(best, candidate.costPicoseconds);
+      candidate.problem = std::move(built);
     };
     search::Problem built = problem.build(limits.memoryBytes, false);
     search::SolveResult result = solve(built, limits, best);
@@ -146,13 +147,13 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
     report.freeBoundPicoseconds = std::min(report.freeBoundPicoseconds, free);
     report.boundPicoseconds = std::min(report.boundPicoseconds, result.bound);
     if (result.isFeasible())
-      keep(built, result.solution, false, result.bound);
+      keep(std::move(built), result.solution, false, result.bound);
     // Memory is what makes it dearer: what is run again may pay.
     if (!result.isFeasible() || result.cost > free + free / kWorthRerun) {
       search::Problem rerun = problem.build(limits.memoryBytes, true);
       search::SolveResult again = solve(rerun, limits, best);
       if (again.isFeasible())
-        keep(rerun, again.solution, true, again.bound);
+        keep(std::move(rerun), again.solution, true, again.bound);
     }
   }
   // Ties are broken by the order of meshes.

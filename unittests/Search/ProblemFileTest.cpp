@@ -52,6 +52,20 @@ TEST(ProblemFile, ReadsCountsPiecesAndWindows) {
   EXPECT_EQ(rowUsage(problem, {1, 0}), (std::vector<int64_t>{2, 0, 4, 0, 60, 0}));
 }
 
+TEST(ProblemFile, WritesWhatItReads) {
+  Problem problem =
+      parse(R"({"version":1,"problem":{"nodes":{"costs":[[1,2],[3],[0,10000000000000000]],"usages":[[1,0],[2],[0,0]],
+    "intervals":[[0,1],[0,1],[5,5]],"pieces":[[[4,6,[3,4]]],[],[]],"loads":[[[1,0,[5,6]]],[[0,0,[9]],[1,1,[2]]],[]]},
+    "edges":{"nodes":[[0,1],[2,0]],"costs":[[7,8],[1,2,3,4]]},"windows":[[0],[1,2]],"usage_limit":9}})");
+  Problem again = parse(printProblem(problem));
+  for (int32_t first : {0, 1})
+    for (int32_t last : {0, 1}) {
+      EXPECT_EQ(evaluate(again, {first, 0, last}).cost, evaluate(problem, {first, 0, last}).cost);
+      EXPECT_EQ(evaluate(again, {first, 0, last}).excess, evaluate(problem, {first, 0, last}).excess);
+    }
+  EXPECT_EQ(printProblem(again), printProblem(problem));
+}
+
 TEST(ProblemFile, SharesEqualTables) {
   Problem problem = parse(R"({"problem":{"nodes":{"costs":[[1,2],[3],[4]],"usages":[[0,0],[0],[0]],
     "intervals":[[0,0],[0,0],[0,0]]},"edges":{"nodes":[[0,1],[0,2],[0,1]],"costs":[[7,8],[7,8],[8,7]]}}})");

@@ -5,6 +5,7 @@
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Frontend/Onnx/Import.h"
+#include "windlass/Search/Problem.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/rt/reserve.h"
@@ -83,6 +84,8 @@ struct SearchSummary {
     int64_t excessBytes = 0;
   };
   std::vector<Named> named;
+  /// The problem of labels that the plan solves.
+  search::Problem problem;
   /// Figures that the cluster does not have.
   std::vector<std::string> assumptions;
 };

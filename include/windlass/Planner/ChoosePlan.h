@@ -4,6 +4,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Profile/CostModel.h"
+#include "windlass/Search/Problem.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -25,6 +26,8 @@ struct SearchLimits {
 
 /// A mesh, and the best that was found on it.
 struct Candidate {
+  /// That it solves.
+  search::Problem problem;
   /// What the pass that applies strategies takes.
   plan::StrategyChoice choice;
   /// Whether the model of costs runs all blocks again in the backward pass, so that what that needs of them takes no

@@ -16,6 +16,9 @@ llvm::Expected<Problem> parseProblem(llvm::StringRef text);
 /// Reads a file, packed with gzip or not.
 llvm::Expected<Problem> readProblem(llvm::StringRef path);
 
+/// The text of a problem whose rows of memory have one capacity and whose constant is 0, as `parseProblem` takes it.
+std::string printProblem(const Problem &problem);
+
 /// One label in each line.
 std::string printSolution(const Solution &solution);
 

@@ -58,8 +58,8 @@ struct OpLayouts {
 /// The layouts in which an op of a planned function takes its operands and leaves its results. `available` has the
 /// layouts in which the operands exist: an operand keeps an unreduced axis where the op allows it. For `func.return`
 /// these are the function's result layouts, for reads and writes of parameters those of the parameter (the master copy
-/// in `@update`), which is looked up in the module's `symbols`; without them in all of the module, each time. Fails with a
-/// diagnostic at the op.
+/// in `@update`), which is looked up in the module's `symbols`; without them in all of the module, each time. Fails
+/// with a diagnostic at the op.
 mlir::FailureOr<OpLayouts> inferLayouts(mlir::Operation *op, llvm::ArrayRef<LayoutAttr> available, MeshAttr mesh,
                                         const mlir::SymbolTable *symbols = nullptr);
 

@@ -36,7 +36,8 @@ public:
   /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
-      : function(function), symbols(function->getParentOfType<mlir::ModuleOp>()), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
+      : function(function), symbols(function->getParentOfType<mlir::ModuleOp>()), mesh(mesh),
+        context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
   /// Gives every op, or each of these (in their order in the block), a strategy and layouts.
   mlir::LogicalResult run();
