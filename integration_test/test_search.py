@@ -16,15 +16,19 @@ import test_program
 
 FAMILIES = test_plans.FAMILIES
 # FLOP/s and bytes/s of a device, bytes/s and seconds of the link between two.
-MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9), 'slow links': (1e12, 1e11, 1e6, 1e-4)}
+MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9), 'slow links': (1e12, 1e11, 1e6, 1e-4),
+            'beside': (1e9, 1e9, 1e8, 1e-6)}
+# Collectives run beside operators there.
+OVERLAPPING = ('beside',)
 RANKS = (2, 4, 8)
 TO_L3B = ('--plan-verify-layouts=materialized=false', *test_plans.TO_L3B)
 
 
 def cluster(machine, ranks):
     flops, memory, link, latency = MACHINES[machine]
+    own = {'backend': 'cuda', 'memory_bytes': 1 << 40} if machine in OVERLAPPING else {'backend': 'cpu'}
     return json.dumps({
-        'version': 1, 'device_types': {'d': {'backend': 'cpu', 'memory_bandwidth_bytes_per_s': int(memory), 'peak_flops_per_s': {'f32': int(flops)}}},
+        'version': 1, 'device_types': {'d': {**own, 'memory_bandwidth_bytes_per_s': int(memory), 'peak_flops_per_s': {'f32': int(flops)}}},
         'hosts': [{'count': 1, 'devices': ranks, 'device_type': 'd', 'memory_bytes': 1 << 40}],
         'link_tiers': [{'name': 'link', 'devices': ranks, 'bandwidth_bytes_per_s': int(link), 'latency_s': latency}]})
 

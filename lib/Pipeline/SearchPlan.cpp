@@ -27,8 +27,9 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.memoryBytes = choice.getMemoryLimit();
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  Fit best, least;
-  plan::StrategyChoice bestChoice;
+  Fit best;
+  plan::StrategyChoice bestChoice, leastChoice;
+  int64_t leastBytes = INT64_MAX;
   int64_t bestCost = INT64_MAX;
   for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0 && !best.schedule.module;) {
     FailureOr<planner::SearchReport> report = planner::choosePlans(*module, cluster.getDevices(), costs, limits);
@@ -51,14 +52,17 @@ int Compilation::searchPlan(const PlanChoice &choice) {
       if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
         return kInternal;
       Fit fit;
-      if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, fit))
+      // The excess is over what the candidate's rows say, so of as many blocks run again.
+      if (int code = fitMemory(*module, choice, /*wantsLeast=*/candidate.rerunsBlocks, fit))
         return code;
       int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
       if (excess > 0) {
         // What it takes beside the rows of the model is known now.
         memory = std::min(memory, std::min(limits.memoryBytes, candidate.peakBytes) - excess);
-        if (!least.schedule.module || fit.schedule.bytes < least.schedule.bytes)
-          least = std::move(fit);
+        if (fit.schedule.bytes < leastBytes) {
+          leastBytes = fit.schedule.bytes;
+          leastChoice = candidate.choice;
+        }
         continue;
       }
       int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(*module) / candidate.choice.groups);
@@ -77,8 +81,14 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!best.schedule.module) {
     search.reset();
-    if (least.schedule.module)
+    if (leastBytes < INT64_MAX) {
+      Fit least;
+      if (failed(plan::applyStrategy(*module, leastChoice, kBucketBytes)))
+        return kInternal;
+      if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, least))
+        return code;
       return failForMemory(*unplanned, choice, least.schedule);
+    }
     // Nothing fits even in the search's own model: say what the thriftiest named strategy would take.
     PlanChoice named = choice;
     named.strategy = "zero3";

@@ -247,7 +247,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (compilation.hasDroppedPrefetch())
     llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
   if (found)
-    llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the additive model, bound {1:f6} s, gap {2:f2} %\n"
+    llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the model of costs, bound {1:f6} s, gap {2:f2} %\n"
                                   "search     {3:f2} s, {4} meshes",
                                   found->costSeconds, found->boundSeconds, 100 * getClaim(*found, "gap"),
                                   found->searchSeconds, found->meshes);

@@ -24,6 +24,10 @@ search::Problem MeshProblem::build(int64_t memoryBytes, bool rerunsBlocks) {
   Lifetimes lifetimes(groups, rerunsBlocks);
   problem = {};
   problem.capacity.assign(std::max(lifetimes.getRows(), 1), std::max<int64_t>(memoryBytes, 0));
+  if (costs.overlapsCollectives()) {
+    problem.load.assign(kStreams, 0);
+    problem.windowEnd = {kComputeLast, kStreams};
+  }
   values.clear();
   addOperators(rerunsBlocks);
   addParameters(lifetimes);
@@ -32,14 +36,32 @@ search::Problem MeshProblem::build(int64_t memoryBytes, bool rerunsBlocks) {
   return std::move(problem);
 }
 
+void MeshProblem::addLoad(search::Node &node, Stream stream, std::vector<int64_t> load) {
+  if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
+    return;
+  auto row = static_cast<int32_t>(problem.capacity.size() + stream);
+  node.pieces.push_back({row, row + 1, std::move(load)});
+}
+
 void MeshProblem::addOperators(bool rerunsBlocks) {
   for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
-    int64_t runs = static_cast<int64_t>(its.ops.size()) * rounds;
-    if (rerunsBlocks && its.front()->hasAttr(plan::kSegmentAttr))
-      runs *= 2;
+    // Of the rounds, all but the last backward pass come before it; what is run again is part of the backward pass.
+    bool isBackward = its.front()->hasAttr(train::kForwardAttr);
+    bool runsAgain = rerunsBlocks && its.front()->hasAttr(plan::kSegmentAttr);
+    int64_t members = static_cast<int64_t>(its.ops.size());
+    int64_t last = isBackward || runsAgain ? members : 0;
+    int64_t before = (runsAgain ? 2 * rounds : rounds) * members - last;
     search::Node &node = problem.nodes.emplace_back();
-    for (const OperatorLabel &label : labels.ofOperator(group))
-      node.costs.push_back(multiply(runs, label.picoseconds));
+    std::vector<int64_t> lastLoad, beforeLoad;
+    for (const OperatorLabel &label : labels.ofOperator(group)) {
+      node.costs.push_back(costs.overlapsCollectives() ? 0 : multiply(before + last, label.picoseconds));
+      lastLoad.push_back(last * label.picoseconds);
+      beforeLoad.push_back(before * label.picoseconds);
+    }
+    if (costs.overlapsCollectives()) {
+      addLoad(node, kComputeLast, std::move(lastLoad));
+      addLoad(node, kComputeBefore, std::move(beforeLoad));
+    }
   }
 }
 
@@ -59,15 +81,21 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
     RankedTensorType type = its.getType();
     int64_t members = static_cast<int64_t>(its.parameters.size());
     search::Node &node = problem.nodes.emplace_back();
-    std::vector<int64_t> kept, gathered;
+    std::vector<int64_t> kept, gathered, last, before;
     for (const ParameterLabel &label : labels.ofParameter(group)) {
-      node.costs.push_back(multiply(members, getShareCost(group, label)));
+      ShareCosts share = getShareCosts(group, label);
+      bool overlaps = costs.overlapsCollectives();
+      node.costs.push_back(multiply(members, overlaps ? share.exposed : share.exposed + share.last + share.before));
+      last.push_back(overlaps ? members * share.last : 0);
+      before.push_back(overlaps ? members * share.before : 0);
       kept.push_back(getCopyBytes(group, label));
       gathered.push_back(label.zeroLevel > 2 ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
     }
     addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members}}, kept);
     if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
       addPieces(node, lifetimes.getReadRuns(group), gathered);
+    addLoad(node, kShareLast, std::move(last));
+    addLoad(node, kShareBefore, std::move(before));
   }
 }
 
@@ -94,24 +122,45 @@ int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) c
 
 /// A step's collectives among the ranks that hold the same part of the weight (Rajbhandari et al.: ZeRO, 2020, section
 /// 7), and its update: gradient, weight and state are read, the latter two written.
-int64_t MeshProblem::getShareCost(unsigned group, const ParameterLabel &label) const {
-  train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
-  if (!parameter.getTrainable())
-    return 0;
-  RankedTensorType type = parameter.getTensorType();
+MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const ParameterLabel &label) const {
+  const ParameterGroup &its = groups.getParameters()[group];
+  ShareCosts share;
+  if (!train::ParameterOp(its.parameters.front()).getTrainable())
+    return share;
+  RankedTensorType type = its.getType();
   plan::LayoutAttr compute = plan::shareOut(label.read, mesh);
   plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOutFlat(label.read, mesh) : label.read;
-  double whole = static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh)));
-  double part = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)));
-  double states = static_cast<double>(groups.getParameters()[group].states);
-  int64_t reads = static_cast<int64_t>(groups.getParameters()[group].reads.size() /
-                                       groups.getParameters()[group].parameters.size());
-  int64_t moved = reshards.getGatherCost(labels.getDataAxes(), whole);
-  int64_t times = label.zeroLevel < 2 ? 2 : label.zeroLevel == 2 ? rounds + 1 : rounds * (1 + reads);
-  times += label.zeroLevel > 2 && compute != master;
+  int64_t moved = reshards.getGatherCost(labels.getDataAxes(),
+                                         static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh))));
   OperatorWork update;
-  update.bytes = part * (3 + 2 * states);
-  return times * moved + costs.getPicoseconds(update);
+  update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
+  share.exposed = costs.getPicoseconds(update);
+  switch (label.zeroLevel) {
+  case 0:
+    share.last = 2 * moved;
+    break;
+  case 1:
+    share.last = moved;
+    share.exposed += moved;
+    break;
+  case 2:
+    share.last = moved;
+    share.before = (rounds - 1) * moved;
+    share.exposed += moved;
+    break;
+  default: {
+    auto members = static_cast<int64_t>(its.parameters.size());
+    int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
+    int64_t backwardReads = backward / members,
+            forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
+    share.last = (1 + backwardReads) * moved;
+    share.before = (rounds - 1) * share.last + rounds * forwardReads * moved;
+    // The update brings a flat master to where the weight lies between steps.
+    if (compute != master)
+      share.exposed += moved;
+  }
+  }
+  return share;
 }
 
 int64_t MeshProblem::getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label) {

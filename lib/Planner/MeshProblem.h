@@ -11,7 +11,9 @@ namespace windlass::planner {
 
 /// Nodes are operator groups, parameter groups, and those values that are read in more than one place: their label is
 /// the one layout in which they are found. Costs are picoseconds of a step: micro-batches one after another count m
-/// times.
+/// times. Where collectives run beside operators there are two windows, the last backward pass and all before it, each
+/// with a stream of operators and one of the collectives of parameters and gradients: a window takes as long as the
+/// busier. Reshards of values are exposed.
 class MeshProblem {
 public:
   MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
@@ -46,7 +48,15 @@ private:
   void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
   /// Of a parameter's copies, by label.
   int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
-  int64_t getShareCost(unsigned group, const ParameterLabel &label) const;
+  /// What a step's update of a parameter and the collectives of its copies take: those that nothing runs beside, those
+  /// beside the last backward pass, and those beside all before.
+  struct ShareCosts {
+    int64_t exposed = 0, last = 0, before = 0;
+  };
+  ShareCosts getShareCosts(unsigned group, const ParameterLabel &label) const;
+  /// Adds to a node what it puts on a stream, by label.
+  enum Stream { kComputeBefore, kShareBefore, kComputeLast, kShareLast, kStreams };
+  void addLoad(search::Node &node, Stream stream, std::vector<int64_t> load);
   /// Of bringing a gradient that is made in a layout to the copy that a label accumulates.
   int64_t getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
   int64_t getReadCost(mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted, bool isStashed);

@@ -27,6 +27,7 @@ int64_t toPicoseconds(double seconds) { return std::llround(std::max(seconds, 0.
 
 CostModel::CostModel(const Cluster &cluster) {
   bool isCpu = cluster.getBackend() == "cpu";
+  overlaps = !isCpu;
   auto assume = [&](const std::string &what, double value) {
     char text[32];
     std::snprintf(text, sizeof(text), "%.3g", value);

@@ -74,7 +74,7 @@ struct Schedule {
 struct SearchSummary {
   /// That were tried.
   int64_t meshes = 0;
-  /// Of a step, by the additive model, and what no plan of the searched kind is below: of plans that run nothing again
+  /// Of a step, by the model of costs, and what no plan of the searched kind is below: of plans that run nothing again
   /// where this one does not, else of all, with memory without a limit.
   double costSeconds = 0, boundSeconds = 0, freeBoundSeconds = 0, searchSeconds = 0;
   /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.

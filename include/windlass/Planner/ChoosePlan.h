@@ -33,7 +33,8 @@ struct Candidate {
   /// Whether the model of costs runs all blocks again in the backward pass, so that what that needs of them takes no
   /// memory before.
   bool rerunsBlocks = false;
-  /// Of a step, by the additive model: operators, reshards, reductions and updates one after the other.
+  /// Of a step, by the model of costs: operators, reshards, reductions and updates one after the other, but for what
+  /// runs beside operators.
   int64_t costPicoseconds = 0;
   /// The same, with nothing run again.
   int64_t leastPicoseconds = 0;

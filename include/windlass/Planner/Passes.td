@@ -12,7 +12,8 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
     `@microbatch` is labelled with the factors that the axes split, a value that is read in several places with the
     layout in which it is found, a parameter with the layout in which operators find it and with what the ranks of the
     first two axes share out of it (nothing, optimizer state, gradients too, weights too). Costs are the time of
-    operators, reshards, reductions and updates one after the other, by the cluster's figures; memory has a row for each
+    operators, reshards, reductions and updates by the cluster's figures, one after the other but for what GPUs do at
+    once; memory has a row for each
     operator that lives between its values' making and last use. Repeats of a block choose alike.
 
     `candidate` takes the best plan of another mesh than the best one. What a plan needs that does not fit otherwise is

@@ -40,6 +40,9 @@ public:
   /// messages latency + bytes / bandwidth, by the slowest tier that a group of such a span crosses (Hockney, 1994).
   int64_t getPicoseconds(const CollectiveWork &work) const;
 
+  /// Whether collectives run beside operators: CPU ranks share their cores with them.
+  bool overlapsCollectives() const { return overlaps; }
+
   /// What the cluster does not say and was assumed instead, a line each.
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
 
@@ -48,6 +51,7 @@ private:
     int64_t devices;
     double latencySeconds, bytesPerSecond;
   };
+  bool overlaps = false;
   double flopsPerSecond = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
   std::vector<Tier> tiers;
   std::vector<std::string> assumptions;
