@@ -1,4 +1,5 @@
 // windlass plan: how a model would run on a cluster.
+#include "PlanTable.h"
 #include "VerbSupport.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
@@ -17,6 +18,9 @@ using namespace mlir;
 using namespace windlass;
 
 namespace {
+
+/// Of the table of operators: a screen.
+constexpr size_t kMostRows = 40;
 
 /// Bytes of the device arena by what they hold.
 struct Memory {
@@ -258,6 +262,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     llvm::outs() << namedText(*found);
   for (const std::string &assumption : found ? found->assumptions : std::vector<std::string>())
     llvm::outs() << "assumed    " << assumption << "\n";
+  if (std::string table = makePlanTable(compilation.getPlanned(), kMostRows); !table.empty())
+    llvm::outs() << "operators, how often, how they are split, and how their weights lie between steps:\n" << table;
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";
   return kDone;
