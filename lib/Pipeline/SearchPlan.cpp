@@ -37,17 +37,17 @@ int Compilation::searchPlan(const PlanChoice &choice) {
       return fail(Code::strategy, "no plan was found");
     // Later searches have less memory than there is.
     if (search->meshes == 0) {
-      search->boundSeconds = report->boundPicoseconds / 1e12;
-      search->freeBoundSeconds = report->freeBoundPicoseconds / 1e12;
+      search->boundSeconds = report->boundNanoseconds / 1e9;
+      search->freeBoundSeconds = report->freeBoundNanoseconds / 1e9;
       search->meshes = report->meshes;
       for (const planner::NamedCost &named : report->named)
-        search->named.push_back({named.name, named.costPicoseconds / 1e12, named.excessBytes});
+        search->named.push_back({named.name, named.costNanoseconds / 1e9, named.excessBytes});
     }
     if (report->candidates.empty())
       break;
     int64_t memory = limits.memoryBytes;
     for (const planner::Candidate &candidate : report->candidates) {
-      if (candidate.leastPicoseconds >= bestCost || tries++ == kMostTries)
+      if (candidate.leastNanoseconds >= bestCost || tries++ == kMostTries)
         break;
       if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
         return kInternal;
@@ -66,9 +66,9 @@ int Compilation::searchPlan(const PlanChoice &choice) {
         continue;
       }
       int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(*module) / candidate.choice.groups);
-      int64_t cost = candidate.leastPicoseconds;
+      int64_t cost = candidate.leastNanoseconds;
       if (fit.schedule.rerun.flops > 0)
-        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0});
+        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0}) / 1000;
       if (cost < bestCost) {
         bestCost = cost;
         best = std::move(fit);
@@ -97,7 +97,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes)))
     return kInternal;
   best.apply(*module);
-  search->costSeconds = bestCost / 1e12;
+  search->costSeconds = bestCost / 1e9;
   // Only without a limit of memory the bound says something about plans that run blocks again.
   if (best.schedule.rerun.flops > 0)
     search->boundSeconds = search->freeBoundSeconds;

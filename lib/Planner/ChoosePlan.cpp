@@ -110,7 +110,7 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
                               << " on any mesh; change the ranks or the micro-batches";
   Groups groups(microbatch);
   SearchReport report;
-  report.boundPicoseconds = report.freeBoundPicoseconds = search::kForbidden;
+  report.boundNanoseconds = report.freeBoundNanoseconds = search::kForbidden;
   int64_t best = search::kForbidden;
   for (const plan::StrategyChoice &mesh : meshes) {
     Reshards reshards(plan::setMesh(module, mesh), costs);
@@ -122,14 +122,14 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
       Candidate &candidate = report.candidates.emplace_back();
       candidate.choice = problem.decode(solution);
       candidate.rerunsBlocks = rerunsBlocks;
-      candidate.costPicoseconds = search::evaluate(built, solution).cost;
-      candidate.leastPicoseconds = rerunsBlocks
+      candidate.costNanoseconds = search::evaluate(built, solution).cost;
+      candidate.leastNanoseconds = rerunsBlocks
                                        ? search::evaluate(problem.build(limits.memoryBytes, false), solution).cost
-                                       : candidate.costPicoseconds;
+                                       : candidate.costNanoseconds;
       candidate.peakBytes =
           *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(built.capacity.size()));
-      candidate.boundPicoseconds = bound;
-      best = std::min(best, candidate.costPicoseconds);
+      candidate.boundNanoseconds = bound;
+      best = std::min(best, candidate.costNanoseconds);
       candidate.problem = std::move(built);
     };
     search::Problem built = problem.build(limits.memoryBytes, false);
@@ -137,15 +137,15 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
     // Before anything replaces the problem that names are looked up in.
     if (mesh.modelRanks <= limits.hostDevices)
       for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
-        if (named.cost.excessBytes <= 0 && named.cost.costPicoseconds < result.cost) {
-          result.cost = named.cost.costPicoseconds;
+        if (named.cost.excessBytes <= 0 && named.cost.costNanoseconds < result.cost) {
+          result.cost = named.cost.costNanoseconds;
           result.solution = std::move(named.solution);
         }
         report.named.push_back(std::move(named.cost));
       }
     int64_t free = solve(problem.build(kUnlimited, false), limits, best).bound;
-    report.freeBoundPicoseconds = std::min(report.freeBoundPicoseconds, free);
-    report.boundPicoseconds = std::min(report.boundPicoseconds, result.bound);
+    report.freeBoundNanoseconds = std::min(report.freeBoundNanoseconds, free);
+    report.boundNanoseconds = std::min(report.boundNanoseconds, result.bound);
     if (result.isFeasible())
       keep(std::move(built), result.solution, false, result.bound);
     // Memory is what makes it dearer: what is run again may pay.
@@ -160,7 +160,7 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
   std::vector<size_t> order(report.candidates.size());
   std::iota(order.begin(), order.end(), size_t(0));
   llvm::sort(order, [&](size_t a, size_t b) {
-    return std::pair(report.candidates[a].leastPicoseconds, a) < std::pair(report.candidates[b].leastPicoseconds, b);
+    return std::pair(report.candidates[a].leastNanoseconds, a) < std::pair(report.candidates[b].leastNanoseconds, b);
   });
   std::vector<Candidate> sorted;
   for (size_t i : order)

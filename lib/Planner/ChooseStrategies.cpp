@@ -27,8 +27,8 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
   void report(ModuleOp module, const Candidate &chosen) {
     remark::analysis(module.getLoc(), remark::RemarkOpts::name("chosen").category(getArgument()))
         << remark::metric("groups", chosen.choice.groups) << remark::metric("batch_parts", chosen.choice.batchParts)
-        << remark::metric("model_ranks", chosen.choice.modelRanks) << remark::metric("cost_ps", chosen.costPicoseconds)
-        << remark::metric("bound_ps", chosen.boundPicoseconds);
+        << remark::metric("model_ranks", chosen.choice.modelRanks) << remark::metric("cost_ns", chosen.costNanoseconds)
+        << remark::metric("bound_ns", chosen.boundNanoseconds);
   }
 
   LogicalResult choose() {
@@ -52,14 +52,14 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
     report(module, chosen);
     for (const NamedCost &named : found->named)
       remark::analysis(module.getLoc(), remark::RemarkOpts::name(named.name).category(getArgument()))
-          << remark::metric("cost_ps", named.costPicoseconds) << remark::metric("excess_bytes", named.excessBytes);
+          << remark::metric("cost_ns", named.costNanoseconds) << remark::metric("excess_bytes", named.excessBytes);
     if (failed(plan::applyStrategy(module, chosen.choice, bucketBytes)))
       return failure();
     // A search that models something else than what it does would be of no use.
     std::optional<int64_t> applied = evaluatePlan(module, chosen.choice, costs);
-    if (!chosen.rerunsBlocks && applied != chosen.costPicoseconds)
-      return module.emitError() << "costs " << applied.value_or(-1) << " ps per step as it is planned, but "
-                                << chosen.costPicoseconds << " ps were searched: this is a defect of the search";
+    if (!chosen.rerunsBlocks && applied != chosen.costNanoseconds)
+      return module.emitError() << "costs " << applied.value_or(-1) << " ns per step as it is planned, but "
+                                << chosen.costNanoseconds << " ns were searched: this is a defect of the search";
     return success();
   }
 };

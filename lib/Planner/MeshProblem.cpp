@@ -3,11 +3,21 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/TensorBytes.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+/// Nanoseconds that something of so many picoseconds takes `count` times; search::kForbidden from there on.
+static int64_t toCost(int64_t count, int64_t picoseconds) {
+  if (picoseconds >= search::kForbidden)
+    return search::kForbidden;
+  double cost = static_cast<double>(count) * static_cast<double>(picoseconds) / 1000;
+  return cost < static_cast<double>(search::kForbidden) ? std::llround(cost) : search::kForbidden;
+}
 
 static int64_t multiply(int64_t count, int64_t cost) {
   return cost >= search::kForbidden / std::max<int64_t>(count, 1) ? search::kForbidden : count * cost;
@@ -39,6 +49,11 @@ search::Problem MeshProblem::build(int64_t memoryBytes, bool rerunsBlocks) {
 void MeshProblem::addLoad(search::Node &node, Stream stream, std::vector<int64_t> load) {
   if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
     return;
+  // The sum of all loads stays within what rows may hold.
+  int64_t most =
+      (int64_t(1) << 58) / static_cast<int64_t>(groups.getOperators().size() + groups.getParameters().size());
+  for (int64_t &each : load)
+    each = std::min(each, most);
   auto row = static_cast<int32_t>(problem.capacity.size() + stream);
   node.pieces.push_back({row, row + 1, std::move(load)});
 }
@@ -54,9 +69,9 @@ void MeshProblem::addOperators(bool rerunsBlocks) {
     search::Node &node = problem.nodes.emplace_back();
     std::vector<int64_t> lastLoad, beforeLoad;
     for (const OperatorLabel &label : labels.ofOperator(group)) {
-      node.costs.push_back(costs.overlapsCollectives() ? 0 : multiply(before + last, label.picoseconds));
-      lastLoad.push_back(last * label.picoseconds);
-      beforeLoad.push_back(before * label.picoseconds);
+      node.costs.push_back(costs.overlapsCollectives() ? 0 : toCost(before + last, label.picoseconds));
+      lastLoad.push_back(toCost(last, label.picoseconds));
+      beforeLoad.push_back(toCost(before, label.picoseconds));
     }
     if (costs.overlapsCollectives()) {
       addLoad(node, kComputeLast, std::move(lastLoad));
@@ -86,8 +101,8 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
       ShareCosts share = getShareCosts(group, label);
       bool overlaps = costs.overlapsCollectives();
       node.costs.push_back(multiply(members, overlaps ? share.exposed : share.exposed + share.last + share.before));
-      last.push_back(overlaps ? members * share.last : 0);
-      before.push_back(overlaps ? members * share.before : 0);
+      last.push_back(overlaps ? multiply(members, share.last) : 0);
+      before.push_back(overlaps ? multiply(members, share.before) : 0);
       kept.push_back(getCopyBytes(group, label));
       gathered.push_back(label.zeroLevel > 2 ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
     }
@@ -134,36 +149,37 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
                                          static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh))));
   OperatorWork update;
   update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
-  share.exposed = costs.getPicoseconds(update);
+  share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.last = 2 * moved;
+    share.last = toCost(2, moved);
     break;
   case 1:
-    share.last = moved;
-    share.exposed += moved;
+    share.last = toCost(1, moved);
+    share.exposed += toCost(1, moved);
     break;
   case 2:
-    share.last = moved;
-    share.before = (rounds - 1) * moved;
-    share.exposed += moved;
+    share.last = toCost(1, moved);
+    share.before = toCost(rounds - 1, moved);
+    share.exposed += toCost(1, moved);
     break;
   default: {
     auto members = static_cast<int64_t>(its.parameters.size());
     int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
     int64_t backwardReads = backward / members,
             forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
-    share.last = (1 + backwardReads) * moved;
-    share.before = (rounds - 1) * share.last + rounds * forwardReads * moved;
+    share.last = toCost(1 + backwardReads, moved);
+    share.before = toCost((rounds - 1) * (1 + backwardReads) + rounds * forwardReads, moved);
     // The update brings a flat master to where the weight lies between steps.
     if (compute != master)
-      share.exposed += moved;
+      share.exposed += toCost(1, moved);
   }
   }
   return share;
 }
 
-int64_t MeshProblem::getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label) {
+int64_t MeshProblem::getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made,
+                                     const ParameterLabel &label) {
   RankedTensorType type = groups.getParameters()[group].getType();
   SmallVector<plan::UnreducedAttr> kept;
   SmallVector<StringAttr> later;
@@ -173,15 +189,17 @@ int64_t MeshProblem::getGradientCost(unsigned group, plan::LayoutAttr made, cons
       if (!llvm::is_contained(labels.getDataAxes(), unreduced.getAxis()))
         later.push_back(unreduced.getAxis());
     }
-  int64_t cost = multiply(rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
+  int64_t cost = toCost(count * rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
   if (cost < search::kForbidden && !later.empty())
-    cost += 2 * reshards.getGatherCost(later, static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh))));
+    cost +=
+        toCost(2 * count,
+               reshards.getGatherCost(later, static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh)))));
   return cost;
 }
 
-int64_t MeshProblem::getReadCost(RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
+int64_t MeshProblem::getReadCost(int64_t count, RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
                                  bool isStashed) {
-  return reshards.getCost(type, isStashed ? plan::dropUnreduced(found) : found, wanted);
+  return toCost(count * rounds, reshards.getCost(type, isStashed ? plan::dropUnreduced(found) : found, wanted));
 }
 
 void MeshProblem::addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost) {
@@ -215,7 +233,7 @@ void MeshProblem::addValues(const Lifetimes &lifetimes) {
               [&, &use = use, count = count, group = group](size_t i, size_t j) {
                 plan::LayoutAttr read = labels.ofParameter(group)[i].read;
                 plan::LayoutAttr wanted = labels.ofOperator(use.group)[j].operands[use.operand];
-                return multiply(count * rounds, getReadCost(type, read, wanted, false));
+                return getReadCost(count, type, read, wanted, false);
               });
   }
 }
@@ -248,10 +266,10 @@ void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
     int64_t members = static_cast<int64_t>(groups.getOperators()[group].ops.size());
     for (plan::LayoutAttr layout : found)
       node.costs.push_back(
-          isStashed ? multiply(members * rounds, reshards.getCost(type, layout, plan::dropUnreduced(layout))) : 0);
+          isStashed ? toCost(members * rounds, reshards.getCost(type, layout, plan::dropUnreduced(layout))) : 0);
     values.push_back({group, result, found, source});
     addEdge(static_cast<int32_t>(group), source, [&](size_t i, size_t j) {
-      return multiply(members * rounds, reshards.getCost(type, makers[i].results[result], found[j]));
+      return toCost(members * rounds, reshards.getCost(type, makers[i].results[result], found[j]));
     });
   }
   std::vector<int64_t> bytes;
@@ -260,13 +278,12 @@ void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
   addPieces(problem.nodes[source], runs, bytes);
   for (auto &[use, count] : uses)
     addEdge(source, static_cast<int32_t>(use.group), [&, &use = use, count = count](size_t i, size_t j) {
-      return multiply(count * rounds, getReadCost(type, found[i], labels.ofOperator(use.group)[j].operands[use.operand],
-                                                  use.isStashed));
+      return getReadCost(count, type, found[i], labels.ofOperator(use.group)[j].operands[use.operand], use.isStashed);
     });
   for (auto [parameter, count] : gradients)
     addEdge(source, firstParameter + static_cast<int32_t>(parameter),
             [&, parameter = parameter, count = count](size_t i, size_t j) {
-              return multiply(count, getGradientCost(parameter, found[i], labels.ofParameter(parameter)[j]));
+              return getGradientCost(count, parameter, found[i], labels.ofParameter(parameter)[j]);
             });
 }
 
@@ -278,8 +295,7 @@ void MeshProblem::addArguments() {
       std::vector<int64_t> &node = problem.nodes[use.group].costs;
       for (auto [i, label] : llvm::enumerate(labels.ofOperator(use.group)))
         node[i] = search::addCosts(
-            node[i], multiply(count * rounds,
-                              getReadCost(typeOf(argument), layout, label.operands[use.operand], use.isStashed)));
+            node[i], getReadCost(count, typeOf(argument), layout, label.operands[use.operand], use.isStashed));
     }
   }
 }

@@ -10,10 +10,11 @@
 namespace windlass::planner {
 
 /// Nodes are operator groups, parameter groups, and those values that are read in more than one place: their label is
-/// the one layout in which they are found. Costs are picoseconds of a step: micro-batches one after another count m
-/// times. Where collectives run beside operators there are two windows, the last backward pass and all before it, each
-/// with a stream of operators and one of the collectives of parameters and gradients: a window takes as long as the
-/// busier. Reshards of values are exposed.
+/// the one layout in which they are found. Costs are nanoseconds of a step (the
+/// largest cost that a problem may have is 10^16, in picoseconds less than three hours): micro-batches one after
+/// another count m times. Where collectives run beside operators there are two windows, the last backward pass and all
+/// before it, each with a stream of operators and one of the collectives of parameters and gradients: a window takes as
+/// long as the busier. Reshards of values are exposed.
 class MeshProblem {
 public:
   MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
@@ -57,9 +58,10 @@ private:
   /// Adds to a node what it puts on a stream, by label.
   enum Stream { kComputeBefore, kShareBefore, kComputeLast, kShareLast, kStreams };
   void addLoad(search::Node &node, Stream stream, std::vector<int64_t> load);
-  /// Of bringing a gradient that is made in a layout to the copy that a label accumulates.
-  int64_t getGradientCost(unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
-  int64_t getReadCost(mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted, bool isStashed);
+  /// Of bringing so many gradients that is made in a layout to the copy that a label accumulates.
+  int64_t getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
+  int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
+                      bool isStashed);
 
   const Groups &groups;
   const Labels &labels;

@@ -12,6 +12,8 @@ namespace {
 constexpr double kPeakShare = 0.75;
 /// Of the memory's rate, what streams reach.
 constexpr double kMemoryShare = 0.85;
+/// Of one execution; nothing that takes longer is worth a distinction.
+constexpr double kMostSeconds = 1e3;
 /// Between two kernels of one stream.
 constexpr double kCudaLaunchSeconds = 4e-6, kCpuLaunchSeconds = 2e-6;
 
@@ -21,7 +23,7 @@ constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, k
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
 
-int64_t toPicoseconds(double seconds) { return std::llround(std::max(seconds, 0.0) * 1e12); }
+int64_t toPicoseconds(double seconds) { return std::llround(std::clamp(seconds, 0.0, kMostSeconds) * 1e12); }
 
 } // namespace
 

@@ -16,10 +16,10 @@
 // MODEL: train.relu {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
 // MODEL: train.matmul {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
 
-// REMARK: remark: [Analysis] chosen {{.*}}batch_parts=1, bound_ps=[[COST:[0-9]+]], cost_ps=[[COST]], groups=2, model_ranks=1
-// REMARK-DAG: remark: [Analysis] ddp {{.*}}cost_ps=
-// REMARK-DAG: remark: [Analysis] zero3 {{.*}}cost_ps=
-// REMARK-DAG: remark: [Analysis] megatron {{.*}}cost_ps=
+// REMARK: remark: [Analysis] chosen {{.*}}batch_parts=1, bound_ns=[[COST:[0-9]+]], cost_ns=[[COST]], groups=2, model_ranks=1
+// REMARK-DAG: remark: [Analysis] ddp {{.*}}cost_ns=
+// REMARK-DAG: remark: [Analysis] zero3 {{.*}}cost_ns=
+// REMARK-DAG: remark: [Analysis] megatron {{.*}}cost_ns=
 
 // MEMORY: error: has plans that fit on 0 of 3 meshes, but the one behind the best 0 is wanted
 // CANDIDATE: error: has plans that fit on 3 of 3 meshes, but the one behind the best 3 is wanted

@@ -35,30 +35,30 @@ struct Candidate {
   bool rerunsBlocks = false;
   /// Of a step, by the model of costs: operators, reshards, reductions and updates one after the other, but for what
   /// runs beside operators.
-  int64_t costPicoseconds = 0;
+  int64_t costNanoseconds = 0;
   /// The same, with nothing run again.
-  int64_t leastPicoseconds = 0;
+  int64_t leastNanoseconds = 0;
   /// The most that is taken of memory, in that model.
   int64_t peakBytes = 0;
   /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as many blocks run again.
-  int64_t boundPicoseconds = 0;
+  int64_t boundNanoseconds = 0;
 };
 
 /// A named strategy in the model of costs, with nothing run again.
 struct NamedCost {
   std::string name;
-  int64_t costPicoseconds = 0;
+  int64_t costNanoseconds = 0;
   /// By how much its memory exceeds what there is; 0 or less where it fits.
   int64_t excessBytes = 0;
 };
 
 struct SearchReport {
-  /// By `leastPicoseconds`; those where nothing fits are left out.
+  /// By `leastNanoseconds`; those where nothing fits are left out.
   std::vector<Candidate> candidates;
   /// Those that the labels can say, as they are found.
   std::vector<NamedCost> named;
   /// The least of all meshes' bounds, of plans that run nothing again, and of all plans: memory without a limit.
-  int64_t boundPicoseconds = 0, freeBoundPicoseconds = 0;
+  int64_t boundNanoseconds = 0, freeBoundNanoseconds = 0;
   /// Meshes that were tried.
   int64_t meshes = 0;
 };
@@ -67,7 +67,7 @@ struct SearchReport {
 mlir::FailureOr<SearchReport> choosePlans(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
                                           const SearchLimits &limits);
 
-/// Picoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with nothing run
+/// Nanoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with nothing run
 /// again; nothing where the plan has something that the search would not choose.
 std::optional<int64_t> evaluatePlan(mlir::ModuleOp module, const plan::StrategyChoice &choice, const CostModel &costs);
 
