@@ -133,7 +133,10 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
       candidate.problem = std::move(built);
     };
     search::Problem built = problem.build(limits.memoryBytes, false);
-    search::SolveResult result = solve(built, limits, best);
+    // Without a limit first: where that fits, it is the answer with one too.
+    search::SolveResult free = solve(problem.build(kUnlimited, false), limits, best), result = free;
+    if (!free.isFeasible() || !search::evaluate(built, free.solution).isFeasible())
+      result = solve(built, limits, best);
     // Before anything replaces the problem that names are looked up in.
     if (mesh.modelRanks <= limits.hostDevices)
       for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
@@ -143,13 +146,12 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
         }
         report.named.push_back(std::move(named.cost));
       }
-    int64_t free = solve(problem.build(kUnlimited, false), limits, best).bound;
-    report.freeBoundNanoseconds = std::min(report.freeBoundNanoseconds, free);
+    report.freeBoundNanoseconds = std::min(report.freeBoundNanoseconds, free.bound);
     report.boundNanoseconds = std::min(report.boundNanoseconds, result.bound);
     if (result.isFeasible())
       keep(std::move(built), result.solution, false, result.bound);
     // Memory is what makes it dearer: what is run again may pay.
-    if (!result.isFeasible() || result.cost > free + free / kWorthRerun) {
+    if (!result.isFeasible() || result.cost > free.bound + free.bound / kWorthRerun) {
       search::Problem rerun = problem.build(limits.memoryBytes, true);
       search::SolveResult again = solve(rerun, limits, best);
       if (again.isFeasible())
