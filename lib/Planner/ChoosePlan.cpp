@@ -4,20 +4,16 @@
 
 #include "windlass/Search/Solver.h"
 
-#include "mlir/IR/Diagnostics.h"
-
-#include <limits>
 #include <numeric>
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
-static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 1024;
 /// Plans whose cost is above what it is without a limit by less than one part in so many are not worth running
 /// anything again.
 static constexpr int64_t kWorthRerun = 100;
+/// Of the work, one part in so many is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
 /// The batch that all inputs of the graph have in common; 0 where there are none.
@@ -89,7 +85,6 @@ static std::vector<NamedSolution> solveByName(ModuleOp module, const plan::Strat
 /// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
 static search::SolveResult solve(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
   search::SolveOptions options;
-  options.threads = limits.threads;
   options.workLimit = limits.workLimit / kQuickShare;
   search::SolveResult quick = search::solve(problem, options);
   if (quick.bound >= std::min(quick.cost, best))
@@ -117,24 +112,22 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
     Labels labels(groups, reshards, costs);
     MeshProblem problem(groups, labels, reshards, costs, mesh);
     ++report.meshes;
-    auto keep = [&](search::Problem &&built, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
-      std::vector<int64_t> usage = search::rowUsage(built, solution);
+    search::Problem built = problem.build(limits.memoryBytes, false);
+    auto keep = [&](const search::Problem &solved, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
+      std::vector<int64_t> usage = search::rowUsage(solved, solution);
       Candidate &candidate = report.candidates.emplace_back();
       candidate.choice = problem.decode(solution);
       candidate.rerunsBlocks = rerunsBlocks;
-      candidate.costNanoseconds = search::evaluate(built, solution).cost;
-      candidate.leastNanoseconds = rerunsBlocks
-                                       ? search::evaluate(problem.build(limits.memoryBytes, false), solution).cost
-                                       : candidate.costNanoseconds;
+      candidate.costNanoseconds = search::evaluate(solved, solution).cost;
+      candidate.leastNanoseconds = search::evaluate(built, solution).cost;
       candidate.peakBytes =
-          *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(built.capacity.size()));
+          *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(solved.capacity.size()));
       candidate.boundNanoseconds = bound;
       best = std::min(best, candidate.costNanoseconds);
-      candidate.problem = std::move(built);
+      candidate.problem = solved;
     };
-    search::Problem built = problem.build(limits.memoryBytes, false);
     // Without a limit first: where that fits, it is the answer with one too.
-    search::SolveResult free = solve(problem.build(kUnlimited, false), limits, best), result = free;
+    search::SolveResult free = solve(problem.build(SearchLimits::kUnlimited, false), limits, best), result = free;
     if (!free.isFeasible() || !search::evaluate(built, free.solution).isFeasible())
       result = solve(built, limits, best);
     // Before anything replaces the problem that names are looked up in.
@@ -149,13 +142,13 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
     report.freeBoundNanoseconds = std::min(report.freeBoundNanoseconds, free.bound);
     report.boundNanoseconds = std::min(report.boundNanoseconds, result.bound);
     if (result.isFeasible())
-      keep(std::move(built), result.solution, false, result.bound);
+      keep(built, result.solution, false, result.bound);
     // Memory is what makes it dearer: what is run again may pay.
     if (!result.isFeasible() || result.cost > free.bound + free.bound / kWorthRerun) {
       search::Problem rerun = problem.build(limits.memoryBytes, true);
       search::SolveResult again = solve(rerun, limits, best);
       if (again.isFeasible())
-        keep(std::move(rerun), again.solution, true, again.bound);
+        keep(rerun, again.solution, true, again.bound);
     }
   }
   // Ties are broken by the order of meshes.
@@ -177,7 +170,7 @@ std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::Strate
   Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
   Labels labels(groups, reshards, costs);
   MeshProblem problem(groups, labels, reshards, costs, choice);
-  search::Problem built = problem.build(kUnlimited, false);
+  search::Problem built = problem.build(SearchLimits::kUnlimited, false);
   std::optional<search::Solution> solution = problem.encode(choice);
   if (!solution)
     return std::nullopt;

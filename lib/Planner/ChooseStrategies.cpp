@@ -3,8 +3,6 @@
 
 #include "mlir/IR/Remarks.h"
 
-#include <limits>
-
 namespace windlass::planner {
 #define GEN_PASS_DEF_CHOOSESTRATEGIES
 #include "windlass/Planner/Passes.h.inc"
@@ -38,8 +36,8 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       return module.emitError() << llvm::toString(devices.takeError());
     CostModel costs(*devices);
     SearchLimits limits;
-    // Sums of what plans need stay within 64 bits.
-    limits.memoryBytes = memoryLimit > 0 ? int64_t(memoryLimit) : std::numeric_limits<int64_t>::max() / 1024;
+    if (memoryLimit > 0)
+      limits.memoryBytes = memoryLimit;
     for (const HostGroup &group : devices->hosts)
       limits.hostDevices = std::max(limits.hostDevices, group.devices);
     FailureOr<SearchReport> found = choosePlans(module, devices->getDevices(), costs, limits);

@@ -34,20 +34,6 @@ Labels::Labels(const Groups &groups, Reshards &reshards, const CostModel &costs)
     makeParameterLabels(group);
 }
 
-plan::LayoutAttr Labels::getArgumentLayout(BlockArgument argument) const {
-  RankedTensorType type = typeOf(argument);
-  plan::LayoutAttr whole = plan::LayoutAttr::getWhole(type);
-  auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto batch = StringAttr::get(type.getContext(), plan::kBatchAxis);
-  if (type.getRank() == 0 || mesh.indexOf(plan::kBatchAxis) < 0 ||
-      !function.getArgAttr(argument.getArgNumber(), train::kInputAttr))
-    return whole;
-  SmallVector<plan::DimLayoutAttr> dims(whole.getDims());
-  dims[0] = plan::DimLayoutAttr::get(type.getContext(),
-                                     plan::FactorLayoutAttr::get(type.getContext(), type.getDimSize(0), batch));
-  return plan::LayoutAttr::get(type.getContext(), dims, {}, plan::MemoryKind::device);
-}
-
 /// Every factor in one block; fused projections in as many as they are split into, and whatever takes their results in
 /// the blocks that follow from that.
 void Labels::findSplits() {

@@ -28,14 +28,11 @@ int getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::Mes
 
 class Labels {
 public:
-  /// Axes that may split operators: all of the mesh but that of the groups. Layouts of a function's arguments come from
-  /// `getArgumentLayout`.
+  /// Axes that may split operators: all of the mesh but that of the groups.
   Labels(const Groups &groups, Reshards &reshards, const CostModel &costs);
 
   const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
   const std::vector<ParameterLabel> &ofParameter(unsigned group) const { return parameters[group]; }
-  /// Of an argument of the function: the graph's batch is split on its axis.
-  plan::LayoutAttr getArgumentLayout(mlir::BlockArgument argument) const;
   /// Those of the ranks that hold the same part of each weight.
   llvm::ArrayRef<mlir::StringAttr> getDataAxes() const { return dataAxes; }
 

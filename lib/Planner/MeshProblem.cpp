@@ -290,7 +290,7 @@ void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
 void MeshProblem::addArguments() {
   func::FuncOp function = groups.getFunction();
   for (BlockArgument argument : function.getArguments()) {
-    plan::LayoutAttr layout = labels.getArgumentLayout(argument);
+    plan::LayoutAttr layout = plan::getArgumentLayout(function, argument, mesh);
     for (auto &[use, count] : groups.getUses(argument)) {
       std::vector<int64_t> &node = problem.nodes[use.group].costs;
       for (auto [i, label] : llvm::enumerate(labels.ofOperator(use.group)))

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,11 +16,12 @@
 namespace windlass::planner {
 
 struct SearchLimits {
+  /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 1024;
   /// Of a rank, for all that the plan places.
-  int64_t memoryBytes = 0;
+  int64_t memoryBytes = kUnlimited;
   /// Operations of the solver, for each mesh.
   int64_t workLimit = 200'000'000;
-  int threads = 1;
   /// Named strategies split the model among so many ranks at most.
   int64_t hostDevices = 1;
 };

@@ -199,7 +199,7 @@ private:
     auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
       return function.emitError("argument ") << argument.getArgNumber() << " is no tensor";
-    LayoutAttr layout = LayoutAttr::getWhole(type);
+    LayoutAttr layout = getArgumentLayout(function, argument, mesh);
     if (function.getName() == train::kUpdateFunction) {
       auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
       auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name) : nullptr;
@@ -210,11 +210,6 @@ private:
       else
         return function.emitError("argument ")
                << argument.getArgNumber() << " is the gradient of " << name << ", which @microbatch does not return";
-    } else if (isInput(function, argument) && type.getRank() > 0 && mesh.indexOf(kBatchAxis) >= 0) {
-      SmallVector<DimLayoutAttr> dims(layout.getDims());
-      dims[0] = DimLayoutAttr::get(
-          context, {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
-      layout = LayoutAttr::get(context, dims, {}, MemoryKind::device);
     }
     layouts.push_back(layout);
     return success();
@@ -389,6 +384,18 @@ MeshAttr plan::setMesh(ModuleOp module, const StrategyChoice &choice) {
   if (choice.groups > 1)
     module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
   return mesh;
+}
+
+LayoutAttr plan::getArgumentLayout(func::FuncOp function, BlockArgument argument, MeshAttr mesh) {
+  auto type = llvm::cast<RankedTensorType>(argument.getType());
+  LayoutAttr whole = LayoutAttr::getWhole(type);
+  if (type.getRank() == 0 || mesh.indexOf(kBatchAxis) < 0 || !isInput(function, argument))
+    return whole;
+  MLIRContext *context = type.getContext();
+  SmallVector<DimLayoutAttr> dims(whole.getDims());
+  dims[0] = DimLayoutAttr::get(
+      context, {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
+  return LayoutAttr::get(context, dims, {}, MemoryKind::device);
 }
 
 LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {

@@ -4,6 +4,8 @@
 
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "llvm/Support/Error.h"
 
 #include <map>
@@ -34,6 +36,10 @@ LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 /// The same of a gradient or a master copy, which may be flat: where no factor takes all of their axes, all of them cut
 /// what the ranks hold each in ranges, if there is an element for each member.
 LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
+
+/// Of an argument of a function: dim 0 of an input of the graph, its batch, is split on the axis of the batch's parts
+/// where the mesh has it; all else is whole.
+LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
 
 /// Micro-batches of a step, over all ranks.
 int64_t getMicroBatches(mlir::ModuleOp module);
