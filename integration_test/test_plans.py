@@ -10,6 +10,7 @@ have, each way of being unreduced, each collective, each choice of what a block 
 import collections
 import concurrent.futures
 import dataclasses
+import json
 import pathlib
 import re
 import sys
@@ -167,7 +168,7 @@ class PinsTest(PlansCase):
                     judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
 
 
-class RandomPlansTest(PlansCase):
+class PlanRunner(PlansCase):
     def one_plan(self, judge, reference, seed):
         """Lowers and runs one plan; returns its texts."""
         ranks = RANKS[seed % len(RANKS)]
@@ -184,6 +185,43 @@ class RandomPlansTest(PlansCase):
             file.unlink()
         return texts
 
+
+class PrecisionTest(PlanRunner):
+    """bf16 rounds, and does nothing else; and every plan rounds the same values but for the order of sums."""
+    # Of the program in bf16 against that in f32, as for parity of reduced precision.
+    BOUNDS = {'loss': 2e-2, 'evaluate': 2e-2, 'gradient': 1e-1, 'grad_norm': 1e-1}
+    STRATEGIES = (('zero1', 4), ('zero3', 4), ('zero1*megatron=2', 4))
+
+    def deviations(self, judge, reference, dump):
+        return json.loads(equivalence.execute(judge.run_tool, '--compare', reference, dump, '--json', '--bound', '1e9'))['deviations']
+
+    def test_families(self):
+        for family in FAMILIES:
+            judge = equivalence.Equivalence(self.setup_of_family(family, precision='bf16', steps=1))
+            whole = equivalence.Equivalence(self.setup_of_family(family, steps=1))
+            l1 = judge.graph()
+            l2, whole_l2 = judge.lower(l1, equivalence.TO_L2, 'l2.mlir'), whole.lower(l1, equivalence.TO_L2, 'whole.mlir')
+            self.assertIn('xbf16>', l2.read_text())
+            reference = judge.run(l2, 'L2', 'f64')
+            judge.compare(whole.run(whole_l2, 'L2', 'f64'), reference, 'f64')
+            rounded = judge.run(l2, 'L2', 'f32')
+            found = self.deviations(judge, whole.run(whole_l2, 'L2', 'f32'), rounded)
+            for kind, bound in self.BOUNDS.items():
+                self.assertLess(found[kind], bound, (family, kind))
+            self.assertGreater(found['gradient'], 1e-4, family)
+            for judge.setup.strategy, ranks in self.STRATEGIES:
+                with self.subTest(family=family, strategy=judge.setup.strategy):
+                    for module, level in judge.lower_for(l2, ranks):
+                        judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
+                        found = self.deviations(judge, rounded, judge.run(module, level, 'f32', '--ranks', ranks))
+                        for kind, bound in self.BOUNDS.items():
+                            self.assertLess(found[kind], bound, (family, kind))
+            for seed in range(2):
+                with self.subTest(family=family, seed=seed):
+                    self.one_plan(judge, reference, seed)
+
+
+class RandomPlansTest(PlanRunner):
     def test_families(self):
         for family in FAMILIES:
             judge = equivalence.Equivalence(self.setup_of_family(family))
@@ -209,5 +247,5 @@ if __name__ == '__main__':
         at = sys.argv.index('--plans')
         PLANS = int(sys.argv[at + 1])
         FAMILIES = sys.argv[at + 2:] or FAMILIES
-        del sys.argv[at:], NamedStrategiesTest, PinsTest
+        del sys.argv[at:], NamedStrategiesTest, PinsTest, PrecisionTest
     common.main()

@@ -1,7 +1,7 @@
 """Plans that the search finds give the same numbers as the unplanned graph (design §2), at L3 and L5: on machines of several kinds, so that
 it finds plans of several kinds, and on meshes beside the best.
 
-    test_search.py [FAMILY...]     of all one-layer models where none is named; and programs under limits of memory
+    test_search.py [--precision bf16] [FAMILY...]     of all one-layer models where none is named; and programs under limits of memory
 """
 
 import concurrent.futures
@@ -15,6 +15,7 @@ import test_plans
 import test_program
 
 FAMILIES = test_plans.FAMILIES
+PRECISION = 'f32'
 # FLOP/s and bytes/s of a device, bytes/s and seconds of the link between two.
 MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9), 'slow links': (1e12, 1e11, 1e6, 1e-4),
             'beside': (1e9, 1e9, 1e8, 1e-6)}
@@ -54,7 +55,7 @@ class SearchTest(test_plans.PlansCase):
 
     def test_families(self):
         for family in FAMILIES:
-            judge = equivalence.Equivalence(self.setup_of_family(family))
+            judge = equivalence.Equivalence(self.setup_of_family(family, precision=PRECISION))
             judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(judge.work / 'l2.mlir', 'L2', 'f64')
             keys = [(machine, ranks, candidate) for machine in MACHINES for ranks in RANKS for candidate in range(2)]
@@ -114,6 +115,30 @@ class AutoTest(test_program.ProgramCase):
         self.assertGreater(said['cost_seconds'], 86400)
         self.assertLess(said['gap'], 0.05)
 
+    def test_precision(self):
+        """In bf16 operators find weights of half the bytes beside those that are trained, and gradients are as large as before."""
+        model, held = self.small_gpt(**self.SIZES), {}
+        for precision in ('f32', 'bf16'):
+            outcome = common.windlass('plan', model, '--cluster', 'h100:2', '--strategy', 'zero1', '--precision', precision, '--json')
+            self.assertEqual(outcome.code, 0, outcome.err)
+            held[precision] = json.loads(outcome.out)['bytes_per_device']
+        weights = held['f32']['gradients'] * 2 // 3
+        self.assertEqual(held['bf16']['gradients'], held['f32']['gradients'])
+        self.assertEqual(held['bf16']['optimizer_state'], held['f32']['optimizer_state'])
+        self.assertEqual(held['f32']['parameters'] - held['bf16']['parameters'], weights // 2)
+        file = self.folder / 'bf16.json'
+        flags = ('--cluster', 'cpu:2', '--strategy', 'auto', '--precision', 'bf16')
+        outcome = common.windlass('plan', model, *flags, '-o', file)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertEqual(json.loads(file.read_text())['settings']['precision'], 'bf16')
+        for given in (flags, ('--plan', file)):
+            outcome = common.windlass('emit', model, *given, '-o', self.folder / 'program')
+            self.assertEqual(outcome.code, 1)
+            self.assertIn("programs for back end 'cpu' compute in f32, but the plan is of --precision bf16", outcome.err)
+        outcome = common.windlass('emit', model, '--plan', file, '--precision', 'f32', '-o', self.folder / 'program')
+        self.assertEqual(outcome.code, 1)
+        self.assertIn("the plan was made for precision 'bf16', but it is 'f32' now", outcome.err)
+
     def test_table(self):
         """Repeats are one row of the table; a plan for one device has none."""
         model = self.small_gpt(**self.SIZES)
@@ -146,6 +171,11 @@ class AutoTest(test_program.ProgramCase):
 
 
 if __name__ == '__main__':
+    if '--precision' in sys.argv:
+        at = sys.argv.index('--precision')
+        PRECISION = sys.argv[at + 1]
+        # Programs compute in f32.
+        del sys.argv[at:at + 2], AutoTest
     FAMILIES = sys.argv[1:] or FAMILIES
     del sys.argv[1:]
     common.main()

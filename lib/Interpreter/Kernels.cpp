@@ -109,7 +109,7 @@ llvm::Expected<Tensor> windlass::interpreter::tensorOf(ElementsAttr value, Ranke
   auto fail = [](const Twine &text) { return llvm::createStringError(text); };
   std::optional<ElementKind> kind = kindOf(type.getElementType(), precision);
   if (!kind)
-    return fail("the interpreter computes with f32, f64, i64, i32 and i1 only");
+    return fail("the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
   auto dense = llvm::dyn_cast<DenseElementsAttr>(value);
   if (!dense)
     return fail("a constant must hold its values itself");
@@ -160,6 +160,7 @@ llvm::Expected<SmallVector<Tensor>> windlass::interpreter::evaluate(StringRef op
     llvm::Expected<Tensor> tensor = tensorOf(value, resultTypes.front(), precision);
     if (!tensor)
       return tensor.takeError();
+    roundTo(resultTypes.front().getElementType(), *tensor);
     return SmallVector<Tensor>{*tensor};
   }
   auto found = kernels().find(opName);
@@ -169,12 +170,14 @@ llvm::Expected<SmallVector<Tensor>> windlass::interpreter::evaluate(StringRef op
   for (RankedTensorType type : resultTypes) {
     std::optional<ElementKind> kind = kindOf(type.getElementType(), precision);
     if (!kind)
-      return fail("the interpreter computes with f32, f64, i64, i32 and i1 only");
+      return fail("the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
     results.emplace_back(*kind, type.getShape());
   }
   KernelCall call(opName, attributes, inputs, results);
   found->second(call);
   if (call.isBad())
     return fail(call.getError());
+  for (auto [type, result] : llvm::zip_equal(resultTypes, results))
+    roundTo(type.getElementType(), result);
   return results;
 }

@@ -47,10 +47,10 @@ private:
   FailureOr<Buffer> bufferOf(Operation *user, Value value);
   FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
   Tensor load(const Buffer &buffer, int64_t rank);
-  void store(const Buffer &buffer, const Tensor &value, int64_t rank);
-  /// Bytes between elements: in f64 all of memory is twice as wide.
-  int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale(); }
-  int64_t scale() const { return precision == Precision::f64 ? 2 : 1; }
+  void store(const Buffer &buffer, Tensor value, int64_t rank);
+  int64_t findScale();
+  /// Bytes between elements.
+  int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
 
   LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
   LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
@@ -65,6 +65,8 @@ private:
   ModuleOp module;
   plan::MeshAttr mesh;
   Precision precision;
+  /// How much wider all of memory is than planned: floats are held in f32 or f64, whatever their type.
+  int64_t scale = 1;
   DenseMap<StringAttr, unsigned> arenaIndices;
   SmallVector<int64_t> arenaBytes;
   /// [rank][arena]
@@ -76,11 +78,27 @@ private:
 
 } // namespace
 
+int64_t BufferMachine::findScale() {
+  unsigned least = 32;
+  auto see = [&](Type type) {
+    if (Type element = getElementTypeOrSelf(type); llvm::isa<FloatType>(element))
+      least = std::min(least, element.getIntOrFloatBitWidth());
+  };
+  module.walk([&](Operation *op) {
+    if (auto resource = llvm::dyn_cast<sched::ResourceOp>(op))
+      see(resource.getTensorType());
+    for (Type type : op->getResultTypes())
+      see(type);
+  });
+  return (precision == Precision::f64 ? 64 : 32) / std::max(least, 8u);
+}
+
 LogicalResult BufferMachine::prepare() {
+  scale = findScale();
   int64_t total = 0;
   for (auto arena : module.getOps<sched::ArenaOp>()) {
     int64_t bytes = arena.getBytes();
-    if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale() * mesh.getRanks()) > kArenaLimit)
+    if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale * mesh.getRanks()) > kArenaLimit)
       return arena.emitError("cannot be executed: the arenas of ")
              << mesh.getRanks() << " ranks exceed the " << kArenaLimit << " bytes that the interpreter takes";
     arenaIndices[arena.getSymNameAttr()] = arenaBytes.size();
@@ -90,7 +108,7 @@ LogicalResult BufferMachine::prepare() {
   memory.resize(mesh.getRanks());
   for (auto &arenas : memory)
     for (int64_t bytes : arenaBytes)
-      arenas.emplace_back(bytes * scale(), std::byte(0xFF));
+      arenas.emplace_back(bytes * scale, std::byte(0xFF));
   checker.emplace(arenaBytes);
 
   for (auto resource : module.getOps<sched::ResourceOp>()) {
@@ -113,7 +131,7 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
     return op->emitError("cannot be executed: there is no sched.arena ") << arena;
   std::optional<ElementKind> kind = kindOf(element, precision);
   if (!kind)
-    return op->emitError("cannot be executed: the interpreter computes with f32, f64, i64, i32 and i1 only");
+    return op->emitError("cannot be executed: the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
   Buffer buffer;
   buffer.kind = *kind;
   buffer.type = RankedTensorType::get(sizes, element);
@@ -182,7 +200,7 @@ Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
   Tensor result(buffer.kind, window.sizes);
   int64_t bytes = bytesOf(buffer.kind);
   copyElements(result.mutableData(), denseStrides(window.sizes, bytes),
-               memory[rank][window.arena].data() + window.offset * scale(), scaled(window.strides, pitch(buffer)),
+               memory[rank][window.arena].data() + window.offset * scale, scaled(window.strides, pitch(buffer)),
                window.sizes, bytes);
   if (buffer.kind == ElementKind::boolean) // What nobody wrote is no bool.
     for (int64_t i = 0; i < result.getElements(); ++i)
@@ -190,10 +208,11 @@ Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
   return result;
 }
 
-void BufferMachine::store(const Buffer &buffer, const Tensor &value, int64_t rank) {
+void BufferMachine::store(const Buffer &buffer, Tensor value, int64_t rank) {
+  roundTo(buffer.type.getElementType(), value);
   const Window &window = buffer.window;
   int64_t bytes = bytesOf(buffer.kind);
-  copyElements(memory[rank][window.arena].data() + window.offset * scale(), scaled(window.strides, pitch(buffer)),
+  copyElements(memory[rank][window.arena].data() + window.offset * scale, scaled(window.strides, pitch(buffer)),
                value.data(), denseStrides(window.sizes, bytes), window.sizes, bytes);
 }
 

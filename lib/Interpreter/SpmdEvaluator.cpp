@@ -72,6 +72,10 @@ FailureOr<SpmdValues> windlass::interpreter::runFunction(func::FuncOp function, 
         for (auto [result, tensor] : llvm::zip_equal(results, *computed))
           result.push_back(std::move(tensor));
       }
+    } else {
+      for (auto [result, parts] : llvm::zip_equal(op.getResults(), results))
+        for (Tensor &part : parts)
+          roundTo(getElementTypeOrSelf(result.getType()), part);
     }
     for (auto [result, parts] : llvm::zip_equal(op.getResults(), results))
       define(result, std::move(parts));

@@ -30,9 +30,10 @@ llvm::StringRef windlass::interpreter::nameOf(ElementKind kind) {
 }
 
 std::optional<ElementKind> windlass::interpreter::kindOf(mlir::Type elementType, Precision precision) {
-  if (elementType.isF64() || (elementType.isF32() && precision == Precision::f64))
+  bool isSingle = elementType.isF32() || elementType.isBF16();
+  if (elementType.isF64() || (isSingle && precision == Precision::f64))
     return ElementKind::f64;
-  if (elementType.isF32())
+  if (isSingle)
     return ElementKind::f32;
   if (elementType.isInteger(64))
     return ElementKind::i64;
@@ -181,4 +182,17 @@ Tensor Tensor::cast(ElementKind to) const {
 
 bool Tensor::isSameAs(const Tensor &other) const {
   return kind == other.kind && shape == other.shape && std::memcmp(data(), other.data(), getBytes()) == 0;
+}
+
+void windlass::interpreter::roundTo(mlir::Type elementType, Tensor &tensor) {
+  if (!elementType.isBF16() || tensor.getKind() != ElementKind::f32)
+    return;
+  for (float &value : tensor.mutableValues<float>()) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    // NaN stays NaN: adding could carry into the sign.
+    bits = std::isnan(value) ? bits | 0x00400000u : bits + 0x7FFFu + (bits >> 16 & 1u);
+    bits &= 0xFFFF0000u;
+    std::memcpy(&value, &bits, sizeof(bits));
+  }
 }

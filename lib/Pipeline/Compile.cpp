@@ -82,6 +82,9 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
     for (const std::string &pattern : settings.noDecay)
       optimizer.noDecay.push_back(pattern);
     manager.addPass(train::createAddOptimizerPass(optimizer));
+    train::LowerPrecisionPassOptions precision;
+    precision.precision = settings.precision;
+    manager.addPass(train::createLowerPrecisionPass(precision));
     // Repeats are found last: the passes before must not make equal layers differ. What can be run again is cut from
     // them.
     manager.addPass(train::createMarkRepeatsPass());
@@ -221,6 +224,10 @@ int Compilation::emit(cpp::ProjectFiles &files) {
   if (cluster.getBackend() != "cpu")
     return fail(Code::devices, "programs are made for back end 'cpu' only, but the cluster's " + cluster.describe() +
                                    " is of '" + cluster.getBackend() + "': plan for it, or emit for --cluster cpu:N");
+  if (plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision != "f32")
+    return fail(Code::devices,
+                "programs for back end 'cpu' compute in f32, but the plan is of --precision bf16: plan with it "
+                "for a cluster of GPUs, or emit with --precision f32");
   if (failed(convertSchedToEmitC(*scheduled.module)))
     return kInternal;
   cpp::ProjectOptions options;

@@ -68,7 +68,8 @@ int Compilation::searchPlan(const PlanChoice &choice) {
       int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(*module) / candidate.choice.groups);
       int64_t cost = candidate.leastNanoseconds;
       if (fit.schedule.rerun.flops > 0)
-        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0}) / 1000;
+        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0, compiled.precision != "f32"}) /
+                1000;
       if (cost < bestCost) {
         bestCost = cost;
         best = std::move(fit);

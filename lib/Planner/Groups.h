@@ -22,6 +22,10 @@ struct ParameterGroup {
   /// Tensors of optimizer state that each has.
   int64_t states = 0;
   mlir::RankedTensorType getType() const { return train::ParameterOp(parameters.front()).getTensorType(); }
+  /// As operators of the micro-batch find it.
+  mlir::RankedTensorType getComputeType() const {
+    return train::ParameterOp(parameters.front()).getComputeTensorType();
+  }
 };
 
 /// Where a group's value is read: an operand of another group's operators, maybe through a stash.

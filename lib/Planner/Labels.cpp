@@ -100,6 +100,13 @@ void Labels::findSplits() {
     follow(group, true);
 }
 
+/// Whether an operator multiplies floats that are narrower than f32.
+static bool isNarrowContraction(Operation *op) {
+  Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
+  return llvm::cast<train::TrainOpInterface>(op).getPrecisionClass() == train::PrecisionClass::Contraction &&
+         element.getIntOrFloatBitWidth() < 32;
+}
+
 void Labels::makeOperatorLabels(unsigned group) {
   Operation *op = groups.getOperators()[group].front();
   const train::OpFactors &own = factors[group];
@@ -152,10 +159,13 @@ void Labels::makeOperatorLabels(unsigned group) {
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
     for (auto [value, layout] : llvm::zip_equal(op->getResults(), label.results))
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
-    if (!plan::Rerun::isFree(op) && !plan::Rerun::isView(op))
-      label.picoseconds = costs.getPicoseconds(OperatorWork{whole.flops / static_cast<double>(parts),
-                                                            wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0}) +
-                          getInnerCost(op, own, label);
+    if (!plan::Rerun::isFree(op) && !plan::Rerun::isView(op)) {
+      OperatorWork work;
+      work.flops = whole.flops / static_cast<double>(parts);
+      work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
+      work.isNarrow = isNarrowContraction(op);
+      label.picoseconds = costs.getPicoseconds(work) + getInnerCost(op, own, label);
+    }
     labels.push_back(std::move(label));
   };
   for (const plan::Splits &choice : choices) {

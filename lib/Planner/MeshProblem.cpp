@@ -93,7 +93,7 @@ void MeshProblem::addPieces(search::Node &node, const std::vector<LiveRun> &runs
 void MeshProblem::addParameters(const Lifetimes &lifetimes) {
   firstParameter = static_cast<int32_t>(problem.nodes.size());
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
-    RankedTensorType type = its.getType();
+    RankedTensorType type = its.getComputeType();
     int64_t members = static_cast<int64_t>(its.parameters.size());
     search::Node &node = problem.nodes.emplace_back();
     std::vector<int64_t> kept, gathered, last, before;
@@ -116,63 +116,65 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
 
 int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) const {
   train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
-  RankedTensorType type = parameter.getTensorType();
-  int64_t whole = getTensorBytes(label.read.getLocalType(type, mesh));
+  RankedTensorType type = parameter.getTensorType(), computeType = parameter.getComputeTensorType();
+  plan::LayoutAttr compute = label.zeroLevel > 2 ? plan::shareOut(label.read, mesh) : label.read;
+  int64_t computeBytes = getTensorBytes(compute.getLocalType(computeType, mesh));
   if (!parameter.getTrainable())
-    return whole;
-  plan::LayoutAttr compute = plan::shareOut(label.read, mesh), master = plan::shareOutFlat(label.read, mesh);
-  int64_t part = getTensorBytes(master.getLocalType(type, mesh));
-  int64_t states = groups.getParameters()[group].states;
-  switch (label.zeroLevel) {
-  case 0:
-    return whole * (2 + states);
-  case 1:
-    return whole * 2 + part * (1 + states);
-  case 2:
-    return whole + part * (2 + states);
-  default:
-    return part * (2 + states) + (compute == master ? 0 : getTensorBytes(compute.getLocalType(type, mesh)));
-  }
+    return computeBytes;
+  plan::LayoutAttr shared = plan::shareOutFlat(label.read, mesh);
+  plan::LayoutAttr master = label.zeroLevel > 0 ? shared : label.read;
+  plan::LayoutAttr gradient = label.zeroLevel > 1 ? shared : label.read;
+  // What has the layout and the type of the master is the master.
+  return getTensorBytes(gradient.getLocalType(type, mesh)) +
+         getTensorBytes(master.getLocalType(type, mesh)) * (1 + groups.getParameters()[group].states) +
+         (compute == master && computeType == type ? 0 : computeBytes);
 }
 
 /// A step's collectives among the ranks that hold the same part of the weight (Rajbhandari et al.: ZeRO, 2020, section
-/// 7), and its update: gradient, weight and state are read, the latter two written.
+/// 7), and its update: gradient, weight and state are read, the latter two written, and where operators find the weight
+/// in another type it is converted.
 MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const ParameterLabel &label) const {
   const ParameterGroup &its = groups.getParameters()[group];
   ShareCosts share;
   if (!train::ParameterOp(its.parameters.front()).getTrainable())
     return share;
-  RankedTensorType type = its.getType();
+  RankedTensorType type = its.getType(), computeType = its.getComputeType();
   plan::LayoutAttr compute = plan::shareOut(label.read, mesh);
   plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOutFlat(label.read, mesh) : label.read;
-  int64_t moved = reshards.getGatherCost(labels.getDataAxes(),
-                                         static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh))));
+  auto getCost = [&](RankedTensorType moved) {
+    return reshards.getGatherCost(labels.getDataAxes(),
+                                  static_cast<double>(getTensorBytes(label.read.getLocalType(moved, mesh))));
+  };
+  int64_t gradient = getCost(type), weight = getCost(computeType);
   OperatorWork update;
   update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
+  if (computeType != type)
+    update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) +
+                                        getTensorBytes(master.getLocalType(computeType, mesh)));
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.last = toCost(2, moved);
+    share.last = toCost(2, gradient);
     break;
   case 1:
-    share.last = toCost(1, moved);
-    share.exposed += toCost(1, moved);
+    share.last = toCost(1, gradient);
+    share.exposed += toCost(1, weight);
     break;
   case 2:
-    share.last = toCost(1, moved);
-    share.before = toCost(rounds - 1, moved);
-    share.exposed += toCost(1, moved);
+    share.last = toCost(1, gradient);
+    share.before = toCost(rounds - 1, gradient);
+    share.exposed += toCost(1, weight);
     break;
   default: {
     auto members = static_cast<int64_t>(its.parameters.size());
     int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
     int64_t backwardReads = backward / members,
             forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
-    share.last = toCost(1 + backwardReads, moved);
-    share.before = toCost((rounds - 1) * (1 + backwardReads) + rounds * forwardReads, moved);
+    share.last = toCost(1, gradient) + toCost(backwardReads, weight);
+    share.before = toCost(rounds - 1, gradient) + toCost((rounds - 1) * backwardReads + rounds * forwardReads, weight);
     // The update brings a flat master to where the weight lies between steps.
     if (compute != master)
-      share.exposed += toCost(1, moved);
+      share.exposed += toCost(1, weight);
   }
   }
   return share;
@@ -227,7 +229,7 @@ void MeshProblem::addValues(const Lifetimes &lifetimes) {
                lifetimes.getRuns(group, result));
   // What operators read of parameters.
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
-    RankedTensorType type = its.getType();
+    RankedTensorType type = its.getComputeType();
     for (auto &[use, count] : groups.getParameterUses(group))
       addEdge(firstParameter + static_cast<int32_t>(group), static_cast<int32_t>(use.group),
               [&, &use = use, count = count, group = group](size_t i, size_t j) {

@@ -46,10 +46,15 @@ CostModel::CostModel(const Cluster &cluster) {
       peak = static_cast<double>(found->second);
     else
       peak = assume("peak_flops_per_s of f32 of '" + group.deviceType + "'", isCpu ? kCpuFlops : kDeviceFlops);
+    // CPU ranks compute in f32 whatever they store; so do devices that have no units for bf16.
+    double narrowPeak = peak;
+    if (auto found = device.peakFlopsPerSecond.find("bf16"); !isCpu && found != device.peakFlopsPerSecond.end())
+      narrowPeak = static_cast<double>(found->second);
     double rate = device.memoryBytesPerSecond ? static_cast<double>(*device.memoryBytesPerSecond)
                                               : assume("memory_bandwidth_bytes_per_s of '" + group.deviceType + "'",
                                                        isCpu ? kCpuMemoryRate : kDeviceMemoryRate);
     flopsPerSecond = flopsPerSecond > 0 ? std::min(flopsPerSecond, peak) : peak;
+    narrowFlopsPerSecond = narrowFlopsPerSecond > 0 ? std::min(narrowFlopsPerSecond, narrowPeak) : narrowPeak;
     memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
   }
   launchSeconds = isCpu ? kCpuLaunchSeconds : kCudaLaunchSeconds;
@@ -67,7 +72,7 @@ CostModel::CostModel(const Cluster &cluster) {
 }
 
 int64_t CostModel::getPicoseconds(const OperatorWork &work) const {
-  double arithmetic = work.flops / (flopsPerSecond * kPeakShare);
+  double arithmetic = work.flops / ((work.isNarrow ? narrowFlopsPerSecond : flopsPerSecond) * kPeakShare);
   double traffic = work.bytes / (memoryBytesPerSecond * kMemoryShare);
   return toPicoseconds(std::max(arithmetic, traffic) + launchSeconds);
 }

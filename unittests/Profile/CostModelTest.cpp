@@ -36,6 +36,18 @@ TEST(CostModelTest, OperatorsFollowTheRoofline) {
   EXPECT_GT(costs.getPicoseconds(OperatorWork{1, 1e9}) - launch, 10'000'000'000);
 }
 
+TEST(CostModelTest, NarrowProductsRunAtTheirOwnRate) {
+  Cluster cluster = makeCluster();
+  OperatorWork work{1e12, 1e6}, narrow{1e12, 1e6, /*isNarrow=*/true};
+  EXPECT_EQ(CostModel(cluster).getPicoseconds(narrow), CostModel(cluster).getPicoseconds(work));
+  cluster.deviceTypes["d"].peakFlopsPerSecond["bf16"] = 4'000'000'000'000;
+  CostModel costs(cluster);
+  int64_t launch = costs.getPicoseconds(OperatorWork());
+  EXPECT_NEAR(costs.getPicoseconds(work) - launch, 4 * (costs.getPicoseconds(narrow) - launch), 4);
+  cluster.deviceTypes["d"].backend = "cpu";
+  EXPECT_EQ(CostModel(cluster).getPicoseconds(narrow), CostModel(cluster).getPicoseconds(work));
+}
+
 TEST(CostModelTest, CollectivesCostTheirMessagesAndBytesOnTheSlowestTier) {
   CostModel costs(makeCluster());
   CollectiveWork work;

@@ -24,7 +24,8 @@ enum class Precision { f32, f64 };
 int64_t bytesOf(ElementKind kind);
 bool isFloat(ElementKind kind);
 llvm::StringRef nameOf(ElementKind kind);
-/// The kind that stands for an element type; none for types that the interpreter does not compute with.
+/// The kind that stands for an element type; none for types that the interpreter does not compute with. bf16 is held as
+/// f32 whose values are rounded.
 std::optional<ElementKind> kindOf(mlir::Type elementType, Precision precision);
 
 template <class T> constexpr ElementKind kKindOf = ElementKind::f32;
@@ -96,6 +97,9 @@ private:
   int64_t elements;
   std::shared_ptr<std::byte[]> bytes;
 };
+
+/// Rounds f32 values to the nearest of a narrower element type, ties to even; leaves all others as they are.
+void roundTo(mlir::Type elementType, Tensor &tensor);
 
 /// Product of the sizes.
 int64_t elementsOf(llvm::ArrayRef<int64_t> shape);

@@ -15,6 +15,8 @@ struct OperatorWork {
   double flops = 0;
   /// Read from and written to the device's memory.
   double bytes = 0;
+  /// Whether the flops are products of bf16 that add up in f32.
+  bool isNarrow = false;
 };
 
 /// A collective among ranks of one mesh.
@@ -52,7 +54,7 @@ private:
     double latencySeconds, bytesPerSecond;
   };
   bool overlaps = false;
-  double flopsPerSecond = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
+  double flopsPerSecond = 0, narrowFlopsPerSecond = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
   std::vector<Tier> tiers;
   std::vector<std::string> assumptions;
 };

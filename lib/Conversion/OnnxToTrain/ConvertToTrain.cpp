@@ -149,7 +149,7 @@ LogicalResult ParameterPlanner::run(OpBuilder &builder) {
         builder, parameter.op.getLoc(), builder.getStringAttr(symbol), builder.getStringAttr(name), TypeAttr::get(type),
         train::RoleAttr::get(builder.getContext(), isWeight ? train::Role::weight : train::Role::buffer), source,
         trains ? builder.getUnitAttr() : UnitAttr(), decays ? builder.getUnitAttr() : UnitAttr(), FlatSymbolRefAttr(),
-        reason.empty() ? StringAttr() : builder.getStringAttr(reason));
+        reason.empty() ? StringAttr() : builder.getStringAttr(reason), /*compute_type=*/TypeAttr());
     read.setParameterAttr(FlatSymbolRefAttr::get(op.getSymNameAttr()));
   }
   if (!anyTrains)

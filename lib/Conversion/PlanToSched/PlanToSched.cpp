@@ -132,8 +132,16 @@ private:
     // Read again, so that the optimizer's result has one use and is made where it is stored.
     auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
     copyLabels(*write, stored);
+    Value own = stored.getResult();
+    Type element = compute.getTensorType().getElementType();
+    if (element != master.getTensorType().getElementType()) {
+      // Before it is sent, so that less is.
+      auto converted = train::CastOp::create(builder, write.getLoc(), master.getTensorType().clone(element), own);
+      copyLabels(*write, converted);
+      own = converted;
+    }
     FailureOr<Value> copy =
-        reshardPart(*write, stored.getResult(), master.getGlobalTensorType(), master.getLayout(), compute.getLayout());
+        reshardPart(*write, own, compute.getGlobalTensorType(), master.getLayout(), compute.getLayout());
     if (failed(copy))
       return failure();
     store(compute, *copy);

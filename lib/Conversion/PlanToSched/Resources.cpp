@@ -81,14 +81,15 @@ LogicalResult Resources::declareParameters() {
     LayoutAttr compute = layoutOf(parameter, plan::kLayoutAttr), master = layoutOf(parameter, plan::kMasterLayoutAttr);
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
-    if (!plan::haveSameParts(compute, master, mesh))
+    bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
+    if (isConverted || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
                            parameter.getTensorType(), master),
                    parameter);
     parameters[parameter.getSymName()] =
         describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
-                         parameter.getTensorType(), compute),
+                         parameter.getComputeTensorType(), compute),
                  parameter);
   }
   for (train::ParameterOp parameter : all)

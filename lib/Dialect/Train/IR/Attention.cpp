@@ -36,7 +36,7 @@ FailureOr<Types> inferAttention(AttentionOp::Adaptor op, Emit emit) {
     return failure();
   Type element = typeOf(op.getQuery()).getElementType();
   return Types{makeType({sizes->batch, sizes->heads, sizes->tokens, sizes->width}, element),
-               makeType({sizes->batch, sizes->heads, sizes->tokens}, element)};
+               makeType({sizes->batch, sizes->heads, sizes->tokens}, getWideType(element))};
 }
 
 FailureOr<Types> inferAttentionGrad(AttentionGradOp::Adaptor op, Emit emit) {
@@ -48,7 +48,7 @@ FailureOr<Types> inferAttentionGrad(AttentionGradOp::Adaptor op, Emit emit) {
   auto result = makeType({sizes->batch, sizes->heads, sizes->tokens, sizes->width}, element);
   if (failed(checkType(emit, op.getGradient(), result, "gradient")) ||
       failed(checkType(emit, op.getOutput(), result, "output")) ||
-      failed(checkType(emit, op.getLogSum(), makeType(result.getShape().drop_back(), element), "log_sum")))
+      failed(checkType(emit, op.getLogSum(), makeType(result.getShape().drop_back(), getWideType(element)), "log_sum")))
     return failure();
   return Types{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()};
 }
@@ -173,14 +173,14 @@ LogicalResult AttentionOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVe
 
   JoinedLogs logs(maker, maker.reshape(attention.getLogSum(), {parts, batch, heads, tokens}), 0);
   Shape outputs = {parts, batch, heads, tokens, width};
-  Value weighed = maker.make<MulOp>(maker.reshape(attention.getResult(), outputs),
+  Value weighed = maker.make<MulOp>(maker.reshape(maker.widen(attention.getResult()), outputs),
                                     maker.spread(logs.weights, {0, 1, 2, 3}, outputs));
   // The part with the greatest logarithm has weight 1, so that only the sum of a row without keys, which is 0, is
   // changed.
   Value divisor = maker.make<MaxOp>(logs.sum, maker.splat(logs.sum.getType(), 1));
-  results.assign({maker.make<DivOp>(maker.reduce(ReductionKind::sum, weighed, {0}),
-                                    maker.spread(divisor, {0, 1, 2}, {batch, heads, tokens, width})),
-                  logs.log});
+  Value result = maker.make<DivOp>(maker.reduce(ReductionKind::sum, weighed, {0}),
+                                   maker.spread(divisor, {0, 1, 2}, {batch, heads, tokens, width}));
+  results.assign({maker.cast(result, query.getElementType()), logs.log});
   return success();
 }
 

@@ -47,7 +47,7 @@ FailureOr<Types> inferMatmul(MatmulOp::Adaptor op, Emit emit) {
     shape.push_back(lhs.getDimSize(dim));
   for (int64_t dim : getOtherDims(rhs.getRank(), op.getRhsBatch(), op.getRhsContract()))
     shape.push_back(rhs.getDimSize(dim));
-  return Types{makeType(shape, lhs.getElementType())};
+  return Types{makeType(shape, op.getWide() ? getWideType(lhs.getElementType()) : lhs.getElementType())};
 }
 
 SmallVector<int64_t> makeRange(int64_t start, int64_t size) {

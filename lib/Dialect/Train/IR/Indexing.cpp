@@ -41,7 +41,7 @@ FailureOr<Types> inferEmbeddingGrad(EmbeddingGradOp::Adaptor op, Emit emit) {
   int64_t rows = op.getRows();
   if (failed(checkRows(emit, rows, op.getFirst(), op.getAllRows())))
     return failure();
-  return Types{makeType({rows, gradient.getShape().back()}, gradient.getElementType())};
+  return Types{makeType({rows, gradient.getShape().back()}, getWideType(gradient.getElementType()))};
 }
 
 FailureOr<Types> inferGather(GatherOp::Adaptor op, Emit emit) {

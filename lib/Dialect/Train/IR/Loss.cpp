@@ -16,13 +16,13 @@ FailureOr<Types> inferCrossEntropy(SoftmaxCrossEntropyOp::Adaptor op, Emit emit)
   auto logits = typeOf(op.getLogits()), labels = typeOf(op.getLabels());
   if (failed(checkLabels(emit, logits, labels)))
     return failure();
-  Type element = logits.getElementType();
+  Type element = getWideType(logits.getElementType());
   return Types{makeType({}, element), makeType({}, element), makeType(labels.getShape(), element)};
 }
 
 FailureOr<Types> inferCrossEntropyGrad(SoftmaxCrossEntropyGradOp::Adaptor op, Emit emit) {
   auto logits = typeOf(op.getLogits()), labels = typeOf(op.getLabels());
-  Type element = logits.getElementType();
+  Type element = getWideType(logits.getElementType());
   if (failed(checkLabels(emit, logits, labels)) ||
       failed(checkType(emit, op.getGradient(), makeType({}, element), "gradient")) ||
       failed(checkType(emit, op.getLogSum(), makeType(labels.getShape(), element), "log_sum")))
@@ -139,10 +139,12 @@ LogicalResult SoftmaxCrossEntropyGradOp::buildSplit(OpBuilder &builder, int64_t,
   Value isLabel = maker.compare(Predicate::equal, label, maker.spread(number, {labels.getRank()}, logits.getShape()));
   Value counts =
       maker.compare(Predicate::not_equal, label, maker.splat(label.getType(), static_cast<int64_t>(getIgnoreIndex())));
-  Value chance = maker.make<ExpOp>(maker.make<SubOp>(getLogits(), maker.spread(getLogSum(), rows, logits.getShape())));
-  Value difference = maker.make<SelectOp>(isLabel, maker.make<SubOp>(chance, maker.splat(logits, 1)), chance);
+  Value wide = maker.widen(getLogits());
+  Value chance = maker.make<ExpOp>(maker.make<SubOp>(wide, maker.spread(getLogSum(), rows, logits.getShape())));
+  Value difference = maker.make<SelectOp>(isLabel, maker.make<SubOp>(chance, maker.splat(wide.getType(), 1)), chance);
   Value scaled = maker.make<MulOp>(difference, maker.spread(getGradient(), {}, logits.getShape()));
-  results.assign({maker.make<SelectOp>(counts, scaled, maker.splat(logits, 0))});
+  Value gradient = maker.make<SelectOp>(counts, scaled, maker.splat(wide.getType(), 0));
+  results.assign({maker.cast(gradient, logits.getElementType())});
   return success();
 }
 

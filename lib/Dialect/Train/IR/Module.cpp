@@ -46,6 +46,9 @@ LogicalResult ParameterOp::verify() {
   if (getOf().has_value() != (getRole() == Role::state))
     return emitOpError() << "has role " << stringifyRole(getRole()) << (getOf() ? " and" : " but not")
                          << " the attribute 'of'; exactly states name their weight";
+  if (getComputeType() && !isa<FloatType>(getTensorType().getElementType()))
+    return emitOpError() << "is computed with as " << *getComputeType()
+                         << ", but has integer elements: " << getTensorType();
   SourceAttr source = getSource();
   if (source.getOffset() < 0 || source.getLength() < 0)
     return emitOpError() << "has its bytes at offset " << source.getOffset() << " and length " << source.getLength()
@@ -55,21 +58,24 @@ LogicalResult ParameterOp::verify() {
   return success();
 }
 
-/// Fails unless `name` is a parameter of that type.
-static LogicalResult checkParameter(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, Type type) {
+/// Fails unless `name` is a parameter of that type, as operators outside of `@update` find it or as it is.
+static LogicalResult checkParameter(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, Type type,
+                                    bool computes) {
   auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(op, name);
   if (!parameter)
     return op->emitOpError() << "names " << name << ", which is no parameter of the module";
-  if (parameter.getTensorType() != type)
-    return op->emitOpError() << "takes " << name << " as " << type << ", but it is declared as "
-                             << parameter.getTensorType();
+  RankedTensorType declared = computes ? parameter.getComputeTensorType() : parameter.getTensorType();
+  if (declared != type)
+    return op->emitOpError() << "takes " << name << " as " << type << ", but it is declared as " << declared;
   return success();
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkParameter(*this, symbols, getParameterAttr(), getResult().getType());
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  return checkParameter(*this, symbols, getParameterAttr(), getResult().getType(),
+                        !function || function.getName() != kUpdateFunction);
 }
 
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkParameter(*this, symbols, getParameterAttr(), getValue().getType());
+  return checkParameter(*this, symbols, getParameterAttr(), getValue().getType(), /*computes=*/false);
 }

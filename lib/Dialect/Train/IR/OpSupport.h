@@ -16,6 +16,13 @@ inline mlir::RankedTensorType makeType(llvm::ArrayRef<int64_t> shape, mlir::Type
   return mlir::RankedTensorType::get(shape, element);
 }
 
+/// The element type in which sums over many elements and statistics of rows are kept: f32 for narrower floats.
+inline mlir::Type getWideType(mlir::Type element) {
+  return llvm::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32
+             ? mlir::Float32Type::get(element.getContext())
+             : element;
+}
+
 /// "[2, 3]"
 std::string toText(llvm::ArrayRef<int64_t> values);
 
@@ -85,6 +92,11 @@ struct Maker {
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape) const {
     return make<ReshapeOp>(makeType(shape, typeOf(value).getElementType()), value);
   }
+  mlir::Value cast(mlir::Value value, mlir::Type element) const {
+    return typeOf(value).getElementType() == element ? value : make<CastOp>(typeOf(value).clone(element), value);
+  }
+  /// As sums and statistics are computed.
+  mlir::Value widen(mlir::Value value) const { return cast(value, getWideType(typeOf(value).getElementType())); }
   mlir::Value compare(Predicate predicate, mlir::Value lhs, mlir::Value rhs) const {
     return make<CompareOp>(makeType(typeOf(lhs).getShape(), builder.getI1Type()), predicate, lhs, rhs);
   }

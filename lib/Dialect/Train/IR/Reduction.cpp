@@ -18,7 +18,7 @@ FailureOr<Types> inferReduce(ReduceOp::Adaptor op, Emit emit) {
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(op.getDims(), dim))
       shape.push_back(type.getDimSize(dim));
-  return Types{makeType(shape, type.getElementType())};
+  return Types{makeType(shape, op.getWide() ? getWideType(type.getElementType()) : type.getElementType())};
 }
 
 LogicalResult checkRows(Emit emit, RankedTensorType type) {
@@ -29,11 +29,14 @@ LogicalResult checkRows(Emit emit, RankedTensorType type) {
 
 /// The type of one number per row of `type`.
 RankedTensorType getRowType(RankedTensorType type) {
-  return makeType(type.getShape().drop_back(), type.getElementType());
+  return makeType(type.getShape().drop_back(), getWideType(type.getElementType()));
 }
 /// The type of one number per column.
 RankedTensorType getColumnType(RankedTensorType type) {
   return makeType(type.getShape().take_back(), type.getElementType());
+}
+RankedTensorType getColumnSumType(RankedTensorType type) {
+  return makeType(type.getShape().take_back(), getWideType(type.getElementType()));
 }
 
 LogicalResult checkEpsilon(Emit emit, const llvm::APFloat &epsilon) {
@@ -59,7 +62,7 @@ FailureOr<Types> inferLayerNormGrad(LayerNormGradOp::Adaptor op, Emit emit) {
       failed(checkType(emit, op.getMean(), getRowType(type), "mean")) ||
       failed(checkType(emit, op.getRstd(), getRowType(type), "rstd")))
     return failure();
-  return Types{type, getColumnType(type), getColumnType(type)};
+  return Types{type, getColumnSumType(type), getColumnSumType(type)};
 }
 
 FailureOr<Types> inferRmsNorm(RmsNormOp::Adaptor op, Emit emit) {
@@ -76,7 +79,7 @@ FailureOr<Types> inferRmsNormGrad(RmsNormGradOp::Adaptor op, Emit emit) {
       failed(checkType(emit, op.getScale(), getColumnType(type), "scale")) ||
       failed(checkType(emit, op.getRstd(), getRowType(type), "rstd")))
     return failure();
-  return Types{type, getColumnType(type)};
+  return Types{type, getColumnSumType(type)};
 }
 
 /// Factors of the dims of `type`: rows "d0", "d1", ... of a kind, and the row's elements "row", reduced inside.
@@ -109,6 +112,9 @@ struct RowMaker : Maker {
     Value average = averageRows(mul(value, value));
     return make<RsqrtOp>(make<AddOp>(average, splat(average.getType(), epsilon.convertToDouble())));
   }
+
+  /// As the operator's rows are stored.
+  Value narrow(Value rows) const { return cast(rows, type.getElementType()); }
 
   RankedTensorType type;
 };
@@ -215,16 +221,18 @@ PrecisionClass SoftmaxGradOp::getPrecisionClass() { return PrecisionClass::Full;
 
 LogicalResult SoftmaxOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
-  Value top = maker.reduceRows(ReductionKind::max, getInput());
-  Value weights = maker.make<ExpOp>(maker.sub(getInput(), maker.spreadRows(top)));
-  results.assign({maker.make<DivOp>(weights, maker.spreadRows(maker.sumRows(weights)))});
+  Value input = maker.widen(getInput());
+  Value top = maker.reduceRows(ReductionKind::max, input);
+  Value weights = maker.make<ExpOp>(maker.sub(input, maker.spreadRows(top)));
+  results.assign({maker.narrow(maker.make<DivOp>(weights, maker.spreadRows(maker.sumRows(weights))))});
   return success();
 }
 
 LogicalResult SoftmaxGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getOutput()));
-  Value sum = maker.sumRows(maker.mul(getOutput(), getGradient()));
-  results.assign({maker.mul(getOutput(), maker.sub(getGradient(), maker.spreadRows(sum)))});
+  Value output = maker.widen(getOutput()), gradient = maker.widen(getGradient());
+  Value sum = maker.sumRows(maker.mul(output, gradient));
+  results.assign({maker.narrow(maker.mul(output, maker.sub(gradient, maker.spreadRows(sum))))});
   return success();
 }
 
@@ -263,13 +271,14 @@ LogicalResult LayerNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
 /// The mean first, then the squares of what is left: the difference of mean square and squared mean would cancel.
 LogicalResult LayerNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
-  Value mean = maker.averageRows(getInput());
-  Value centred = maker.sub(getInput(), maker.spreadRows(mean));
+  Value input = maker.widen(getInput());
+  Value mean = maker.averageRows(input);
+  Value centred = maker.sub(input, maker.spreadRows(mean));
   Value rstd = maker.reciprocalRoot(centred, getEpsilon());
-  Value result = maker.mul(maker.mul(centred, maker.spreadRows(rstd)), maker.spreadColumns(getScale()));
+  Value result = maker.mul(maker.mul(centred, maker.spreadRows(rstd)), maker.spreadColumns(maker.widen(getScale())));
   if (getBias())
-    result = maker.make<AddOp>(result, maker.spreadColumns(getBias()));
-  results.assign({result, mean, rstd});
+    result = maker.make<AddOp>(result, maker.spreadColumns(maker.widen(getBias())));
+  results.assign({maker.narrow(result), mean, rstd});
   return success();
 }
 
@@ -295,12 +304,13 @@ PrecisionClass LayerNormGradOp::getPrecisionClass() { return PrecisionClass::Ful
 LogicalResult LayerNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
   Value rstd = maker.spreadRows(getRstd());
-  Value normal = maker.mul(maker.sub(getInput(), maker.spreadRows(getMean())), rstd);
-  Value scaled = maker.mul(getGradient(), maker.spreadColumns(getScale()));
+  Value gradient = maker.widen(getGradient());
+  Value normal = maker.mul(maker.sub(maker.widen(getInput()), maker.spreadRows(getMean())), rstd);
+  Value scaled = maker.mul(gradient, maker.spreadColumns(maker.widen(getScale())));
   Value average = maker.spreadRows(maker.averageRows(scaled));
   Value slope = maker.spreadRows(maker.averageRows(maker.mul(scaled, normal)));
-  results.assign({maker.mul(maker.sub(maker.sub(scaled, average), maker.mul(normal, slope)), rstd),
-                  maker.sumColumns(maker.mul(getGradient(), normal)), maker.sumColumns(getGradient())});
+  results.assign({maker.narrow(maker.mul(maker.sub(maker.sub(scaled, average), maker.mul(normal, slope)), rstd)),
+                  maker.sumColumns(maker.mul(gradient, normal)), maker.sumColumns(gradient)});
   return success();
 }
 
@@ -335,8 +345,9 @@ LogicalResult RmsNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> result
 
 LogicalResult RmsNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
-  Value rstd = maker.reciprocalRoot(getInput(), getEpsilon());
-  results.assign({maker.mul(maker.mul(getInput(), maker.spreadRows(rstd)), maker.spreadColumns(getScale())), rstd});
+  Value input = maker.widen(getInput()), scale = maker.spreadColumns(maker.widen(getScale()));
+  Value rstd = maker.reciprocalRoot(input, getEpsilon());
+  results.assign({maker.narrow(maker.mul(maker.mul(input, maker.spreadRows(rstd)), scale)), rstd});
   return success();
 }
 
@@ -361,10 +372,11 @@ PrecisionClass RmsNormGradOp::getPrecisionClass() { return PrecisionClass::Full;
 LogicalResult RmsNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
   Value rstd = maker.spreadRows(getRstd());
-  Value normal = maker.mul(getInput(), rstd);
-  Value scaled = maker.mul(getGradient(), maker.spreadColumns(getScale()));
+  Value gradient = maker.widen(getGradient());
+  Value normal = maker.mul(maker.widen(getInput()), rstd);
+  Value scaled = maker.mul(gradient, maker.spreadColumns(maker.widen(getScale())));
   Value slope = maker.spreadRows(maker.averageRows(maker.mul(scaled, normal)));
-  results.assign({maker.mul(maker.sub(scaled, maker.mul(normal, slope)), rstd),
-                  maker.sumColumns(maker.mul(getGradient(), normal))});
+  results.assign({maker.narrow(maker.mul(maker.sub(scaled, maker.mul(normal, slope)), rstd)),
+                  maker.sumColumns(maker.mul(gradient, normal))});
   return success();
 }

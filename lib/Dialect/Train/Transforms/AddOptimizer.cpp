@@ -40,7 +40,7 @@ private:
         ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
                             (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
                             /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
-                            /*reason=*/StringAttr());
+                            /*reason=*/StringAttr(), /*compute_type=*/TypeAttr());
     lastParameter = state;
     return state;
   }
@@ -180,8 +180,6 @@ private:
 
     settings.set("optimizer", builder.getStringAttr(optimizer));
     settings.set("clip", builder.getBoolAttr(clip));
-    if (!settings.get("precision"))
-      settings.set("precision", builder.getStringAttr("f32"));
     module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
     return success();
   }

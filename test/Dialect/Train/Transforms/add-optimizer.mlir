@@ -1,7 +1,7 @@
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="clip=true no-decay=*.embed" -train-verify-functions | FileCheck %s
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=sgd micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=SGD
 
-// CHECK: module attributes {train.settings = {clip = true, micro_batches = 2 : i64, optimizer = "adamw", precision = "f32"}}
+// CHECK: module attributes {train.settings = {clip = true, micro_batches = 2 : i64, optimizer = "adamw"}}
 // CHECK: train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {decays, trainable}
 // CHECK: train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {trainable}
 // CHECK: train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {trainable}

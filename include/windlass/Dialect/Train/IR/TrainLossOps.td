@@ -8,7 +8,7 @@ def SoftmaxCrossEntropyOp : Train_InferredOp<"softmax_cross_entropy", [Train_Dif
   let summary = "sum over rows of -log softmax(logits)[label], and the number of rows that count";
   let description = [{
     logits [rows.., classes], labels [rows..]. Rows whose label is `ignore_index` count nothing. Results: sum and count
-    (scalars of the logits' type) and log_sum [rows..], the logarithm of each row's denominator: -inf for a row of -inf.
+    (scalars of the logits' type, or f32 where that is narrower) and log_sum [rows..], the logarithm of each row's denominator: -inf for a row of -inf.
   }];
   let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, I64Attr:$ignore_index);
   let results = (outs Train_FloatTensor:$sum, Train_FloatTensor:$count, Train_FloatTensor:$log_sum);

@@ -11,13 +11,20 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
     `logical_name` is the name of the ONNX initializer; state is `<weight>/exp_avg` and names its weight in `of`.
     `trainable` weights get a gradient; `decays` says whether weight decay applies to it. `reason` says why the importer
     thinks that it trains or not, where it had to guess. The layout of the bytes is row-major, f32.
+    With `compute_type` operators find the parameter rounded to that element type; `@update` works on the parameter
+    itself.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$logical_name, TypeAttrOf<Train_Tensor>:$type,
                        Train_RoleAttr:$role, Train_SourceAttr:$source, UnitAttr:$trainable, UnitAttr:$decays,
-                       OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$reason);
+                       OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$reason,
+                       OptionalAttr<TypeAttrOf<Train_Float>>:$compute_type);
   let assemblyFormat = "$role $sym_name $logical_name `:` $type `from` $source attr-dict";
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+    /// What operators outside of `@update` find.
+    ::mlir::RankedTensorType getComputeTensorType() {
+      return getTensorType().clone(getComputeType().value_or(getTensorType().getElementType()));
+    }
   }];
   let hasVerifier = 1;
 }
@@ -25,6 +32,7 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
 def ReadOp : Train_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                MemoryEffects<[MemRead]>]> {
   let summary = "the value of a parameter at the function's start or after the last write before it";
+  let description = [{ Outside of `@update` in the type that operators compute with. }];
   let arguments = (ins FlatSymbolRefAttr:$parameter);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$parameter `:` type($result) attr-dict";

@@ -6,9 +6,10 @@ include "windlass/Dialect/Train/IR/TrainBase.td"
 
 def ReduceOp : Train_InferredOp<"reduce", [Train_Differentiable]> {
   let summary = "combines the elements along `dims`, which vanish; max and min are not differentiable";
-  let arguments = (ins Train_ReductionKindAttr:$kind, Train_Tensor:$input, DenseI64ArrayAttr:$dims);
+  let description = [{ Sums add up in f32 where the operand is narrower; `wide` leaves them so. }];
+  let arguments = (ins Train_ReductionKindAttr:$kind, Train_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$wide);
   let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$kind $input `dims` $dims `:` type($input) `->` type($result) attr-dict";
+  let assemblyFormat = "$kind $input `dims` $dims (`wide` $wide^)? `:` type($input) `->` type($result) attr-dict";
   let hasVerifier = 1;
   let hasFolder = 1;
 }

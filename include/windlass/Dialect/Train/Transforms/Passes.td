@@ -36,7 +36,7 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
     Afterwards every trainable parameter has its state parameters (`<weight>.exp_avg` with the logical name
     `<weight>/exp_avg`), says whether it decays (rank of at least 2 and no pattern that matches), and `@update` takes the
     gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
-    the number of micro-batches, whether gradients are clipped, and the precision.
+    the number of micro-batches, and whether gradients are clipped.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
@@ -44,6 +44,18 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
     Option<"clip", "clip", "bool", "false", "clip gradients by their global norm">,
     ListOption<"noDecay", "no-decay", "std::string", "globs of logical names without weight decay">
   ];
+  let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
+def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "gives values the types of the precision that a step is computed in";
+  let description = [{
+    With `bf16` values of `@init`, `@microbatch` and `@evaluate` that depend on parameters or inputs are bf16 afterwards,
+    and parameters have that `compute_type`. f32 stay parameters themselves, their gradients as `@microbatch` returns
+    them, everything in `@update`, statistics of rows, and from the sum on the loss. Products and sums that make a
+    gradient hand it on as they add it up, in f32. `train.settings` has the precision.
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32 or bf16">];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -1,0 +1,270 @@
+// train-lower-precision
+#include "windlass/Dialect/Train/Transforms/Passes.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace windlass::train {
+
+#define GEN_PASS_DEF_LOWERPRECISIONPASS
+#include "windlass/Dialect/Train/Transforms/Passes.h.inc"
+
+namespace {
+
+Type getElement(Value value) { return getElementTypeOrSelf(value.getType()); }
+
+/// Statistics of rows, and scalars that lead to the loss.
+bool isWideOperand(Operation *op, unsigned operand) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<LossOp>([](auto) { return true; })
+      .Case<LayerNormGradOp, RmsNormGradOp>([&](auto) { return operand >= 3; })
+      .Case<AttentionGradOp>([&](AttentionGradOp grad) { return op->getOperand(operand) == grad.getLogSum(); })
+      .Case<SoftmaxCrossEntropyGradOp>([&](auto) { return operand == 0 || operand == 3; })
+      .Default(false);
+}
+
+RankedTensorType withElement(Value value, Type element) {
+  return cast<RankedTensorType>(value.getType()).clone(element);
+}
+
+/// An input of the model, which is narrow for all that reads it.
+bool isInput(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return function && function.getArgAttr(argument.getArgNumber(), kInputAttr);
+}
+
+/// Gives the values of a training step's functions their types. What depends on neither parameters nor inputs stays in
+/// f32 until it meets something narrow.
+class PrecisionLowering {
+public:
+  PrecisionLowering(ModuleOp module, FloatType narrow)
+      : module(module), narrow(narrow), wide(Float32Type::get(module.getContext())) {}
+
+  void run() {
+    for (auto parameter : module.getOps<ParameterOp>())
+      if (parameter.getTensorType().getElementType() == wide && parameter.getRole() != Role::state)
+        parameter.setComputeType(narrow);
+    for (func::FuncOp function : getReaders())
+      lower(function);
+    lowerInitValues();
+    setTypes(module.lookupSymbol<func::FuncOp>(kInitFunction));
+    for (func::FuncOp function : getReaders())
+      setTypes(function);
+  }
+
+private:
+  SmallVector<func::FuncOp> getReaders() {
+    return {module.lookupSymbol<func::FuncOp>(kMicrobatchFunction),
+            module.lookupSymbol<func::FuncOp>(kEvaluateFunction)};
+  }
+
+  void setTypes(func::FuncOp function) {
+    Block &block = function.front();
+    function.setType(
+        FunctionType::get(module.getContext(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+  }
+
+  void lower(func::FuncOp function) {
+    for (auto &values : converted)
+      values.clear();
+    wideGradients.clear();
+    narrowSums.clear();
+    Operation *end = function.front().getTerminator();
+    for (Value gradient : llvm::drop_begin(end->getOperands()))
+      markWide(gradient, end);
+    for (Operation &op : llvm::make_early_inc_range(function.front().without_terminator()))
+      lower(op);
+    for (OpOperand &result : end->getOpOperands())
+      result.set(convert(result.get(), wide, end));
+    for (auto [op, other] : llvm::reverse(replaced))
+      if (op->use_empty()) {
+        other->setAttr(kIdAttr, op->getAttr(kIdAttr));
+        op->erase();
+      }
+    replaced.clear();
+  }
+
+  /// Operators that make nothing but a gradient that accumulates in f32 hand their sums on as they are.
+  void markWide(Value value, Operation *reader) {
+    Operation *op = value.getDefiningOp();
+    bool moves = isa_and_nonnull<AccumulateOp, ReshapeOp, TransposeOp>(op);
+    auto reduce = dyn_cast_or_null<ReduceOp>(op);
+    bool sums = isa_and_nonnull<MatmulOp>(op) || (reduce && reduce.getKind() == ReductionKind::sum);
+    if ((!moves && !sums) ||
+        !llvm::all_of(op->getUsers(), [&](Operation *user) { return user == reader || wideGradients.contains(user); }))
+      return;
+    wideGradients.insert(op);
+    if (moves)
+      for (Value operand : op->getOperands())
+        markWide(operand, op);
+  }
+
+  void lower(Operation &op) {
+    if (isa<ConstantOp>(op))
+      return;
+    if (isa<ReadOp>(op)) {
+      inferTypes(op, narrow);
+      return;
+    }
+    // What operators of the forward pass read narrow is handed over narrow.
+    if (auto stash = dyn_cast<StashOp>(op))
+      if (Value known = converted[0].lookup(stash.getValue()); known && getElement(known) == narrow)
+        stash.getValueMutable().set(known);
+    bool sums = isa<MatmulOp, ReduceOp>(op), staysWide = wideGradients.contains(&op) && !sums;
+    // The gradient of what was narrow before a sum in f32.
+    bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
+    bool isNarrow =
+        leavesSum || (!staysWide && llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
+          return !isWideOperand(&op, operand.getOperandNumber()) &&
+                 (getElement(operand.get()) == narrow || (getElement(operand.get()) == wide && isInput(operand.get())));
+        }));
+    for (OpOperand &operand : op.getOpOperands()) {
+      if (!isa<FloatType>(getElement(operand.get())))
+        continue;
+      if (staysWide || isWideOperand(&op, operand.getOperandNumber()))
+        operand.set(convert(operand.get(), wide, &op));
+      else if (isNarrow)
+        operand.set(convert(operand.get(), narrow, &op));
+    }
+    if (!isNarrow && !staysWide)
+      return;
+    // Losses and norms end as one number each.
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      reduce.setWide(wideGradients.contains(&op) || reduce.getResult().getType().getShape().empty());
+      if (reduce.getWide())
+        narrowSums.insert(op.getAttr(kIdAttr));
+    }
+    if (auto matmul = dyn_cast<MatmulOp>(op))
+      matmul.setWide(wideGradients.contains(&op));
+    inferTypes(op, staysWide ? wide : narrow);
+  }
+
+  /// Result types by the operator's own rule, or else floats of that type.
+  void inferTypes(Operation &op, FloatType element) {
+    SmallVector<Type> types;
+    auto infer = dyn_cast<InferTypeOpInterface>(op);
+    if (!infer ||
+        failed(infer.inferReturnTypes(op.getContext(), op.getLoc(), op.getOperands(), op.getRawDictionaryAttrs(),
+                                      op.getPropertiesStorage(), op.getRegions(), types))) {
+      types.clear();
+      for (Value result : op.getResults())
+        types.push_back(isa<FloatType>(getElement(result)) ? withElement(result, element) : result.getType());
+    }
+    for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
+      result.setType(type);
+  }
+
+  /// The value in that type, converted where it is made; an argument in the forward and again in the backward pass,
+  /// which has of the forward pass only what is handed over.
+  Value convert(Value value, FloatType element, Operation *reader) {
+    if (getElement(value) == element)
+      return value;
+    Operation *maker = value.getDefiningOp();
+    Attribute forward = (maker ? maker : reader)->getAttr(kForwardAttr);
+    bool isAgain = !maker && forward;
+    if (Value made = converted[isAgain].lookup(value))
+      return made;
+    Operation *owner = maker ? maker : reader;
+    OpBuilder builder(owner);
+    if (maker)
+      builder.setInsertionPointAfter(maker);
+    RankedTensorType type = withElement(value, element);
+    SplatElementsAttr splat;
+    if (auto constant = value.getDefiningOp<ConstantOp>())
+      splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+    if (splat) {
+      auto number = splat.getSplatValue<APFloat>();
+      bool loses;
+      number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+      return converted[isAgain][value] =
+                 ConstantOp::create(builder, owner->getLoc(), type, DenseElementsAttr::get(type, number));
+    }
+    // Stretched values are converted before they are stretched.
+    Operation *op;
+    if (auto broadcast = dyn_cast_or_null<BroadcastOp>(maker)) {
+      Value input = convert(broadcast.getInput(), element, maker);
+      op = BroadcastOp::create(builder, owner->getLoc(), type, input, broadcast.getDimsAttr());
+      replaced.push_back({maker, op});
+    } else {
+      op = CastOp::create(builder, owner->getLoc(), type, value);
+    }
+    // Alike in repeats of a block, where owners are.
+    auto id = owner->getAttrOfType<StringAttr>(kIdAttr);
+    unsigned number = maker ? cast<OpResult>(value).getResultNumber() : cast<BlockArgument>(value).getArgNumber();
+    std::string name = id ? id.getValue().str() : "constant." + std::to_string(converted[0].size());
+    op->setAttr(kIdAttr, builder.getStringAttr(name + ".cast." + Twine(number)));
+    if (forward)
+      op->setAttr(kForwardAttr, forward);
+    return converted[isAgain][value] = op->getResult(0);
+  }
+
+  /// What @init makes is converted there, once, where nothing reads it as it is.
+  void lowerInitValues() {
+    auto init = module.lookupSymbol<func::FuncOp>(kInitFunction);
+    Operation *end = init.front().getTerminator();
+    for (OpOperand &result : end->getOpOperands()) {
+      SmallVector<BlockArgument> arguments;
+      for (func::FuncOp function : getReaders())
+        for (BlockArgument argument : function.getArguments())
+          if (auto index = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kInitValueAttr);
+              index && index.getInt() == result.getOperandNumber())
+            arguments.push_back(argument);
+      auto isNarrowed = [&](Operation *user) { return isa<CastOp>(user) && getElement(user->getResult(0)) == narrow; };
+      if (getElement(result.get()) != wide || !llvm::all_of(arguments, [&](BlockArgument argument) {
+            return llvm::all_of(argument.getUsers(), isNarrowed);
+          }))
+        continue;
+      OpBuilder builder(end);
+      auto cast = CastOp::create(builder, end->getLoc(), withElement(result.get(), narrow), result.get());
+      cast->setAttr(kIdAttr, builder.getStringAttr("init.cast." + Twine(result.getOperandNumber())));
+      result.set(cast);
+      for (BlockArgument argument : arguments) {
+        argument.setType(cast.getType());
+        for (Operation *user : llvm::make_early_inc_range(argument.getUsers())) {
+          user->getResult(0).replaceAllUsesWith(argument);
+          user->erase();
+        }
+      }
+    }
+  }
+
+  ModuleOp module;
+  FloatType narrow, wide;
+  /// Of one function: its operators whose results are gradients that stay in f32; what was converted for
+  /// the forward and for the backward pass.
+  llvm::DenseSet<Operation *> wideGradients;
+  llvm::DenseMap<Value, Value> converted[2];
+  /// Ids of sums in f32 of what is narrow.
+  llvm::DenseSet<Attribute> narrowSums;
+  /// Operators that another one stands for, where it is read in the other type.
+  SmallVector<std::pair<Operation *, Operation *>> replaced;
+};
+
+class LowerPrecisionPass : public impl::LowerPrecisionPassBase<LowerPrecisionPass> {
+public:
+  using LowerPrecisionPassBase::LowerPrecisionPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    Builder builder(&getContext());
+    if (precision != "f32" && precision != "bf16") {
+      module.emitError() << "there is no precision '" << precision.getValue() << "'; choose f32 or bf16";
+      return signalPassFailure();
+    }
+    for (StringRef name : {kInitFunction, kMicrobatchFunction, kEvaluateFunction})
+      if (!module.lookupSymbol(name)) {
+        module.emitError() << "has no @" << name << "; run train-differentiate before";
+        return signalPassFailure();
+      }
+    if (precision == "bf16")
+      PrecisionLowering(module, builder.getBF16Type()).run();
+    NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
+    settings.set("precision", builder.getStringAttr(precision));
+    module->setAttr(kSettingsAttr, settings.getDictionary(&getContext()));
+  }
+};
+
+} // namespace
+} // namespace windlass::train
