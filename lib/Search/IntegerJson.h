@@ -36,6 +36,8 @@ public:
   }
   /// From 0 to 2^63 - 1.
   int64_t integer();
+  /// The same, or less than 0 where a minus is in front.
+  int64_t signedInteger() { return take('-') ? -integer() : integer(); }
   void skipString() { string(); }
   /// Nothing may follow.
   void finish();

@@ -1,0 +1,184 @@
+// Looks for multipliers and messages that prove a good bound, in floating point: whatever it finds is proven anew in
+// integers.
+#include "windlass/Search/Certificate.h"
+
+#include "Dual.h"
+#include "windlass/Search/Meter.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace windlass::search;
+
+namespace {
+
+/// Most steps of one rule: further ones gain nothing in problems of this kind.
+constexpr int kMostSteps = 1000;
+
+int64_t toFixed(double value, int bits) {
+  constexpr double most = static_cast<double>(Certificate::kMost);
+  return std::llround(std::clamp(std::ldexp(value, bits), -most, most));
+}
+
+class Certifier {
+public:
+  Certifier(const Problem &problem, int64_t target) : original(problem), problem(problem), target(target) {
+    foldLoops();
+  }
+
+  Certificate certify(int64_t workLimit) {
+    Model model(problem);
+    Dual dual(model);
+    dual.setPrices(roundPrices(dual.prices()));
+    // Problems far from the target need no messages.
+    keep();
+    if (best.bound >= target || problem.nodes.empty())
+      return best;
+    for (PriceRule rule : {PriceRule::Polyak, PriceRule::Exponentiated}) {
+      Meter meter(workLimit / 2);
+      raise(model, rule, meter);
+      if (best.bound >= target)
+        break;
+    }
+    return best;
+  }
+
+private:
+  /// The dual knows of no edge from a node to itself.
+  void foldLoops() {
+    auto isLoop = [](const Edge &edge) { return edge.from == edge.to; };
+    for (const Edge &edge : problem.edges) {
+      std::vector<int64_t> &costs = problem.nodes[edge.from].costs;
+      for (size_t x = 0; isLoop(edge) && x < costs.size(); ++x)
+        costs[x] = addCosts(costs[x], problem.tables[edge.table][x * costs.size() + x]);
+    }
+    problem.edges.erase(std::remove_if(problem.edges.begin(), problem.edges.end(), isLoop), problem.edges.end());
+  }
+
+  void raise(const Model &model, PriceRule rule, Meter &meter) {
+    Dual dual(model);
+    Prices prices(model, rule, dual.prices());
+    const double aim = static_cast<double>(std::min(target, kForbidden));
+    double kept = -1;
+    for (int step = 0; step < kMostSteps && !meter.isOver() && prices.bestBound() < aim; ++step) {
+      dual.forward();
+      double bound = dual.backward();
+      prices.setProgress(static_cast<double>(step) / kMostSteps);
+      prices.step(dual, bound, aim);
+      dual.setPrices(prices.current());
+      meter.spend(2 * model.passWork + 2 * model.rows);
+    }
+    dual.setPrices(roundPrices(prices.best()));
+    // Messages follow the prices that were best.
+    constexpr int kLastSteps = 10;
+    for (int step = 0; step < kLastSteps; ++step) {
+      dual.forward();
+      double bound = dual.backward();
+      if (bound > kept) {
+        kept = bound;
+        keepMessages(model, dual);
+      }
+    }
+  }
+
+  /// Sets the prices of what is kept, and gives them back as they are there.
+  std::vector<double> roundPrices(const std::vector<double> &prices) {
+    size_t memoryRows = problem.capacity.size();
+    int64_t most = (Certificate::kMost - (int64_t(1) << 58)) / static_cast<int64_t>(memoryRows + 1);
+    found.prices.clear();
+    for (size_t row = 0; row < memoryRows; ++row)
+      found.prices.push_back(std::clamp<int64_t>(toFixed(prices[row], Certificate::kPriceBits), 0, most));
+    size_t row = memoryRows;
+    for (int32_t end : problem.windowEnd) {
+      // What rounding leaves of a window goes to its first stream.
+      size_t first = row;
+      int64_t left = int64_t(1) << Certificate::kPriceBits;
+      for (; row < memoryRows + static_cast<size_t>(end); ++row) {
+        int64_t weight = std::clamp<int64_t>(toFixed(prices[row], Certificate::kPriceBits), 0, left);
+        found.prices.push_back(weight);
+        left -= weight;
+      }
+      found.prices[first] += left;
+    }
+    std::vector<double> rounded;
+    for (int64_t price : found.prices)
+      rounded.push_back(std::ldexp(static_cast<double>(price), -Certificate::kPriceBits));
+    return rounded;
+  }
+
+  /// A forward pass of the dual, written as what each edge gives its two nodes: to the later one the message that is
+  /// sent, to the earlier one the message it had less its part of all that this node knows. Then what is left at nodes
+  /// and edges is 0 at the least, but for what the pass adds to the bound.
+  void keepMessages(const Model &m, const Dual &dual) {
+    Doubles messages = dual.messages;
+    std::vector<std::array<std::vector<int64_t>, 2>> given(problem.edges.size());
+    Doubles row(padded(m.mostLabels)), scaled(row.size());
+    auto give = [&](const Arc &arc, int32_t i, const double *values) {
+      std::vector<int64_t> &to = given[arc.edge][problem.edges[arc.edge].from == i ? 0 : 1];
+      to.resize(m.labels[i]);
+      for (int32_t x = 0; x < m.labels[i]; ++x)
+        to[x] = problem.nodes[i].costs[x] < kForbidden ? toFixed(values[x], Certificate::kMessageBits) : 0;
+    };
+    for (int32_t i = 0; i < m.nodes(); ++i) {
+      const Arc *begin = m.arcsBegin(i), *middle = m.arcsMiddle(i), *end = m.arcsEnd(i);
+      int32_t stride = m.stride[i];
+      std::copy_n(dual.pricedCosts().data() + m.offset[i], stride, row.data());
+      for (const Arc *arc = begin; arc != end; ++arc)
+        addRow(row.data(), messages.data() + arc->in, stride);
+      subtractLeast(row.data(), stride);
+      double weight = 1.0 / std::max<double>(1.0, std::max(middle - begin, end - middle));
+      for (const Arc *arc = middle; arc != end; ++arc) {
+        scaleAndSubtract(scaled.data(), row.data(), weight, messages.data() + arc->in, stride);
+        double *out = messages.data() + arc->out;
+        minPlus(out, scaled.data(), arc->table, m.labels[i], m.stride[arc->other]);
+        subtractLeast(out, m.stride[arc->other]);
+        for (int32_t x = 0; x < stride; ++x)
+          scaled[x] = -scaled[x];
+        give(*arc, i, scaled.data());
+        give(*arc, arc->other, out);
+      }
+    }
+    // Edges from a node to itself give all that they are.
+    found.messages.clear();
+    size_t next = 0;
+    for (const Edge &edge : original.edges) {
+      if (edge.from != edge.to) {
+        found.messages.push_back(std::move(given[next++]));
+        continue;
+      }
+      size_t labels = problem.nodes[edge.from].costs.size();
+      std::array<std::vector<int64_t>, 2> &loop = found.messages.emplace_back();
+      loop[1].resize(labels);
+      for (size_t x = 0; x < labels; ++x) {
+        int64_t cost = original.tables[edge.table][x * labels + x];
+        loop[0].push_back(cost < kForbidden ? cost << Certificate::kMessageBits : 0);
+      }
+    }
+    keep();
+  }
+
+  /// Takes what was found where it proves more than what there is.
+  void keep() {
+    llvm::Expected<int64_t> bound = proveBound(original, found);
+    if (!bound) {
+      // Nothing that could be given up is worth more.
+      llvm::consumeError(bound.takeError());
+      return;
+    }
+    if (*bound > best.bound || best.prices.empty()) {
+      best = found;
+      best.bound = *bound;
+    }
+  }
+
+  const Problem &original;
+  Problem problem;
+  int64_t target;
+  Certificate found, best;
+};
+
+} // namespace
+
+Certificate windlass::search::certify(const Problem &problem, int64_t target, int64_t workLimit) {
+  return Certifier(problem, target).certify(workLimit);
+}
