@@ -1,5 +1,6 @@
 #include "windlass/Pipeline/Compile.h"
 
+#include "Claims.h"
 #include "FitMemory.h"
 #include "OnnxShardings.h"
 #include "RunPasses.h"
@@ -122,6 +123,8 @@ int Compilation::keepPlan(const PlanChoice &choice) {
   if (failed(plan))
     return kInternal;
   plan->memoryLimit = choice.memoryLimit;
+  if (search)
+    plan->claims = makeClaims(*search, scheduled, *plan);
   planText = plan::writePlanFile(*plan);
   return kDone;
 }
@@ -193,7 +196,7 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
   plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
   if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash, *module))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
-  OwningOpRef<ModuleOp> unplanned(module->clone());
+  unplanned = module->clone();
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   FailureOr<plan::Pins> pins = plan::readPins(*module, plan.settings.pins);

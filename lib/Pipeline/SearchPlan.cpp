@@ -1,4 +1,5 @@
 // --strategy auto: the search, and what its plans take when they are scheduled.
+#include "Claims.h"
 #include "FitMemory.h"
 
 #include "windlass/Pipeline/Verbs.h"
@@ -27,6 +28,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.memoryBytes = choice.getMemoryLimit();
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
+  std::vector<planner::SearchedMesh> meshes;
   Fit best;
   plan::StrategyChoice bestChoice, leastChoice;
   int64_t leastBytes = INT64_MAX;
@@ -36,12 +38,10 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     if (failed(report))
       return fail(Code::strategy, "no plan was found");
     // Later searches have less memory than there is.
-    if (search->meshes == 0) {
-      search->boundSeconds = report->boundNanoseconds / 1e9;
-      search->freeBoundSeconds = report->freeBoundNanoseconds / 1e9;
-      search->meshes = report->meshes;
+    if (meshes.empty()) {
+      meshes = std::move(report->meshes);
       for (const planner::NamedCost &named : report->named)
-        search->named.push_back({named.name, named.costNanoseconds / 1e9, named.excessBytes});
+        search->named.push_back({named.name, named.costNanoseconds, named.excessBytes});
     }
     if (report->candidates.empty())
       break;
@@ -65,11 +65,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
         }
         continue;
       }
-      int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(*module) / candidate.choice.groups);
-      int64_t cost = candidate.leastNanoseconds;
-      if (fit.schedule.rerun.flops > 0)
-        cost += rounds * costs.getPicoseconds(OperatorWork{fit.schedule.rerun.flops, 0, compiled.precision != "f32"}) /
-                1000;
+      int64_t cost = candidate.leastNanoseconds + getRerunNanoseconds(*module, fit.schedule.rerun, costs, compiled.precision);
       if (cost < bestCost) {
         bestCost = cost;
         best = std::move(fit);
@@ -79,7 +75,6 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     }
     limits.memoryBytes = memory;
   }
-  search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!best.schedule.module) {
     search.reset();
     if (leastBytes < INT64_MAX) {
@@ -98,10 +93,10 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes)))
     return kInternal;
   best.apply(*module);
-  search->costSeconds = bestCost / 1e9;
-  // Only without a limit of memory the bound says something about plans that run blocks again.
-  if (best.schedule.rerun.flops > 0)
-    search->boundSeconds = search->freeBoundSeconds;
+  search->costNanoseconds = bestCost;
+  search->meshes = meshes.size();
+  certify(std::move(meshes), best.schedule.rerun, *search);
+  search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);
 }

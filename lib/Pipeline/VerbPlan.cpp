@@ -1,4 +1,5 @@
 // windlass plan: how a model would run on a cluster.
+#include "Claims.h"
 #include "PlanTable.h"
 #include "VerbSupport.h"
 
@@ -93,24 +94,26 @@ std::string rerunText(const RerunReport &rerun) {
 std::string namedText(const SearchSummary &search) {
   std::vector<SearchSummary::Named> named = search.named;
   llvm::sort(named, [](const auto &a, const auto &b) {
-    return std::tuple(a.excessBytes > 0, a.costSeconds, a.name) < std::tuple(b.excessBytes > 0, b.costSeconds, b.name);
+    return std::tuple(a.excessBytes > 0, a.costNanoseconds, a.name) <
+           std::tuple(b.excessBytes > 0, b.costNanoseconds, b.name);
   });
   std::string text;
   for (const SearchSummary::Named &each : named) {
     text += text.empty() ? "named      " : "           ";
-    text += llvm::formatv("{0} {1:f6} s", each.name, each.costSeconds).str();
+    text += llvm::formatv("{0} {1:f6} s", each.name, each.costNanoseconds / 1e9).str();
     text += each.excessBytes > 0 ? ", " + mebibytes(each.excessBytes) + " too much without recomputing\n" : "\n";
   }
   return text;
 }
 
 double getClaim(const SearchSummary &search, llvm::StringRef claim) {
+  auto cost = static_cast<double>(search.costNanoseconds), bound = static_cast<double>(search.boundNanoseconds);
   if (claim == "cost_seconds")
-    return search.costSeconds;
+    return cost / 1e9;
   if (claim == "bound_seconds")
-    return search.boundSeconds;
+    return bound / 1e9;
   if (claim == "gap")
-    return search.costSeconds > 0 ? (search.costSeconds - search.boundSeconds) / search.costSeconds : 0;
+    return cost > 0 ? (cost - bound) / cost : 0;
   return search.searchSeconds;
 }
 
@@ -121,7 +124,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
               "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
   CompileFlags compileFlags;
-  std::string output, onnxOutput, problemOutput;
+  std::string output, onnxOutput, problemOutput, verified;
   compileFlags.declarePlan(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
@@ -134,10 +137,15 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   flags.addText("dump-problem", "FILE",
                 "where the problem of labels goes that the plan of --strategy auto solves, for windlass-solve",
                 problemOutput);
+  flags.addText("verify", "PLAN",
+                "computes anew what a plan that --strategy auto made claims, the bound from the certificates beside it",
+                verified);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
+  if (!verified.empty())
+    return verifyPlan(positional.front(), verified, compileFlags, flags, common);
   if (!problemOutput.empty() && compileFlags.choice.strategy != "auto")
     return fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
   if (compileFlags.cluster.empty())
@@ -155,6 +163,10 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (!problemOutput.empty() && compilation.getSearch())
     if (std::string error = writeFile(problemOutput, search::printProblem(compilation.getSearch()->problem));
         !error.empty())
+      return fail(Code::output, error);
+  // The certificates first: a plan that claims something has them beside it.
+  if (!output.empty() && compilation.getSearch())
+    if (std::string error = writeFile(getCertificatePath(output), compilation.getSearch()->certificate); !error.empty())
       return fail(Code::output, error);
   if (!output.empty())
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
@@ -218,7 +230,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
           for (const SearchSummary::Named &each : found->named)
             json.object([&] {
               json.attribute("strategy", each.name);
-              json.attribute("cost_seconds", each.costSeconds);
+              json.attribute("cost_seconds", each.costNanoseconds / 1e9);
               json.attribute("excess_bytes", std::max<int64_t>(each.excessBytes, 0));
             });
         });
@@ -253,8 +265,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (found)
     llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the model of costs, bound {1:f6} s, gap {2:f2} %\n"
                                   "search     {3:f2} s, {4} meshes",
-                                  found->costSeconds, found->boundSeconds, 100 * getClaim(*found, "gap"),
-                                  found->searchSeconds, found->meshes);
+                                  getClaim(*found, "cost_seconds"), getClaim(*found, "bound_seconds"),
+                                  100 * getClaim(*found, "gap"), found->searchSeconds, found->meshes);
   else
     llvm::outs() << "\ntime       unknown: only --strategy auto predicts it";
   llvm::outs() << "\n";

@@ -1,5 +1,7 @@
 #include "VerbSupport.h"
 
+#include "Claims.h"
+
 #include "windlass/InitAllDialects.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
@@ -227,26 +229,41 @@ int windlass::readPlan(llvm::StringRef path, plan::PlanFile &plan) {
   if (!read)
     return fail(Code::plan_file, printable(path) + ": " + llvm::toString(read.takeError()));
   plan = std::move(*read);
+  if (plan.claims && !isOfItsPlan(*plan.claims, plan)) {
+    llvm::errs() << "windlass: what " << printable(path)
+                 << " claims is dropped: the plan was edited since, or another windlass made it\n";
+    plan.claims.reset();
+  }
   return kDone;
 }
 
+/// Model file to L2.
+static int build(Compilation &compilation, const CompileSettings &settings) {
+  int code = compilation.import(settings);
+  return code ? code : compilation.buildFunctions(settings);
+}
+
+int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given) {
+  if (int code = takeSettings(flags, given, plan))
+    return code;
+  flags.choice.cluster = plan.cluster;
+  if (int code = build(compilation, flags.settings))
+    return code;
+  return compilation.applyPlan(plan, flags.settings, flags.choice);
+}
+
 int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Flags &given) {
-  std::optional<plan::PlanFile> plan;
   if (!flags.planFile.empty()) {
-    plan.emplace();
-    if (int code = readPlan(flags.planFile, *plan))
+    plan::PlanFile plan;
+    if (int code = readPlan(flags.planFile, plan))
       return code;
-    if (int code = takeSettings(flags, given, *plan))
-      return code;
-    flags.choice.cluster = plan->cluster;
-  } else if (int code = resolveCluster(flags)) {
-    return code;
+    return applyPlan(compilation, plan, flags, given);
   }
-  if (int code = compilation.import(flags.settings))
+  if (int code = resolveCluster(flags))
     return code;
-  if (int code = compilation.buildFunctions(flags.settings))
+  if (int code = build(compilation, flags.settings))
     return code;
-  return plan ? compilation.applyPlan(*plan, flags.settings, flags.choice) : compilation.applyStrategy(flags.choice);
+  return compilation.applyStrategy(flags.choice);
 }
 
 int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {

@@ -46,12 +46,19 @@ bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string
 /// Finds the cluster of --cluster, -n or their default of one rank; an exit code.
 int resolveCluster(CompileFlags &flags);
 
-/// Reads a plan file; an exit code.
+/// Reads a plan file; an exit code. What it claims is dropped, and said to be, where the plan has been edited since.
 int readPlan(llvm::StringRef path, plan::PlanFile &plan);
+
+/// Model file to level L3b by a plan that has been read; an exit code. Flags as of `planModel`.
+int applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given);
 
 /// Model file to level L3b under the flags, by the plan file where one is given; an exit code. A flag that contradicts
 /// the plan is bad input that names both.
 int planModel(Compilation &compilation, CompileFlags &flags, const Flags &given);
+
+/// `windlass plan MODEL --verify PLAN`; an exit code.
+int verifyPlan(const std::string &model, const std::string &planFile, CompileFlags &flags, const Flags &given,
+               const CommonFlags &common);
 
 /// The same on to level L5, which checks memory.
 int compile(Compilation &compilation, CompileFlags &flags, const Flags &given);

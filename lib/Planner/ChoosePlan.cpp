@@ -93,8 +93,9 @@ static search::SolveResult solve(const search::Problem &problem, const SearchLim
   return search::solve(problem, options);
 }
 
-FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, const CostModel &costs,
-                                             const SearchLimits &limits) {
+/// Calls `visit` with each mesh, its problem, and what that is built from.
+static LogicalResult forEachMesh(ModuleOp module, int64_t ranks, const CostModel &costs, int64_t memoryBytes,
+                                 llvm::function_ref<void(SearchedMesh, MeshProblem &)> visit) {
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   if (!microbatch)
     return module.emitError("has no @microbatch to plan");
@@ -104,15 +105,32 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
                               << " micro-batches of batch " << getBatch(microbatch)
                               << " on any mesh; change the ranks or the micro-batches";
   Groups groups(microbatch);
-  SearchReport report;
-  report.boundNanoseconds = report.freeBoundNanoseconds = search::kForbidden;
-  int64_t best = search::kForbidden;
   for (const plan::StrategyChoice &mesh : meshes) {
     Reshards reshards(plan::setMesh(module, mesh), costs);
     Labels labels(groups, reshards, costs);
     MeshProblem problem(groups, labels, reshards, costs, mesh);
-    ++report.meshes;
-    search::Problem built = problem.build(limits.memoryBytes, false);
+    visit({mesh, problem.build(memoryBytes, false)}, problem);
+  }
+  return success();
+}
+
+FailureOr<std::vector<SearchedMesh>> planner::buildProblems(ModuleOp module, int64_t ranks, const CostModel &costs,
+                                                            int64_t memoryBytes) {
+  std::vector<SearchedMesh> meshes;
+  if (failed(forEachMesh(module, ranks, costs, memoryBytes,
+                         [&](SearchedMesh mesh, MeshProblem &) { meshes.push_back(std::move(mesh)); })))
+    return failure();
+  return meshes;
+}
+
+FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, const CostModel &costs,
+                                             const SearchLimits &limits) {
+  SearchReport report;
+  report.boundNanoseconds = report.freeBoundNanoseconds = search::kForbidden;
+  int64_t best = search::kForbidden;
+  auto visit = [&](SearchedMesh searched, MeshProblem &problem) {
+    const plan::StrategyChoice &mesh = searched.choice;
+    const search::Problem &built = searched.problem;
     auto keep = [&](const search::Problem &solved, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
       std::vector<int64_t> usage = search::rowUsage(solved, solution);
       Candidate &candidate = report.candidates.emplace_back();
@@ -150,7 +168,10 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
       if (again.isFeasible())
         keep(rerun, again.solution, true, again.bound);
     }
-  }
+    report.meshes.push_back(std::move(searched));
+  };
+  if (failed(forEachMesh(module, ranks, costs, limits.memoryBytes, visit)))
+    return failure();
   // Ties are broken by the order of meshes.
   std::vector<size_t> order(report.candidates.size());
   std::iota(order.begin(), order.end(), size_t(0));
@@ -164,6 +185,49 @@ FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, con
   return report;
 }
 
+plan::StrategyChoice planner::readChoice(ModuleOp module) {
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  plan::StrategyChoice choice;
+  choice.groups = mesh.sizeOf(plan::kDataAxis);
+  choice.batchParts = mesh.sizeOf(plan::kBatchAxis);
+  choice.modelRanks = mesh.sizeOf(plan::kModelAxis);
+  for (auto read : module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).getOps<train::ReadOp>()) {
+    StringAttr name = read.getParameterAttr().getAttr();
+    auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(module, name);
+    auto gradient = parameter->getAttrOfType<plan::LayoutAttr>(plan::kGradientLayoutAttr);
+    auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
+    plan::LayoutAttr found = plan::getLayout(read.getResult());
+    // As the strategy's levels make the copies, one after the other.
+    int level = master != found;
+    if (level > 0 && gradient && plan::dropUnreduced(gradient) == master)
+      level = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr) == found ? 2 : 3;
+    choice.zeroLevels[name] = level;
+  }
+  return choice;
+}
+
+/// Whether all operators of a group are split alike, and all its parameters' copies lie alike.
+static bool areRepeatsAlike(const Groups &groups) {
+  for (const OperatorGroup &group : groups.getOperators())
+    for (Operation *op : group.ops) {
+      // What of a strategy is no split says what is run again.
+      auto getSplits = [](Operation *op) {
+        return op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits();
+      };
+      if (getSplits(op) != getSplits(group.front()))
+        return false;
+      for (auto [a, b] : llvm::zip_equal(op->getResults(), group.front()->getResults()))
+        if (plan::getLayout(a) != plan::getLayout(b))
+          return false;
+    }
+  for (const ParameterGroup &group : groups.getParameters())
+    for (train::ParameterOp parameter : group.parameters)
+      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr})
+        if (parameter->getAttr(name) != train::ParameterOp(group.parameters.front())->getAttr(name))
+          return false;
+  return true;
+}
+
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
                                              const CostModel &costs) {
   Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
@@ -172,7 +236,7 @@ std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::Strate
   MeshProblem problem(groups, labels, reshards, costs, choice);
   search::Problem built = problem.build(SearchLimits::kUnlimited, false);
   std::optional<search::Solution> solution = problem.encode(choice);
-  if (!solution)
+  if (!solution || !areRepeatsAlike(groups))
     return std::nullopt;
   return search::evaluate(built, *solution).cost;
 }

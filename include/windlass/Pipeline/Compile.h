@@ -73,15 +73,17 @@ struct Schedule {
 /// What a search says of the plan that it found.
 struct SearchSummary {
   /// That were tried.
-  int64_t meshes = 0;
+  size_t meshes = 0;
   /// Of a step, by the model of costs, and what no plan of the searched kind is below: of plans that run nothing again
   /// where this one does not, else of all, with memory without a limit.
-  double costSeconds = 0, boundSeconds = 0, freeBoundSeconds = 0, searchSeconds = 0;
+  int64_t costNanoseconds = 0, boundNanoseconds = 0;
+  /// What proves the bound: the text of plan.cert.
+  std::string certificate;
+  double searchSeconds = 0;
   /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.
   struct Named {
     std::string name;
-    double costSeconds = 0;
-    int64_t excessBytes = 0;
+    int64_t costNanoseconds = 0, excessBytes = 0;
   };
   std::vector<Named> named;
   /// The problem of labels that the plan solves.
@@ -113,6 +115,9 @@ public:
   int exportOnnx(std::string &bytes);
   /// Verifies L5.
   int verify();
+  /// Computes anew what is claimed of the plan that has been applied, the bound from the text of its certificates. Fails
+  /// at the first claim that does not hold.
+  int verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice);
   /// L5 to the emitted project. Fails for devices that no back end can run yet.
   int emit(cpp::ProjectFiles &files);
 
@@ -141,6 +146,8 @@ private:
   std::string modelPath;
   /// Up to L3b.
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// At L2, where a plan has been applied.
+  mlir::OwningOpRef<mlir::ModuleOp> unplanned;
   Schedule scheduled;
   std::shared_ptr<WeightStore> weights;
   std::string planText, modelHash;

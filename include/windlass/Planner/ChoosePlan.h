@@ -15,6 +15,10 @@
 
 namespace windlass::planner {
 
+/// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
+/// raised with each change that gives a problem other numbers.
+constexpr int64_t kModelVersion = 1;
+
 struct SearchLimits {
   /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 1024;
@@ -54,6 +58,12 @@ struct NamedCost {
   int64_t excessBytes = 0;
 };
 
+/// A mesh, and the problem of labels that the choice of a plan on it is, with nothing run again.
+struct SearchedMesh {
+  plan::StrategyChoice choice;
+  search::Problem problem;
+};
+
 struct SearchReport {
   /// By `leastNanoseconds`; those where nothing fits are left out.
   std::vector<Candidate> candidates;
@@ -61,16 +71,23 @@ struct SearchReport {
   std::vector<NamedCost> named;
   /// The least of all meshes' bounds, of plans that run nothing again, and of all plans: memory without a limit.
   int64_t boundNanoseconds = 0, freeBoundNanoseconds = 0;
-  /// Meshes that were tried.
-  int64_t meshes = 0;
+  /// All that were tried.
+  std::vector<SearchedMesh> meshes;
 };
 
 /// Searches plans of a module at L2 for so many ranks. Fails, at the module, where no mesh suits the micro-batches.
 mlir::FailureOr<SearchReport> choosePlans(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
                                           const SearchLimits &limits);
 
+/// What `choosePlans` searches with such a limit of memory. Fails like it.
+mlir::FailureOr<std::vector<SearchedMesh>> buildProblems(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
+                                                         int64_t memoryBytes);
+
+/// The mesh of a module at L3, and what its ranks share out of each parameter.
+plan::StrategyChoice readChoice(mlir::ModuleOp module);
+
 /// Nanoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with nothing run
-/// again; nothing where the plan has something that the search would not choose.
+/// again; nothing where the plan has something that the search would not choose, such as repeats that differ.
 std::optional<int64_t> evaluatePlan(mlir::ModuleOp module, const plan::StrategyChoice &choice, const CostModel &costs);
 
 } // namespace windlass::planner

@@ -112,15 +112,15 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"claims\"", "\"version\": 1, \"claims\""), HasSubstr("has the key 'version' twice"));
   EXPECT_THAT(tryEdit("\"claims\"", "\"clams\": 1, \"claims\""),
               HasSubstr("clams is no known key; the nearest is 'claims'"));
-  EXPECT_THAT(tryEdit("\"version\": 3", "\"version\": 2"),
-              HasSubstr("of an older windlass, but this one reads version 3"));
-  EXPECT_THAT(tryEdit("\"version\": 3", "\"version\": 4"), HasSubstr("of a newer windlass"));
+  EXPECT_THAT(tryEdit("\"version\": 4", "\"version\": 3"),
+              HasSubstr("of an older windlass, but this one reads version 4"));
+  EXPECT_THAT(tryEdit("\"version\": 4", "\"version\": 5"), HasSubstr("of a newer windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
               HasSubstr("memory_limit_bytes must be an integer from 1"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"stage\":0", "\"stage\":1"), HasSubstr("defaults.stage must be an integer from 0 to 0"));
-  EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims must be null"));
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims has no 'arena_bytes'"));
 }
 
 TEST_F(PlanFileTest, RefusesAMeshThatDoesNotFit) {

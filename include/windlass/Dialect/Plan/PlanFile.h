@@ -64,8 +64,18 @@ struct PlannedParameter {
   std::string gradient;
 };
 
+/// What a search says of the plan that it found. `windlass plan --verify` computes it anew.
+struct PlanClaims {
+  /// Of a step, by the search's model of costs, and what no plan of the searched kind is below.
+  int64_t costNanoseconds = 0, boundNanoseconds = 0;
+  /// Per device: the arenas, and the most of them that lives at one time.
+  int64_t arenaBytes = 0, peakBytes = 0;
+  /// SHA-256, in hex, of the file of certificates that proves the bound, and of what is claimed something of.
+  std::string certificateHash, planHash;
+};
+
 struct PlanFile {
-  static constexpr int64_t kVersion = 3;
+  static constexpr int64_t kVersion = 4;
 
   Cluster cluster;
   std::string modelName, modelHash;
@@ -86,6 +96,8 @@ struct PlanFile {
   std::map<std::string, std::string> segments;
   /// By logical name.
   std::map<std::string, PlannedParameter> parameters;
+  /// Of a plan that the search found and nobody has edited.
+  std::optional<PlanClaims> claims;
 };
 
 /// What a module at L3 (before layouts are materialized) says. Fails with a diagnostic where ids are not unique.
@@ -94,6 +106,9 @@ mlir::FailureOr<PlanFile> buildPlanFile(mlir::ModuleOp module, const Cluster &cl
 
 /// The file's text; the same plan gives the same bytes.
 std::string writePlanFile(const PlanFile &plan);
+
+/// SHA-256, in hex, of all that a plan says but its claims, and of the version of the model that claims are made in.
+std::string hashPlan(const PlanFile &plan, int64_t modelVersion);
 
 /// Reads it back. Fails with one line that names the place and what is wrong.
 llvm::Expected<PlanFile> readPlanFile(llvm::StringRef text);

@@ -210,6 +210,17 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   auto toText = [](int64_t limit) { return limit > 0 ? std::to_string(limit) : std::string(); };
   differ.add("", "memory_limit_bytes", toText(before.memoryLimit), toText(after.memoryLimit));
   differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
+  // What one of them does not claim is no difference in what it says.
+  if (before.claims && after.claims) {
+    differ.begin("claims");
+    auto compare = [&](const char *field, int64_t PlanClaims::*claim) {
+      differ.add("", field, std::to_string((*before.claims).*claim), std::to_string((*after.claims).*claim));
+    };
+    compare("arena_bytes", &PlanClaims::arenaBytes);
+    compare("bound_nanoseconds", &PlanClaims::boundNanoseconds);
+    compare("cost_nanoseconds", &PlanClaims::costNanoseconds);
+    compare("peak_bytes", &PlanClaims::peakBytes);
+  }
   differ.begin("settings");
   diffSettings(differ, before.settings, after.settings);
   differ.begin("mesh");

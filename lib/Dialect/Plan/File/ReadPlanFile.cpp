@@ -30,10 +30,9 @@ public:
                       " windlass, but this one reads version " + Twine(PlanFile::kVersion) + ": make the plan again");
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
     plan.prefetchBytes = reader.getInteger("prefetch_bytes", 0, kMax);
-    for (StringRef key : {"claims", "profile"})
-      if (const llvm::json::Value *value = reader.get(key); value && value->kind() != llvm::json::Value::Null)
-        reader.fail(key, "must be null: it cannot be checked yet");
-    const llvm::json::Value *cluster = reader.get("cluster"), *defaults = reader.get("defaults"),
+    if (const llvm::json::Value *value = reader.get("profile"); value && value->kind() != llvm::json::Value::Null)
+      reader.fail("profile", "must be null: it cannot be checked yet");
+    const llvm::json::Value *claims = reader.get("claims"), *cluster = reader.get("cluster"), *defaults = reader.get("defaults"),
                             *functions = reader.get("functions"), *mesh = reader.get("mesh"),
                             *model = reader.get("model"), *parameters = reader.get("parameters"),
                             *segments = reader.get("segments"), *settings = reader.get("settings");
@@ -62,6 +61,8 @@ public:
       plan.segments[name] = segmentReader.getString(name);
     keep(segmentReader);
     readParameters(*parameters);
+    if (claims->kind() != llvm::json::Value::Null)
+      readClaims(*claims);
   }
 
 private:
@@ -173,6 +174,18 @@ private:
       return makeError("mesh.groups " + Twine(plan.groups) + " times mesh.iterations " + Twine(plan.iterations) +
                        " is not settings.micro_batches " + Twine(plan.settings.microBatches));
     return llvm::Error::success();
+  }
+
+  void readClaims(const llvm::json::Value &value) {
+    ObjectReader reader(value, "claims");
+    PlanClaims &claims = plan.claims.emplace();
+    claims.arenaBytes = reader.getInteger("arena_bytes", 0, kMax);
+    claims.boundNanoseconds = reader.getInteger("bound_nanoseconds", 0, kMax);
+    claims.certificateHash = reader.getString("certificate_hash");
+    claims.costNanoseconds = reader.getInteger("cost_nanoseconds", 0, kMax);
+    claims.peakBytes = reader.getInteger("peak_bytes", 0, kMax);
+    claims.planHash = reader.getString("plan_hash");
+    keep(reader);
   }
 
   void readFunctions(const llvm::json::Value &value) {

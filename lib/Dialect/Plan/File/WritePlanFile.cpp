@@ -1,7 +1,9 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Support/StrictJson.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/SHA256.h"
 
 using namespace windlass;
 using namespace windlass::plan;
@@ -91,7 +93,18 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   Writer writer;
   writer.open("");
   writer.add("bucket_bytes", plan.bucketBytes);
-  writer.add("claims", nullptr);
+  if (plan.claims) {
+    writer.open("claims");
+    writer.add("arena_bytes", plan.claims->arenaBytes);
+    writer.add("bound_nanoseconds", plan.claims->boundNanoseconds);
+    writer.add("certificate_hash", plan.claims->certificateHash);
+    writer.add("cost_nanoseconds", plan.claims->costNanoseconds);
+    writer.add("peak_bytes", plan.claims->peakBytes);
+    writer.add("plan_hash", plan.claims->planHash);
+    writer.close();
+  } else {
+    writer.add("claims", nullptr);
+  }
   writer.add("cluster", toJson(plan.cluster), /*lineDepth=*/2);
   // What every operator has until it can have something else.
   writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"stage", 0}});
@@ -152,4 +165,11 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.close();
   writer.text += '\n';
   return std::move(writer.text);
+}
+
+std::string plan::hashPlan(const PlanFile &plan, int64_t modelVersion) {
+  PlanFile bare = plan;
+  bare.claims.reset();
+  std::string text = writePlanFile(bare) + std::to_string(modelVersion);
+  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }

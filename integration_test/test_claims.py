@@ -1,0 +1,177 @@
+"""What plans claim (design §7): `windlass plan --verify` accepts every plan that the search makes, refuses one of which a claim or an entry
+of its certificates was changed, and an edited plan is used without claims.
+
+    test_claims.py [FAMILY...]     of all one-layer models where none is named
+"""
+
+import copy
+import hashlib
+import json
+import random
+import re
+import sys
+
+import common
+import test_search
+
+FAMILIES = list(common.FAMILIES)
+RANKS = (2, 8)
+SIZES = dict(layers=3, tokens=64, batch=8, vocabulary=64)
+
+
+class ClaimsCase(common.Case):
+    def plan(self, model, *flags, name='plan.json', code=0):
+        """The outcome, the plan and its certificates."""
+        path = self.folder / name
+        outcome = common.windlass('plan', model, '--strategy', 'auto', '--json', '-o', path, *flags)
+        self.assertEqual(outcome.code, code, outcome.err)
+        return outcome, path, path.with_suffix('.cert')
+
+    def verify(self, model, path, says=None, *flags):
+        outcome = common.windlass('plan', model, '--verify', path, '--json', *flags)
+        if says is None:
+            self.assertEqual((outcome.code, outcome.err), (0, ''))
+            return json.loads(outcome.out)
+        self.assertEqual(outcome.code, 1, outcome.out)
+        self.assertRegex(outcome.err, says)
+        return None
+
+
+class EveryPlanTest(ClaimsCase):
+    def test_families(self):
+        """On machines of several kinds, with as much memory as there is and with little more than the least."""
+        for family in FAMILIES:
+            model = self.small(family, **SIZES)
+            verified = reruns = proven = 0
+            for machine in test_search.MACHINES:
+                for ranks in RANKS:
+                    cluster = self.folder / 'cluster.json'
+                    cluster.write_text(test_search.cluster(machine, ranks))
+                    flags = ['--cluster', cluster, '--micro-batches', 8]
+                    outcome, _, _ = self.plan(model, *flags, '--memory-limit', 1, code=3)
+                    least = re.search(r'these would fit: --memory-limit (\d+)', outcome.err)
+                    for limit in [[]] + ([['--memory-limit', int(least[1]) * 101 // 100]] if least else []):
+                        with self.subTest(family=family, machine=machine, ranks=ranks, limit=limit):
+                            outcome, path, _ = self.plan(model, *flags, *limit)
+                            said, claims = json.loads(outcome.out), self.verify(model, path)
+                            self.assertTrue(claims['verified'])
+                            self.assertEqual(said['cost_seconds'], claims['cost_nanoseconds'] / 1e9)
+                            self.assertEqual(said['bound_seconds'], claims['bound_nanoseconds'] / 1e9)
+                            self.assertEqual(said['bytes_per_device']['arena'], claims['arena_bytes'])
+                            self.assertEqual(said['bytes_per_device']['largest_live_set'], claims['peak_bytes'])
+                            verified += 1
+                            reruns += said['recompute']['flops'] > 0
+                            proven += said['gap'] == 0
+            print(f'{family}: {verified} plans verified, {reruns} of them run something again, {proven} are proven to be the best', file=sys.stderr)
+            self.assertGreater(verified, reruns)
+            self.assertGreater(reruns, 0)
+
+
+class ChangedTest(ClaimsCase):
+    def setUp(self):
+        super().setUp()
+        self.model = self.small_gpt(layers=2)
+        _, self.path, self.certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4)
+        self.good = json.loads(self.path.read_text())
+        self.entries = json.loads(self.certificate.read_text())
+        self.assertEqual(len({tuple(entry['name']) for entry in self.entries['certificates']}), len(self.entries['certificates']))
+
+    def test_the_same_bytes(self):
+        _, path, certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4, name='again.json')
+        self.assertEqual(path.read_bytes(), self.path.read_bytes())
+        self.assertEqual(certificate.read_bytes(), self.certificate.read_bytes())
+
+    def test_claims(self):
+        for name, value in self.good['claims'].items():
+            for change in ([1, -1] if isinstance(value, int) else ['']):
+                with self.subTest(name=name, change=change):
+                    changed = copy.deepcopy(self.good)
+                    changed['claims'][name] = value + change if change else '0' + value[1:] if value[0] != '0' else '1' + value[1:]
+                    self.path.write_text(json.dumps(changed))
+                    says = {'plan_hash': 'claims nothing'}.get(name, f'the plan claims {name} .*, but ')
+                    self.verify(self.model, self.path, says)
+
+    def test_entries(self):
+        """Each kind of entry, and any of them."""
+        places = []
+
+        def collect(value, path):
+            if isinstance(value, int):
+                places.append(path)
+            else:
+                for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                    collect(item, path + (key,))
+
+        collect(self.entries, ())
+        by_kind = {}
+        for place in places:
+            by_kind.setdefault(next((part for part in reversed(place) if isinstance(part, str))), []).append(place)
+        self.assertEqual(set(by_kind), {'version', 'name', 'bound', 'prices', 'messages'})
+        draw = random.Random(1)
+        for kind, those in by_kind.items():
+            for place in draw.sample(those, min(len(those), 8)):
+                with self.subTest(kind=kind, place=place):
+                    changed = copy.deepcopy(self.entries)
+                    at = changed
+                    for part in place[:-1]:
+                        at = at[part]
+                    at[place[-1]] += draw.choice((-1, 1)) * draw.choice((1, 1 << 10, 1 << 40))
+                    self.certificate.write_text(json.dumps(changed))
+                    self.verify(self.model, self.path, r'certificate.*\[WL0309\]')
+
+    def forge(self, plan, entries):
+        """As one who knows how hashes are made."""
+        text = json.dumps(entries)
+        self.certificate.write_text(text)
+        plan['claims']['certificate_hash'] = hashlib.sha256(text.encode()).hexdigest()
+        self.path.write_text(json.dumps(plan))
+
+    def test_forgery(self):
+        """A bound that nothing proves is refused by what is computed, not by a hash."""
+        least = min(self.entries['certificates'], key=lambda entry: entry['bound'])
+        bound = least['bound']
+        self.forge(self.good, self.entries)
+        self.verify(self.model, self.path)
+        least['bound'] += 1
+        self.forge(self.good, self.entries)
+        self.verify(self.model, self.path, rf'mesh {" x ".join(map(str, least["name"]))} claims the bound {bound + 1}, but proves {bound} ')
+        least['bound'] = bound
+        del self.entries['certificates'][-1]
+        self.forge(self.good, self.entries)
+        count = len(self.entries['certificates'])
+        self.verify(self.model, self.path, f'is of {count} meshes, but {count + 1} can be chosen')
+
+    def test_edits(self):
+        """An edit takes the claims away, from programs and from the file that they bear; what is left is used."""
+        edited = copy.deepcopy(self.good)
+        edited['bucket_bytes'] *= 2
+        self.path.write_text(json.dumps(edited))
+        self.verify(self.model, self.path, 'claims nothing')
+        outcome = self.succeed('emit', self.model, '--plan', self.path, '-o', self.folder / 'project')
+        self.assertRegex(outcome.err, r"what '.*plan\.json' claims is dropped: the plan was edited since")
+        written = json.loads((self.folder / 'project' / 'plan.json').read_text())
+        self.assertEqual(written, {**edited, 'claims': None})
+        self.path.write_text(json.dumps(self.good))
+        outcome = self.succeed('emit', self.model, '--plan', self.path, '-o', self.folder / 'project')
+        self.assertNotIn('dropped', outcome.err)
+        self.assertEqual(json.loads((self.folder / 'project' / 'plan.json').read_text()), self.good)
+
+    def test_what_is_missing(self):
+        self.certificate.unlink()
+        self.verify(self.model, self.path, r'plan\.cert')
+        common.windlass('plan', self.model, '--cluster', 'cpu:4', '--micro-batches', 4, '-o', self.path)
+        self.verify(self.model, self.path, 'claims nothing')
+        outcome = common.windlass('plan', self.model, '--verify', self.path, '-o', self.folder / 'other.json')
+        self.assertEqual(outcome.code, 2)
+
+    def test_diff(self):
+        _, other, _ = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 8, name='other.json')
+        outcome = common.run([common.WINDLASS, 'diff', self.path, other, '--json'])
+        fields = [field['field'] for difference in json.loads(outcome.out)['differences'] if difference['section'] == 'claims' for field in difference['fields']]
+        self.assertLessEqual({'bound_nanoseconds', 'cost_nanoseconds'}, set(fields))
+
+
+if __name__ == '__main__':
+    FAMILIES = sys.argv[1:] or FAMILIES
+    del sys.argv[1:]
+    common.main()

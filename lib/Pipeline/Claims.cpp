@@ -1,0 +1,132 @@
+#include "Claims.h"
+
+#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Search/Certificate.h"
+#include "windlass/Support/Printable.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace windlass;
+
+/// Of the solver, for the bound of one mesh.
+static constexpr int64_t kCertifyWork = 100'000'000;
+
+int64_t windlass::getRerunNanoseconds(ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
+                                     llvm::StringRef precision) {
+  if (rerun.flops <= 0)
+    return 0;
+  int64_t groups = planner::readChoice(planned).groups;
+  int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(planned) / groups);
+  return rounds * costs.getPicoseconds(OperatorWork{rerun.flops, 0, precision != "f32"}) / 1000;
+}
+
+static std::string hash(llvm::StringRef text) {
+  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
+}
+
+static std::vector<int64_t> getName(const plan::StrategyChoice &mesh) {
+  return {mesh.groups, mesh.batchParts, mesh.modelRanks};
+}
+
+void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, SearchSummary &search) {
+  search.boundNanoseconds = search.costNanoseconds;
+  std::vector<search::NamedCertificate> certificates;
+  for (planner::SearchedMesh &mesh : meshes) {
+    if (rerun.flops > 0)
+      llvm::fill(mesh.problem.capacity, planner::SearchLimits::kUnlimited);
+    certificates.push_back(
+        {getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)});
+    search.boundNanoseconds = std::min(search.boundNanoseconds, certificates.back().certificate.bound);
+  }
+  search.certificate = search::printCertificates(certificates);
+}
+
+plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedule &schedule,
+                                      const plan::PlanFile &plan) {
+  plan::PlanClaims claims;
+  claims.costNanoseconds = search.costNanoseconds;
+  claims.boundNanoseconds = search.boundNanoseconds;
+  claims.arenaBytes = schedule.bytes - schedule.reserve.total();
+  claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
+  claims.certificateHash = hash(search.certificate);
+  claims.planHash = plan::hashPlan(plan, planner::kModelVersion);
+  return claims;
+}
+
+bool windlass::isOfItsPlan(const plan::PlanClaims &claims, const plan::PlanFile &plan) {
+  return claims.planHash == plan::hashPlan(plan, planner::kModelVersion);
+}
+
+std::string windlass::getCertificatePath(llvm::StringRef planPath) {
+  llvm::SmallString<128> path(planPath);
+  llvm::sys::path::replace_extension(path, "cert");
+  return path.str().str();
+}
+
+namespace {
+
+/// "mesh 4 x 1 x 2".
+std::string describe(llvm::ArrayRef<int64_t> name) {
+  std::string text = "mesh ";
+  llvm::raw_string_ostream out(text);
+  llvm::interleave(name, out, " x ");
+  return text;
+}
+
+int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
+  return fail(Code::claims, ("the plan claims " + what + " " + llvm::Twine(claimed) + ", but it is " + llvm::Twine(is))
+                                .str());
+}
+
+} // namespace
+
+int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice) {
+  CostModel costs(cluster);
+  std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
+  if (!cost)
+    return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");
+  *cost += getRerunNanoseconds(*module, scheduled.rerun, costs, compiled.precision);
+  if (claims.costNanoseconds != *cost)
+    return failClaim("cost_nanoseconds", claims.costNanoseconds, *cost);
+  int64_t reserve = scheduled.reserve.total();
+  if (claims.arenaBytes != scheduled.bytes - reserve)
+    return failClaim("arena_bytes", claims.arenaBytes, scheduled.bytes - reserve);
+  if (claims.peakBytes != scheduled.liveBytes - reserve)
+    return failClaim("peak_bytes", claims.peakBytes, scheduled.liveBytes - reserve);
+
+  auto read = search::parseCertificates(certificate);
+  if (!read)
+    return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
+  bool rerunsBlocks = scheduled.rerun.flops > 0;
+  auto meshes =
+      planner::buildProblems(*unplanned, cluster.getDevices(), costs,
+                             rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
+  if (failed(meshes))
+    return kInternal;
+  if (read->size() != meshes->size())
+    return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
+                                  std::to_string(meshes->size()) + " can be chosen");
+  int64_t bound = *cost;
+  for (auto [its, mesh] : llvm::zip_equal(*read, *meshes)) {
+    if (its.name != getName(mesh.choice))
+      return fail(Code::claims, "the certificate has " + describe(its.name) + " where " +
+                                    describe(getName(mesh.choice)) + " is wanted");
+    std::string prefix = "the certificate of " + describe(its.name) + " ";
+    llvm::Expected<int64_t> proven = search::proveBound(mesh.problem, its.certificate);
+    if (!proven)
+      return fail(Code::claims, prefix + llvm::toString(proven.takeError()));
+    if (*proven != its.certificate.bound)
+      return fail(Code::claims, prefix + "claims the bound " + std::to_string(its.certificate.bound) +
+                                    ", but proves " + std::to_string(*proven));
+    bound = std::min(bound, *proven);
+  }
+  if (claims.boundNanoseconds != bound)
+    return failClaim("bound_nanoseconds", claims.boundNanoseconds, bound);
+  if (std::string is = hash(certificate); claims.certificateHash != is)
+    return fail(Code::claims, "the plan claims certificate_hash " + printable(claims.certificateHash, 12) +
+                                  ", but the certificate's is " + printable(is, 12));
+  return kDone;
+}

@@ -1,0 +1,29 @@
+// What is claimed of a plan that the search found: cost, bound, memory.
+#ifndef WINDLASS_LIB_PIPELINE_CLAIMS_H
+#define WINDLASS_LIB_PIPELINE_CLAIMS_H
+
+#include "windlass/Pipeline/Compile.h"
+#include "windlass/Planner/ChoosePlan.h"
+
+namespace windlass {
+
+/// Of a step of a planned module, by the model of costs: what is run again.
+int64_t getRerunNanoseconds(mlir::ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
+                            llvm::StringRef precision);
+
+/// Sets the bound and its certificates for the cost that is known. `meshes` are those of a search with the limit of
+/// memory; where the plan runs something again, the bound is without one: only that one is of plans that do.
+void certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, SearchSummary &search);
+
+/// Of a plan that has none yet.
+plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan);
+
+/// Whether claims were made of what the plan says now, in the model of this windlass.
+bool isOfItsPlan(const plan::PlanClaims &claims, const plan::PlanFile &plan);
+
+/// plan.cert beside plan.json.
+std::string getCertificatePath(llvm::StringRef planPath);
+
+} // namespace windlass
+
+#endif
