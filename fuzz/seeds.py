@@ -39,6 +39,18 @@ def plan_of(model, *words):
         return (path / 'plan.json').read_bytes()
 
 
+def certificates_of(model, *words):
+    with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
+        path = pathlib.Path(folder)
+        (path / 'model.onnx').write_bytes(model.SerializeToString())
+        subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '--strategy', 'auto', '-o', path / 'plan.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
+        return (path / 'plan.cert').read_bytes()
+
+
+# Of the problem that fuzz/certificate.cpp has.
+CERTIFICATE = {'version': 1, 'certificates': [{'name': [2, 1, 1], 'bound': 115, 'prices': [2 << 40, 1 << 38, 3 << 38], 'messages': [[[0, 256], [0, 0]]]}]}
+
+
 def safetensors(arrays):
     with tempfile.NamedTemporaryFile(prefix='windlass-seeds-') as file:
         safetensors_file.write(arrays, file.name)
@@ -61,6 +73,7 @@ def seeds():
                  'functions': parser.parse_model(FUNCTIONS).SerializeToString(),
                  'annotated': annotations.annotated(lambda *_: None)},
         'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
+        'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': certificates_of(gpt, '--cluster', 'cpu:4')},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'safetensors': {'two': tensors},

@@ -16,7 +16,7 @@ import time
 import numpy
 
 import common
-from bad_input import annotations, checkpoints, data, external, graphs, models, plans, settings
+from bad_input import annotations, checkpoints, claims, data, external, graphs, models, plans, settings
 from bad_input.case import UNSUPPORTED
 from windlass_models import safetensors_file
 
@@ -25,7 +25,7 @@ SECONDS, BYTES = 10, 2 << 30
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
           models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants)
-RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, annotations.annotations, settings.clusters, settings.cluster_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
+RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, claims.claims, claims.certificates, annotations.annotations, settings.clusters, settings.cluster_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
         checkpoints.manifests, checkpoints.others)
 only = ''
 outcomes = []
@@ -137,6 +137,8 @@ class RunFiles(Sweep):
         outcome = common.windlass('plan', cls.made / 'classifier.onnx', '--cluster', 'cpu:1', '-o', cls.made / 'plan.json')
         assert outcome.code == 0, outcome.err
         outcome = common.windlass('plan', cls.made / 'gpt.onnx', '--cluster', 'cpu:4', '--strategy', 'zero1*megatron=2', '--micro-batches', 2, '-o', cls.made / 'plan-4.json')
+        assert outcome.code == 0, outcome.err
+        outcome = common.windlass('plan', cls.made / 'gpt.onnx', '--cluster', 'cpu:2', '--strategy', 'auto', '-o', cls.made / 'searched.json')
         assert outcome.code == 0, outcome.err
 
 

@@ -82,6 +82,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0307', 'plan', model, '--cluster', 'cpu:2', '--pin', 'nothing=whole')
         self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--onnx-pins', 'nothing')
         self.meet('WL0306', 'emit', model, '--cluster', 'h200:1', '-o', missing)
+        self.meet('WL0309', 'plan', model, '--verify', plan)
 
         train = ('train', model, '--bytes', '--steps', 2, '-o', self.folder / 'run', '--data')
         self.meet('WL0501', *train, data, env={'PATH': str(missing)})

@@ -37,8 +37,7 @@ void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunRep
   for (planner::SearchedMesh &mesh : meshes) {
     if (rerun.flops > 0)
       llvm::fill(mesh.problem.capacity, planner::SearchLimits::kUnlimited);
-    certificates.push_back(
-        {getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)});
+    certificates.push_back({getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)});
     search.boundNanoseconds = std::min(search.boundNanoseconds, certificates.back().certificate.bound);
   }
   search.certificate = search::printCertificates(certificates);
@@ -52,13 +51,11 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
   claims.arenaBytes = schedule.bytes - schedule.reserve.total();
   claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
   claims.certificateHash = hash(search.certificate);
-  claims.planHash = plan::hashPlan(plan, planner::kModelVersion);
+  claims.planHash = hashOfPlan(plan);
   return claims;
 }
 
-bool windlass::isOfItsPlan(const plan::PlanClaims &claims, const plan::PlanFile &plan) {
-  return claims.planHash == plan::hashPlan(plan, planner::kModelVersion);
-}
+std::string windlass::hashOfPlan(const plan::PlanFile &plan) { return plan::hashPlan(plan, planner::kModelVersion); }
 
 std::string windlass::getCertificatePath(llvm::StringRef planPath) {
   llvm::SmallString<128> path(planPath);
@@ -77,8 +74,8 @@ std::string describe(llvm::ArrayRef<int64_t> name) {
 }
 
 int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
-  return fail(Code::claims, ("the plan claims " + what + " " + llvm::Twine(claimed) + ", but it is " + llvm::Twine(is))
-                                .str());
+  return fail(Code::claims,
+              ("the plan claims " + what + " " + llvm::Twine(claimed) + ", but it is " + llvm::Twine(is)).str());
 }
 
 } // namespace
@@ -101,9 +98,8 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   if (!read)
     return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
   bool rerunsBlocks = scheduled.rerun.flops > 0;
-  auto meshes =
-      planner::buildProblems(*unplanned, cluster.getDevices(), costs,
-                             rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
+  auto meshes = planner::buildProblems(*unplanned, cluster.getDevices(), costs,
+                                       rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
   if (failed(meshes))
     return kInternal;
   if (read->size() != meshes->size())
@@ -119,8 +115,8 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
     if (!proven)
       return fail(Code::claims, prefix + llvm::toString(proven.takeError()));
     if (*proven != its.certificate.bound)
-      return fail(Code::claims, prefix + "claims the bound " + std::to_string(its.certificate.bound) +
-                                    ", but proves " + std::to_string(*proven));
+      return fail(Code::claims, prefix + "claims the bound " + std::to_string(its.certificate.bound) + ", but proves " +
+                                    std::to_string(*proven));
     bound = std::min(bound, *proven);
   }
   if (claims.boundNanoseconds != bound)

@@ -18,8 +18,8 @@ void certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun
 /// Of a plan that has none yet.
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan);
 
-/// Whether claims were made of what the plan says now, in the model of this windlass.
-bool isOfItsPlan(const plan::PlanClaims &claims, const plan::PlanFile &plan);
+/// What the claims of a plan bear, where they are of what it says now, and made in the model of this windlass.
+std::string hashOfPlan(const plan::PlanFile &plan);
 
 /// plan.cert beside plan.json.
 std::string getCertificatePath(llvm::StringRef planPath);

@@ -46,7 +46,9 @@ bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string
 /// Finds the cluster of --cluster, -n or their default of one rank; an exit code.
 int resolveCluster(CompileFlags &flags);
 
-/// Reads a plan file; an exit code. What it claims is dropped, and said to be, where the plan has been edited since.
+/// Reads a plan file; an exit code.
+int readPlanWithClaims(llvm::StringRef path, plan::PlanFile &plan);
+/// The same. What it claims is dropped, and said to be, where the plan has been edited since.
 int readPlan(llvm::StringRef path, plan::PlanFile &plan);
 
 /// Model file to level L3b by a plan that has been read; an exit code. Flags as of `planModel`.

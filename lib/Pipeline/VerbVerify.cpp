@@ -17,11 +17,13 @@ int windlass::verifyPlan(const std::string &model, const std::string &planFile, 
     if (given.isGiven(flag))
       return fail(Code::usage, "--verify writes nothing: leave --" + flag.str() + " out");
   plan::PlanFile plan;
-  if (int code = readPlan(planFile, plan))
+  if (int code = readPlanWithClaims(planFile, plan))
     return code;
   if (!plan.claims)
-    return fail(Code::claims, printable(planFile) + " claims nothing that could be verified: only plans that "
-                                                    "--strategy auto made, and nobody edited, do");
+    return fail(Code::claims, printable(planFile) + " claims nothing: only plans that --strategy auto made do");
+  if (std::string is = hashOfPlan(plan); plan.claims->planHash != is)
+    return fail(Code::claims, "the plan claims plan_hash " + printable(plan.claims->planHash, 12) + ", but it is " +
+                                  printable(is, 12) + ": it was edited since, or another windlass made it");
   std::string certificatePath = getCertificatePath(planFile);
   auto certificate = readInputFile(certificatePath, int64_t(128) << 20, "certificate");
   if (!certificate)

@@ -44,8 +44,9 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
     if (failed(found))
       return failure();
     if (candidate < 0 || static_cast<size_t>(candidate) >= found->candidates.size())
-      return module.emitError() << "has plans that fit on " << found->candidates.size() << " of " << found->meshes.size()
-                                << " meshes, but the one behind the best " << int64_t(candidate) << " is wanted";
+      return module.emitError() << "has plans that fit on " << found->candidates.size() << " of "
+                                << found->meshes.size() << " meshes, but the one behind the best " << int64_t(candidate)
+                                << " is wanted";
     const Candidate &chosen = found->candidates[candidate];
     report(module, chosen);
     for (const NamedCost &named : found->named)

@@ -115,8 +115,8 @@ public:
   int exportOnnx(std::string &bytes);
   /// Verifies L5.
   int verify();
-  /// Computes anew what is claimed of the plan that has been applied, the bound from the text of its certificates. Fails
-  /// at the first claim that does not hold.
+  /// Computes anew what is claimed of the plan that has been applied, the bound from the text of its certificates.
+  /// Fails at the first claim that does not hold.
   int verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice);
   /// L5 to the emitted project. Fails for devices that no back end can run yet.
   int emit(cpp::ProjectFiles &files);

@@ -120,7 +120,35 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"stage\":0", "\"stage\":1"), HasSubstr("defaults.stage must be an integer from 0 to 0"));
-  EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims has no 'arena_bytes'"));
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims.arena_bytes is missing"));
+}
+
+TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
+  OwningOpRef<ModuleOp> module = parseWithStrategy(8);
+  PlanFile plan = build(*module, 8);
+  std::string hash = hashPlan(plan, 1);
+  plan.claims = PlanClaims{4, 3, 2, 1, "certificates", hash};
+  EXPECT_EQ(hashPlan(plan, 1), hash);
+  EXPECT_NE(hashPlan(plan, 2), hash);
+  llvm::Expected<PlanFile> read = readPlanFile(writePlanFile(plan));
+  ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+  ASSERT_TRUE(read->claims);
+  EXPECT_EQ(read->claims->costNanoseconds, 4);
+  EXPECT_EQ(read->claims->boundNanoseconds, 3);
+  EXPECT_EQ(read->claims->arenaBytes, 2);
+  EXPECT_EQ(read->claims->peakBytes, 1);
+  EXPECT_EQ(read->claims->certificateHash, "certificates");
+  EXPECT_EQ(read->claims->planHash, hash);
+  EXPECT_EQ(hashPlan(*read, 1), hash);
+  for (auto edit : std::vector<void (*)(PlanFile &)>{
+           [](PlanFile &plan) { plan.bucketBytes *= 2; }, [](PlanFile &plan) { plan.modelHash[0] = 'b'; },
+           [](PlanFile &plan) { plan.settings.clip = true; }, [](PlanFile &plan) { plan.memoryLimit = 1; },
+           [](PlanFile &plan) { plan.functions["microbatch"].whole.pop_back(); },
+           [](PlanFile &plan) { plan.cluster = llvm::cantFail(findCluster("cpu:8", int64_t(1) << 33)); }}) {
+    PlanFile edited = *read;
+    edit(edited);
+    EXPECT_NE(hashPlan(edited, 1), hash);
+  }
 }
 
 TEST_F(PlanFileTest, RefusesAMeshThatDoesNotFit) {

@@ -32,10 +32,11 @@ public:
     plan.prefetchBytes = reader.getInteger("prefetch_bytes", 0, kMax);
     if (const llvm::json::Value *value = reader.get("profile"); value && value->kind() != llvm::json::Value::Null)
       reader.fail("profile", "must be null: it cannot be checked yet");
-    const llvm::json::Value *claims = reader.get("claims"), *cluster = reader.get("cluster"), *defaults = reader.get("defaults"),
-                            *functions = reader.get("functions"), *mesh = reader.get("mesh"),
-                            *model = reader.get("model"), *parameters = reader.get("parameters"),
-                            *segments = reader.get("segments"), *settings = reader.get("settings");
+    const llvm::json::Value *claims = reader.get("claims"), *cluster = reader.get("cluster"),
+                            *defaults = reader.get("defaults"), *functions = reader.get("functions"),
+                            *mesh = reader.get("mesh"), *model = reader.get("model"),
+                            *parameters = reader.get("parameters"), *segments = reader.get("segments"),
+                            *settings = reader.get("settings");
     if (const llvm::json::Value *limit = reader.get("memory_limit_bytes");
         limit && limit->kind() != llvm::json::Value::Null)
       plan.memoryLimit = reader.getInteger("memory_limit_bytes", 1, kMax);
