@@ -15,7 +15,7 @@ using namespace windlass;
 static constexpr int64_t kCertifyWork = 100'000'000;
 
 int64_t windlass::getRerunNanoseconds(ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
-                                     llvm::StringRef precision) {
+                                      llvm::StringRef precision) {
   if (rerun.flops <= 0)
     return 0;
   int64_t groups = planner::readChoice(planned).groups;

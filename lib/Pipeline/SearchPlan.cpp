@@ -65,7 +65,8 @@ int Compilation::searchPlan(const PlanChoice &choice) {
         }
         continue;
       }
-      int64_t cost = candidate.leastNanoseconds + getRerunNanoseconds(*module, fit.schedule.rerun, costs, compiled.precision);
+      int64_t cost =
+          candidate.leastNanoseconds + getRerunNanoseconds(*module, fit.schedule.rerun, costs, compiled.precision);
       if (cost < bestCost) {
         bestCost = cost;
         best = std::move(fit);
