@@ -59,33 +59,65 @@ bool windlass::sched::overlap(const std::vector<ByteRange> &a, const std::vector
   return false;
 }
 
-std::map<int64_t, MemoryTimeline::Region>::iterator MemoryTimeline::cut(const ByteRange &range) {
-  auto cutAt = [&](int64_t position) {
-    auto it = regions.upper_bound(position);
-    if (it == regions.begin())
-      return;
+void MemoryTimeline::Region::setReader(int64_t stream, int64_t number) {
+  auto it = std::find_if(readers.begin(), readers.end(), [&](const auto &entry) { return entry.first >= stream; });
+  if (it != readers.end() && it->first == stream)
+    it->second = number;
+  else
+    readers.insert(it, {stream, number});
+}
+
+bool MemoryTimeline::Region::isLike(const Region &other) const {
+  return owner == other.owner && writer == other.writer && written == other.written && readers == other.readers;
+}
+
+MemoryTimeline::Regions::iterator MemoryTimeline::join(Regions::iterator it) {
+  if (it == regions.end() || it == regions.begin())
+    return it;
+  auto before = std::prev(it);
+  if (before->second.end != it->first || !before->second.isLike(it->second))
+    return it;
+  before->second.end = it->second.end;
+  regions.erase(it);
+  return before;
+}
+
+MemoryTimeline::Regions::iterator MemoryTimeline::find(int64_t position, Regions::iterator hint) {
+  // The runs of a strided window are close to one another.
+  constexpr int kSteps = 4;
+  for (int step = 0; step < kSteps && hint != regions.end(); ++step, ++hint)
+    if (hint->second.end > position)
+      return hint;
+  auto it = regions.upper_bound(position);
+  if (it != regions.begin() && std::prev(it)->second.end > position)
     --it;
-    if (it->first < position && position < it->second.end) {
-      Region tail = it->second;
-      it->second.end = position;
-      regions.emplace(position, std::move(tail));
-    }
+  return it;
+}
+
+MemoryTimeline::Regions::iterator MemoryTimeline::cut(const ByteRange &range, Regions::iterator hint) {
+  auto splitAt = [&](Regions::iterator it, int64_t position) {
+    Region tail = it->second;
+    it->second.end = position;
+    return regions.emplace_hint(std::next(it), position, std::move(tail));
   };
-  cutAt(range.first);
-  cutAt(range.second);
-  // What no region covers gets an empty one.
-  int64_t position = range.first;
-  auto it = regions.lower_bound(range.first);
-  while (position < range.second) {
+  auto it = find(range.first, hint);
+  if (it != regions.end() && it->first < range.first)
+    it = splitAt(it, range.first);
+  auto first = regions.end();
+  for (int64_t position = range.first; position < range.second;) {
     if (it == regions.end() || it->first > position) {
       Region empty;
       empty.end = it == regions.end() ? range.second : std::min(range.second, it->first);
       it = regions.emplace_hint(it, position, empty);
+    } else if (it->second.end > range.second) {
+      splitAt(it, range.second);
     }
+    if (first == regions.end())
+      first = it;
     position = it->second.end;
     ++it;
   }
-  return regions.lower_bound(range.first);
+  return first == regions.end() ? it : first;
 }
 
 void MemoryTimeline::define(const ByteRange &range, int64_t owner) {
@@ -134,8 +166,10 @@ bool MemoryTimeline::isAfter(int64_t other, int64_t otherNumber) const {
 }
 
 std::string MemoryTimeline::read(const std::vector<ByteRange> &ranges, int64_t owner) {
-  for (const ByteRange &range : ranges)
-    for (auto it = cut(range); it != regions.end() && it->first < range.second; ++it) {
+  // Where one command reads all parts of a row, they are one region again afterwards.
+  auto it = regions.end();
+  for (const ByteRange &range : ranges) {
+    for (it = cut(range, it); it != regions.end() && it->first < range.second; it = std::next(join(it))) {
       Region &region = it->second;
       if (region.owner == kNothing)
         return "reads byte " + std::to_string(it->first) + " before it is written";
@@ -145,16 +179,20 @@ std::string MemoryTimeline::read(const std::vector<ByteRange> &ranges, int64_t o
       if (!isAfter(region.writer, region.written))
         return "reads byte " + std::to_string(it->first) + " without waiting for its write on stream " +
                std::to_string(region.writer);
-      region.readers[stream] = number;
+      region.setReader(stream, number);
     }
+    it = join(it);
+  }
   return {};
 }
 
 std::string MemoryTimeline::write(const std::vector<ByteRange> &ranges, int64_t owner) {
+  auto it = regions.end();
   for (const ByteRange &range : ranges) {
     if (range.first >= range.second)
       continue;
-    for (auto it = cut(range); it != regions.end() && it->first < range.second; ++it) {
+    auto first = it = cut(range, it);
+    for (; it != regions.end() && it->first < range.second; ++it) {
       Region &region = it->second;
       if (!isAfter(region.writer, region.written))
         return "writes byte " + std::to_string(it->first) + " without waiting for its write on stream " +
@@ -164,10 +202,11 @@ std::string MemoryTimeline::write(const std::vector<ByteRange> &ranges, int64_t 
           return "writes byte " + std::to_string(it->first) + " without waiting for its reader on stream " +
                  std::to_string(reader);
     }
-    define(range, owner);
-    Region &region = regions.at(range.first);
-    region.writer = stream;
-    region.written = number;
+    // One region for all of it.
+    regions.erase(std::next(first), it);
+    first->second = {range.second, owner, stream, number, {}};
+    join(first);
+    it = join(it);
   }
   return {};
 }

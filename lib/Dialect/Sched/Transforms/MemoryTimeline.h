@@ -48,15 +48,24 @@ private:
     int64_t owner = kNothing;
     /// Stream and number of the command that wrote it last; number 0: before everything.
     int64_t writer = 0, written = 0;
-    /// Per stream the number of the last command that read it since.
-    Clock readers;
+    /// Per stream, in order, the number of the last command that read it since. There are few streams.
+    std::vector<std::pair<int64_t, int64_t>> readers;
+    void setReader(int64_t stream, int64_t number);
+    bool isLike(const Region &other) const;
   };
+  using Regions = std::map<int64_t, Region>;
 
-  /// Cuts regions so that `range` is made of whole ones.
-  std::map<int64_t, Region>::iterator cut(const ByteRange &range);
+  /// The first region that ends behind `position`, looked for from `hint` on, which is none that begins behind it.
+  Regions::iterator find(int64_t position, Regions::iterator hint);
+  /// Cuts regions so that `range` is made of whole ones. What no region covers gets an empty one. Returns the first;
+  /// the hint is a region at or before the range, or the end where nothing is known.
+  Regions::iterator cut(const ByteRange &range, Regions::iterator hint);
+  Regions::iterator cut(const ByteRange &range) { return cut(range, regions.end()); }
+  /// Makes a region one with that before it where they differ in nothing but their place; the region that it is then.
+  Regions::iterator join(Regions::iterator it);
   bool isAfter(int64_t stream, int64_t number) const;
 
-  std::map<int64_t, Region> regions;
+  Regions regions;
   /// Per stream: how much of every stream is complete when its next command starts.
   std::map<int64_t, Clock> clocks;
   std::map<int64_t, Clock> events;
