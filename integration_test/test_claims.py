@@ -77,9 +77,10 @@ class ChangedTest(ClaimsCase):
         self.assertEqual(len({tuple(entry['name']) for entry in self.entries['certificates']}), len(self.entries['certificates']))
 
     def test_the_same_bytes(self):
-        _, path, certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4, name='again.json')
-        self.assertEqual(path.read_bytes(), self.path.read_bytes())
-        self.assertEqual(certificate.read_bytes(), self.certificate.read_bytes())
+        for threads in (1, 2):
+            _, path, certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4, '--threads', threads, name='again.json')
+            self.assertEqual(path.read_bytes(), self.path.read_bytes())
+            self.assertEqual(certificate.read_bytes(), self.certificate.read_bytes())
 
     def test_claims(self):
         for name, value in self.good['claims'].items():

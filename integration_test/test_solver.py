@@ -81,6 +81,25 @@ class SolverTest(common.Case):
         self.assertEqual(evaluate(problem, labels), (result['cost'], True))
         self.assertLess(outcome.processor_seconds, 8)
 
+    def test_certificates(self):
+        file, proof = self.folder / 'problem.json', self.folder / 'proof.cert'
+        solve = [common.WINDLASS.parent / 'windlass-solve', file]
+        for seed in range(10):
+            problem = chain(seed, 9, 3, 45)
+            file.write_text(json.dumps({'problem': problem}))
+            least = min([cost for cost, fits in (evaluate(problem, labels) for labels in itertools.product(range(3), repeat=9)) if fits], default=FORBIDDEN)
+            common.run([*solve, '--certificate', proof])
+            outcome = common.run([*solve, '--verify', proof, '--json'])
+            self.assertEqual(outcome.code, 0, outcome.err)
+            bound = json.loads(outcome.out)['bound']
+            self.assertLessEqual(bound, least)
+            text = json.loads(proof.read_text())
+            text['certificates'][0]['bound'] += 1
+            proof.write_text(json.dumps(text))
+            outcome = common.run([*solve, '--verify', proof])
+            self.assertEqual(outcome.code, 1)
+            self.assertRegex(outcome.err, rf'claims the bound {bound + 1}, but proves {bound} \[WL0309\]')
+
     def test_same_answer_with_any_threads(self):
         problem = chain(3, 300, 8, 38)
         answers = [self.solve(problem, '--work-limit', '100000000', '--threads', threads)[:2] for threads in (1, 2, 2, 3)]

@@ -3,6 +3,7 @@
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/RunTasks.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -31,15 +32,18 @@ static std::vector<int64_t> getName(const plan::StrategyChoice &mesh) {
   return {mesh.groups, mesh.batchParts, mesh.modelRanks};
 }
 
-void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, SearchSummary &search) {
-  search.boundNanoseconds = search.costNanoseconds;
-  std::vector<search::NamedCertificate> certificates;
-  for (planner::SearchedMesh &mesh : meshes) {
+void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, int threads,
+                       SearchSummary &search) {
+  std::vector<search::NamedCertificate> certificates(meshes.size());
+  runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
+    planner::SearchedMesh &mesh = meshes[k];
     if (rerun.flops > 0)
       llvm::fill(mesh.problem.capacity, planner::SearchLimits::kUnlimited);
-    certificates.push_back({getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)});
-    search.boundNanoseconds = std::min(search.boundNanoseconds, certificates.back().certificate.bound);
-  }
+    certificates[k] = {getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)};
+  });
+  search.boundNanoseconds = search.costNanoseconds;
+  for (const search::NamedCertificate &its : certificates)
+    search.boundNanoseconds = std::min(search.boundNanoseconds, its.certificate.bound);
   search.certificate = search::printCertificates(certificates);
 }
 

@@ -13,7 +13,7 @@ int64_t getRerunNanoseconds(mlir::ModuleOp planned, const RerunReport &rerun, co
 
 /// Sets the bound and its certificates for the cost that is known. `meshes` are those of a search with the limit of
 /// memory; where the plan runs something again, the bound is without one: only that one is of plans that do.
-void certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, SearchSummary &search);
+void certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, int threads, SearchSummary &search);
 
 /// Of a plan that has none yet.
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan);

@@ -26,6 +26,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   search->assumptions = costs.getAssumptions();
   planner::SearchLimits limits;
   limits.memoryBytes = choice.getMemoryLimit();
+  limits.threads = static_cast<int>(choice.searchThreads);
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
   std::vector<planner::SearchedMesh> meshes;
@@ -96,7 +97,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   best.apply(*module);
   search->costNanoseconds = bestCost;
   search->meshes = meshes.size();
-  certify(std::move(meshes), best.schedule.rerun, *search);
+  certify(std::move(meshes), best.schedule.rerun, limits.threads, *search);
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

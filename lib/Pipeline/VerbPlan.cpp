@@ -137,6 +137,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   flags.addText("dump-problem", "FILE",
                 "where the problem of labels goes that the plan of --strategy auto solves, for windlass-solve",
                 problemOutput);
+  flags.addInteger("threads", "of the search, which change nothing of the plan (default 1)",
+                   compileFlags.choice.searchThreads, 1, 256);
   flags.addText("verify", "PLAN",
                 "computes anew what a plan that --strategy auto made claims, the bound from the certificates beside it",
                 verified);

@@ -85,6 +85,7 @@ static std::vector<NamedSolution> solveByName(ModuleOp module, const plan::Strat
 /// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
 static search::SolveResult solve(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
   search::SolveOptions options;
+  options.threads = limits.threads;
   options.workLimit = limits.workLimit / kQuickShare;
   search::SolveResult quick = search::solve(problem, options);
   if (quick.bound >= std::min(quick.cost, best))

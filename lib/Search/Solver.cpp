@@ -3,10 +3,11 @@
 #include "Branch.h"
 #include "TreeSearch.h"
 #include "windlass/Search/Shrink.h"
+#include "windlass/Support/RunTasks.h"
 
 #include <cmath>
-#include <thread>
 
+using namespace windlass;
 using namespace windlass::search;
 
 namespace {
@@ -19,25 +20,6 @@ constexpr double kTemperatures[kSearches] = {3e-5, 1e-3};
 /// Branch and bound is for problems of at most so many nodes; above, local search does more.
 constexpr int32_t kMostBranched = 3500, kMostDived = 1500;
 constexpr int kMostLevels = 5;
-
-/// Runs tasks that do not know of each other.
-void runTasks(int threads, int count, const std::function<void(int)> &task) {
-  if (threads < 2) {
-    for (int k = 0; k < count; ++k)
-      task(k);
-    return;
-  }
-  std::vector<std::thread> workers;
-  for (int t = 1; t < std::min(threads, count); ++t)
-    workers.emplace_back([&, t] {
-      for (int k = t; k < count; k += threads)
-        task(k);
-    });
-  for (int k = 0; k < count; k += threads)
-    task(k);
-  for (std::thread &worker : workers)
-    worker.join();
-}
 
 /// A problem that came from the one before by bans and shrinking, and what is known of it.
 struct Level {

@@ -1,9 +1,11 @@
 // Solves a stored problem.
+#include "windlass/Search/Certificate.h"
 #include "windlass/Search/ProblemFile.h"
 #include "windlass/Search/Solver.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/OutputFile.h"
+#include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -23,6 +25,28 @@ int fail(Code code, llvm::StringRef text) {
   return exitCodeOf(code);
 }
 
+/// What a file of one certificate proves of the problem.
+int verify(const search::Problem &problem, llvm::StringRef path, bool printsJson) {
+  auto read = search::readCertificates(path);
+  if (!read)
+    return fail(Code::claims, llvm::toString(read.takeError()));
+  std::string prefix = "the certificate " + printable(path) + " ";
+  if (read->size() != 1)
+    return fail(Code::claims, prefix + "is of " + std::to_string(read->size()) + " problems, but one is given");
+  const search::Certificate &certificate = read->front().certificate;
+  llvm::Expected<int64_t> bound = search::proveBound(problem, certificate);
+  if (!bound)
+    return fail(Code::claims, prefix + llvm::toString(bound.takeError()));
+  if (*bound != certificate.bound)
+    return fail(Code::claims, prefix + "claims the bound " + std::to_string(certificate.bound) + ", but proves " +
+                                  std::to_string(*bound));
+  if (printsJson)
+    llvm::outs() << "{\"bound\":" << *bound << ",\"verified\":true}\n";
+  else
+    llvm::outs() << "bound " << *bound << " verified\n";
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -30,7 +54,7 @@ int main(int argc, char **argv) {
   Flags flags("solve FILE.json[.gz]",
               "Chooses a label for each node of a stored problem, and bounds what is possible.");
   search::SolveOptions options;
-  std::string output;
+  std::string output, certificateOutput, verified;
   int64_t threads = 1;
   bool printsJson = false, isVerbose = false, help = false;
   flags.add("time-limit", "SECONDS", "stop after this long; the answer then depends on the machine",
@@ -43,6 +67,9 @@ int main(int argc, char **argv) {
                    options.workLimit, 1, int64_t(1) << 60);
   flags.addInteger("threads", "of them (default 1)", threads, 1, 256);
   flags.addText("o", "FILE", "write the labels there, one in each line", output);
+  flags.addText("certificate", "FILE", "write a proof of a bound there, which may be below the one that is printed",
+                certificateOutput);
+  flags.addText("verify", "FILE", "solve nothing: check such a proof", verified);
   flags.addSwitch("json", "print the result as JSON", printsJson);
   flags.addSwitch("v", "tell what happens on standard error", isVerbose);
   flags.addSwitch("help", "this text", help);
@@ -58,6 +85,8 @@ int main(int argc, char **argv) {
   llvm::Expected<search::Problem> problem = search::readProblem(positional.front());
   if (!problem)
     return fail(Code::input, llvm::toString(problem.takeError()));
+  if (!verified.empty())
+    return verify(*problem, verified, printsJson);
   auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   // The time to read counts.
   if (options.seconds >= 0)
@@ -69,6 +98,11 @@ int main(int argc, char **argv) {
   if (result.isFeasible() && !output.empty())
     if (std::string error = writeFile(output, search::printSolution(result.solution)); !error.empty())
       return fail(Code::output, error);
+  if (!certificateOutput.empty()) {
+    search::Certificate proof = search::certify(*problem, result.cost, options.workLimit);
+    if (std::string error = writeFile(certificateOutput, search::printCertificates({{{}, proof}})); !error.empty())
+      return fail(Code::output, error);
+  }
   if (printsJson) {
     llvm::json::OStream writer(llvm::outs());
     writer.object([&] {

@@ -43,6 +43,8 @@ struct PlanChoice {
   int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
   int64_t threads = 0;
+  /// Of the search; they change nothing of the plan.
+  int64_t searchThreads = 1;
   Cluster cluster;
 };
 

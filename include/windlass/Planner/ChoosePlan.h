@@ -26,6 +26,8 @@ struct SearchLimits {
   int64_t memoryBytes = kUnlimited;
   /// Operations of the solver, for each mesh.
   int64_t workLimit = 200'000'000;
+  /// Of the solver; they change nothing of the answer.
+  int threads = 1;
   /// Named strategies split the model among so many ranks at most.
   int64_t hostDevices = 1;
 };
