@@ -164,6 +164,17 @@ class ChangedTest(ClaimsCase):
         outcome = common.windlass('plan', self.model, '--verify', self.path, '-o', self.folder / 'other.json')
         self.assertEqual(outcome.code, 2)
 
+    def test_gap(self):
+        """A plan that is not proven to be as good as is wanted is written, and said to be so."""
+        flags = ('--cluster', 'h200:8', '--work-limit', 1)
+        self.plan(self.model, *flags, '--max-gap', 1, name='other.json')
+        outcome, path, _ = self.plan(self.model, *flags, '--max-gap', 0, name='gap.json', code=5)
+        self.assertGreater(json.loads(outcome.out)['gap'], 0)
+        self.assertRegex(outcome.err, r'but --max-gap is 0.00e\+00.* \[WL0310\]')
+        self.verify(self.model, path)
+        outcome = common.windlass('plan', self.model, '--cluster', 'cpu:2', '--work-limit', 1)
+        self.assertEqual(outcome.code, 2)
+
     def test_diff(self):
         _, other, _ = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 8, name='other.json')
         outcome = common.run([common.WINDLASS, 'diff', self.path, other, '--json'])

@@ -83,6 +83,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--onnx-pins', 'nothing')
         self.meet('WL0306', 'emit', model, '--cluster', 'h200:1', '-o', missing)
         self.meet('WL0309', 'plan', model, '--verify', plan)
+        self.meet('WL0310', 'plan', model, '--cluster', 'h200:8', '--strategy', 'auto', '--max-gap', 0)
 
         train = ('train', model, '--bytes', '--steps', 2, '-o', self.folder / 'run', '--data')
         self.meet('WL0501', *train, data, env={'PATH': str(missing)})

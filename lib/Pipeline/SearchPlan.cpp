@@ -27,6 +27,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   planner::SearchLimits limits;
   limits.memoryBytes = choice.getMemoryLimit();
   limits.threads = static_cast<int>(choice.searchThreads);
+  limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
   std::vector<planner::SearchedMesh> meshes;

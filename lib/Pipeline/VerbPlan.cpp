@@ -125,6 +125,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output, onnxOutput, problemOutput, verified;
+  double mostGap = 1;
   compileFlags.declarePlan(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
@@ -139,6 +140,17 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                 problemOutput);
   flags.addInteger("threads", "of the search, which change nothing of the plan (default 1)",
                    compileFlags.choice.searchThreads, 1, 256);
+  flags.addInteger(
+      "work-limit",
+      "operations of the search for each mesh, about one a nanosecond (default 200000000); the plan depends "
+      "on it",
+      compileFlags.choice.searchWork, 1, int64_t(1) << 60);
+  flags.add("max-gap", "X", "exit code 5 where the plan's cost is above the bound by more than this part of it",
+            [&](llvm::StringRef text) -> std::string {
+              if (text.getAsDouble(mostGap) || !(mostGap >= 0 && mostGap <= 1))
+                return "--max-gap takes a number from 0 to 1, not '" + text.str() + "'";
+              return "";
+            });
   flags.addText("verify", "PLAN",
                 "computes anew what a plan that --strategy auto made claims, the bound from the certificates beside it",
                 verified);
@@ -150,6 +162,9 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     return verifyPlan(positional.front(), verified, compileFlags, flags, common);
   if (!problemOutput.empty() && compileFlags.choice.strategy != "auto")
     return fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
+  for (llvm::StringRef flag : {"max-gap", "threads", "work-limit"})
+    if (flags.isGiven(flag) && compileFlags.choice.strategy != "auto")
+      return fail(Code::usage, "--" + flag.str() + " needs --strategy auto: a named strategy is not searched");
   if (compileFlags.cluster.empty())
     return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
   auto context = makeContext(common.verbose);
@@ -174,6 +189,15 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
       return fail(Code::output, error);
 
+  // What there is to say is said in any case.
+  auto finish = [&, &found = compilation.getSearch()] {
+    double gap = found ? getClaim(*found, "gap") : 0;
+    return gap <= mostGap ? kDone
+                          : fail(Code::gap, llvm::formatv("the plan's cost is {0:e2} of itself above the bound, but "
+                                                          "--max-gap is {1:e2}; give a larger --work-limit",
+                                                          gap, mostGap)
+                                                .str());
+  };
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);
   const rt::reserve &reserve = compilation.getReserve();
@@ -238,7 +262,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         });
     });
     llvm::outs() << "\n";
-    return kDone;
+    return finish();
   }
   llvm::outs() << "model      " << positional.front() << "\n"
                << "cluster    " << compilation.getCluster().describe() << ", "
@@ -280,5 +304,5 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     llvm::outs() << "operators, how often, how they are split, and how their weights lie between steps:\n" << table;
   if (!output.empty())
     llvm::outs() << "plan       " << output << "\n";
-  return kDone;
+  return finish();
 }

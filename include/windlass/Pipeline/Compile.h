@@ -45,6 +45,8 @@ struct PlanChoice {
   int64_t threads = 0;
   /// Of the search; they change nothing of the plan.
   int64_t searchThreads = 1;
+  /// Operations of the search for each mesh.
+  int64_t searchWork = 200'000'000;
   Cluster cluster;
 };
 
