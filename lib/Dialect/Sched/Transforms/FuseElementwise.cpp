@@ -93,6 +93,27 @@ void expandScalars(func::FuncOp function) {
   });
 }
 
+/// Terms of a sum in one map: operands of a command of the runtime are no more than 40.
+constexpr size_t kMostTerms = 32;
+
+/// Sums of more terms in several, from the left as they add up.
+void splitLongSums(func::FuncOp function) {
+  function.walk([](train::AccumulateOp sum) {
+    if (isSummedByKernels(sum) || sum.getInputs().size() <= kMostTerms)
+      return;
+    OpBuilder builder(sum);
+    SmallVector<Value> terms(sum.getInputs());
+    while (terms.size() > kMostTerms) {
+      auto partial = train::AccumulateOp::create(builder, sum.getLoc(), sum.getType(),
+                                                 ArrayRef<Value>(terms).take_front(kMostTerms));
+      partial->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
+      terms.erase(terms.begin() + 1, terms.begin() + kMostTerms);
+      terms.front() = partial;
+    }
+    sum.getInputsMutable().assign(terms);
+  });
+}
+
 /// Operators that become one map. They stand next to each other in their block, in order.
 struct Cluster {
   SmallVector<Operation *> ops;
@@ -364,6 +385,7 @@ struct FuseElementwise : sched::impl::FuseElementwiseBase<FuseElementwise> {
       if (function.isExternal() || function->hasAttr(kScalarFunctionAttr))
         continue;
       expandScalars(function);
+      splitLongSums(function);
       for (Block &block : function.getBody()) {
         FunctionFusion fusion(block, maxOps, maxOperands);
         if (fuse)

@@ -126,3 +126,16 @@ func.func @nothing(%x: tensor<8xf32>) -> tensor<8xf32> {
   %s = train.softmax %x : tensor<8xf32>
   return %s : tensor<8xf32>
 }
+
+// -----
+
+// A sum of 70 terms is three maps, since a command has 40 operands at most; they add up from the left.
+// CHECK-LABEL: func.func @long_sum(
+// CHECK: %[[FIRST:.*]] = sched.map @fused_0(%arg0, %arg1, {{.*}}, %arg31)
+// CHECK: %[[SECOND:.*]] = sched.map @fused_0(%[[FIRST]], %arg32, {{.*}}, %arg62)
+// CHECK: %[[THIRD:.*]] = sched.map @fused_1(%[[SECOND]], %arg63, {{.*}}, %arg69)
+// CHECK: return %[[THIRD]]
+func.func @long_sum(%a0: tensor<f32>, %a1: tensor<f32>, %a2: tensor<f32>, %a3: tensor<f32>, %a4: tensor<f32>, %a5: tensor<f32>, %a6: tensor<f32>, %a7: tensor<f32>, %a8: tensor<f32>, %a9: tensor<f32>, %a10: tensor<f32>, %a11: tensor<f32>, %a12: tensor<f32>, %a13: tensor<f32>, %a14: tensor<f32>, %a15: tensor<f32>, %a16: tensor<f32>, %a17: tensor<f32>, %a18: tensor<f32>, %a19: tensor<f32>, %a20: tensor<f32>, %a21: tensor<f32>, %a22: tensor<f32>, %a23: tensor<f32>, %a24: tensor<f32>, %a25: tensor<f32>, %a26: tensor<f32>, %a27: tensor<f32>, %a28: tensor<f32>, %a29: tensor<f32>, %a30: tensor<f32>, %a31: tensor<f32>, %a32: tensor<f32>, %a33: tensor<f32>, %a34: tensor<f32>, %a35: tensor<f32>, %a36: tensor<f32>, %a37: tensor<f32>, %a38: tensor<f32>, %a39: tensor<f32>, %a40: tensor<f32>, %a41: tensor<f32>, %a42: tensor<f32>, %a43: tensor<f32>, %a44: tensor<f32>, %a45: tensor<f32>, %a46: tensor<f32>, %a47: tensor<f32>, %a48: tensor<f32>, %a49: tensor<f32>, %a50: tensor<f32>, %a51: tensor<f32>, %a52: tensor<f32>, %a53: tensor<f32>, %a54: tensor<f32>, %a55: tensor<f32>, %a56: tensor<f32>, %a57: tensor<f32>, %a58: tensor<f32>, %a59: tensor<f32>, %a60: tensor<f32>, %a61: tensor<f32>, %a62: tensor<f32>, %a63: tensor<f32>, %a64: tensor<f32>, %a65: tensor<f32>, %a66: tensor<f32>, %a67: tensor<f32>, %a68: tensor<f32>, %a69: tensor<f32>) -> tensor<f32> {
+  %sum = train.accumulate %a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9, %a10, %a11, %a12, %a13, %a14, %a15, %a16, %a17, %a18, %a19, %a20, %a21, %a22, %a23, %a24, %a25, %a26, %a27, %a28, %a29, %a30, %a31, %a32, %a33, %a34, %a35, %a36, %a37, %a38, %a39, %a40, %a41, %a42, %a43, %a44, %a45, %a46, %a47, %a48, %a49, %a50, %a51, %a52, %a53, %a54, %a55, %a56, %a57, %a58, %a59, %a60, %a61, %a62, %a63, %a64, %a65, %a66, %a67, %a68, %a69 : tensor<f32>
+  return %sum : tensor<f32>
+}
