@@ -75,6 +75,7 @@ def seeds():
         'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
         'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': certificates_of(gpt, '--cluster', 'cpu:4')},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
+        'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'safetensors': {'two': tensors},
         'tokens': {'npy': array.getvalue(), 'npz': archive.getvalue(), 'llmc': struct.pack('<256i', 20240520, 1, 4, *[0] * 253) + bytes(8),

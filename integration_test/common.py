@@ -80,6 +80,46 @@ def windlass(*arguments, **options):
     return outcome
 
 
+def conforms(value, schema, root=None):
+    """Whether a value is what a schema says; knows the words that our schemas use. `root` is the schema that this one is a part of."""
+    root = root or schema
+    known = {'$schema', 'title', 'description', '$defs', 'type', 'properties', 'additionalProperties', 'required', 'propertyNames', 'minProperties',
+             'items', 'minItems', 'minimum', 'exclusiveMinimum', 'maximum', 'const', 'oneOf', 'pattern', '$ref'}
+    assert set(schema) <= known, set(schema) - known
+    kinds = {'object': dict, 'array': list, 'boolean': bool, 'string': str, 'null': type(None)}
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def is_kind(kind):
+        if kind in kinds:
+            return isinstance(value, kinds[kind])
+        return is_number and (kind == 'number' or value == int(value))
+
+    if '$ref' in schema and not conforms(value, root['$defs'][schema['$ref'].rsplit('/', 1)[1]], root):
+        return False
+    types = schema.get('type', [])
+    if types and not any(is_kind(kind) for kind in ([types] if isinstance(types, str) else types)):
+        return False
+    if 'const' in schema and (value != schema['const'] or isinstance(value, bool)):
+        return False
+    if 'oneOf' in schema and sum(conforms(value, each, root) for each in schema['oneOf']) != 1:
+        return False
+    if isinstance(value, dict):
+        rest = schema.get('additionalProperties', True)
+        for key, member in value.items():
+            own = schema.get('properties', {}).get(key, rest)
+            if own is False or isinstance(own, dict) and not conforms(member, own, root):
+                return False
+        return (set(schema.get('required', [])) <= set(value) and len(value) >= schema.get('minProperties', 0)
+                and all(conforms(key, schema.get('propertyNames', {}), root) for key in value))
+    if isinstance(value, list):
+        return len(value) >= schema.get('minItems', 0) and all(conforms(each, schema.get('items', {}), root) for each in value)
+    if isinstance(value, str):
+        return re.search(schema.get('pattern', ''), value) is not None
+    if is_number:
+        return schema.get('minimum', value) <= value <= schema.get('maximum', value) and value > schema.get('exclusiveMinimum', value - 1)
+    return True
+
+
 def built_folder(outcome):
     """The folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
     return pathlib.Path(re.findall(r"building in '(.*)'", outcome.err)[-1])

@@ -25,7 +25,7 @@ SECONDS, BYTES = 10, 2 << 30
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
           models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants)
-RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, claims.claims, claims.certificates, annotations.annotations, settings.clusters, settings.cluster_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
+RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, claims.claims, claims.certificates, annotations.annotations, settings.clusters, settings.cluster_files, settings.profile_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
         checkpoints.manifests, checkpoints.others)
 only = ''
 outcomes = []

@@ -45,45 +45,6 @@ WRONG = (
 )
 
 
-def conforms(value, schema):
-    """Whether a value is what a schema says; knows the words that the schema of clusters uses."""
-    known = {'$schema', 'title', 'description', '$defs', 'type', 'properties', 'additionalProperties', 'required', 'propertyNames', 'minProperties',
-             'items', 'minItems', 'minimum', 'exclusiveMinimum', 'maximum', 'const', 'oneOf', 'pattern', '$ref'}
-    assert set(schema) <= known, set(schema) - known
-    kinds = {'object': dict, 'array': list, 'string': str, 'null': type(None)}
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def is_kind(kind):
-        if kind in kinds:
-            return isinstance(value, kinds[kind])
-        return is_number and (kind == 'number' or value == int(value))
-
-    if '$ref' in schema and not conforms(value, SCHEMA['$defs'][schema['$ref'].rsplit('/', 1)[1]]):
-        return False
-    types = schema.get('type', [])
-    if types and not any(is_kind(kind) for kind in ([types] if isinstance(types, str) else types)):
-        return False
-    if 'const' in schema and (value != schema['const'] or isinstance(value, bool)):
-        return False
-    if 'oneOf' in schema and sum(conforms(value, each) for each in schema['oneOf']) != 1:
-        return False
-    if isinstance(value, dict):
-        rest = schema.get('additionalProperties', True)
-        for key, member in value.items():
-            own = schema.get('properties', {}).get(key, rest)
-            if own is False or isinstance(own, dict) and not conforms(member, own):
-                return False
-        return (set(schema.get('required', [])) <= set(value) and len(value) >= schema.get('minProperties', 0)
-                and all(conforms(key, schema.get('propertyNames', {})) for key in value))
-    if isinstance(value, list):
-        return len(value) >= schema.get('minItems', 0) and all(conforms(each, schema.get('items', {})) for each in value)
-    if isinstance(value, str):
-        return re.search(schema.get('pattern', ''), value) is not None
-    if is_number:
-        return schema.get('minimum', value) <= value <= schema.get('maximum', value) and value > schema.get('exclusiveMinimum', value - 1)
-    return True
-
-
 def edited(document, path, value):
     """A copy of `document` with the member at `path` set."""
     changed = copy.deepcopy(document)
@@ -124,7 +85,7 @@ class ClusterTest(common.Case):
             with self.subTest(preset):
                 text = self.explain(preset)
                 document = json.loads(text)
-                self.assertTrue(conforms(document, SCHEMA))
+                self.assertTrue(common.conforms(document, SCHEMA))
                 self.assertIn('sources', document)
                 path = self.write(text)
                 self.assertEqual(self.explain(path), text)
@@ -139,7 +100,7 @@ class ClusterTest(common.Case):
 
     def test_each_wrong_value(self):
         """In a file, and in a plan."""
-        self.assertTrue(conforms(self.GOOD, SCHEMA))
+        self.assertTrue(common.conforms(self.GOOD, SCHEMA))
         self.succeed('plan', self.model, '--cluster', self.write(self.GOOD), '--micro-batches', 8, '-o', self.plan)
         plan = json.loads(self.plan.read_text())
         unwritten = self.folder / 'none.json'
@@ -161,7 +122,7 @@ class ClusterTest(common.Case):
             self.assertIn(outcome.code, (0, 1), outcome.err)
             twice = label.endswith(' twice')
             try:
-                fits = not twice and conforms(json.loads(text), SCHEMA)
+                fits = not twice and common.conforms(json.loads(text), SCHEMA)
             except (OverflowError, ValueError):
                 fits = False
             if outcome.code == 0:

@@ -60,6 +60,55 @@ CLUSTER = {
 }
 
 
+# Of two ranks of this machine, with everything that a profile may say.
+TIME = {'median_seconds': 1e-5, 'spread_seconds': 0, 'turns': 6}
+PROFILE = {
+    'version': 1, 'machine': 'a machine', 'threads': 1,
+    'cluster': {'version': 1, 'device_types': {'cpu': {'backend': 'cpu'}}, 'hosts': [{'count': 1, 'devices': 2, 'device_type': 'cpu', 'memory_bytes': 2**34}],
+                'link_tiers': [{'name': 'memory', 'devices': 2}]},
+    'commands': {'matmul(f32[4x4], f32[4x4]) -> f32[4x4] {}': {'family': 'matmul', 'flops': 128, 'bytes': 192, 'narrow_products': False, 'loaded': TIME,
+                                                              'alone': TIME}},
+    'collectives': [{'kind': 'all_reduce', 'members': 2, 'bytes': 256, **TIME}, {'kind': 'all_reduce', 'members': 2, 'bytes': 1024, **TIME}],
+}
+
+
+def profile_files(folder, made):
+    path = folder / 'profile.json'
+    text = json.dumps(PROFILE, indent=1)
+
+    def plan(label, codes=(BAD_INPUT,), says=('profile.json',), profile=path):
+        return Case(label, ['plan', made / 'classifier.onnx', '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile, '-o', folder / 'plan.json'], codes, says, output='plan.json')
+
+    write(path, text)
+    yield plan('a good profile', (0,), ())
+    for label, broken in broken_texts():
+        write(path, broken)
+        yield plan(label)
+    for length, cut in cuts(text.encode()):
+        write(path, cut)
+        yield plan(f'cut at {length}')
+    for i, changed in flips(text.encode(), 100, 5):
+        write(path, changed)
+        yield plan(f'bits turned, {i}', (0, BAD_INPUT), ())
+    for label, changed in json_damage(PROFILE, json.dumps):
+        write(path, changed)
+        yield plan(label, (0, BAD_INPUT), ())
+    command = next(iter(PROFILE['commands'].values()))
+    for label, changed in (('200,000 commands', {'commands': {f'c{i}': command for i in range(200000)}}),
+                           ('200,000 collectives', {'collectives': [dict(PROFILE['collectives'][0], bytes=i + 1) for i in range(200000)]}),
+                           ('a time of 1e300', {'commands': {'c': dict(command, loaded=dict(TIME, median_seconds=1e300))}}),
+                           ('no time', {'commands': {'c': dict(command, loaded=dict(TIME, median_seconds=0))}})):
+        write(path, json.dumps(dict(PROFILE, **changed)))
+        yield plan(label)
+    path.unlink()
+    yield plan('missing')
+    os.mkfifo(folder / 'pipe.json')
+    yield plan('named pipe', says=('pipe.json',), profile=folder / 'pipe.json')
+    with open(folder / 'large.json', 'wb') as large:
+        large.truncate(2**32)
+    yield plan('4 GiB', says=('large.json', '64 MiB'), profile=folder / 'large.json')
+
+
 def cluster_files(folder, made):
     path = folder / 'cluster.json'
     text = json.dumps(CLUSTER, indent=1)

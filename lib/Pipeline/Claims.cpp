@@ -21,14 +21,16 @@ int64_t windlass::getRerunNanoseconds(ModuleOp planned, const RerunReport &rerun
     return 0;
   int64_t groups = planner::readChoice(planned).groups;
   int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(planned) / groups);
-  return rounds * costs.getPicoseconds(OperatorWork{rerun.flops, 0, precision != "f32"}) / 1000;
+  bool isNarrow = precision != "f32";
+  // Nearly all of it is products.
+  return rounds * costs.getPicoseconds({rerun.flops, 0, isNarrow, makeFamily("matmul", isNarrow)}) / 1000;
 }
 
 static std::string hash(llvm::StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }
 
-static std::vector<int64_t> getName(const plan::StrategyChoice &mesh) {
+static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
   return {mesh.groups, mesh.batchParts, mesh.modelRanks};
 }
 
@@ -39,7 +41,7 @@ void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunRep
     planner::SearchedMesh &mesh = meshes[k];
     if (rerun.flops > 0)
       llvm::fill(mesh.problem.capacity, planner::SearchLimits::kUnlimited);
-    certificates[k] = {getName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)};
+    certificates[k] = {getMeshName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)};
   });
   search.boundNanoseconds = search.costNanoseconds;
   for (const search::NamedCertificate &its : certificates)
@@ -85,7 +87,7 @@ int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
 } // namespace
 
 int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice) {
-  CostModel costs(cluster);
+  CostModel costs(cluster, choice.profile.get());
   std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
   if (!cost)
     return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");
@@ -111,9 +113,9 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
                                   std::to_string(meshes->size()) + " can be chosen");
   int64_t bound = *cost;
   for (auto [its, mesh] : llvm::zip_equal(*read, *meshes)) {
-    if (its.name != getName(mesh.choice))
+    if (its.name != getMeshName(mesh.choice))
       return fail(Code::claims, "the certificate has " + describe(its.name) + " where " +
-                                    describe(getName(mesh.choice)) + " is wanted");
+                                    describe(getMeshName(mesh.choice)) + " is wanted");
     std::string prefix = "the certificate of " + describe(its.name) + " ";
     llvm::Expected<int64_t> proven = search::proveBound(mesh.problem, its.certificate);
     if (!proven)

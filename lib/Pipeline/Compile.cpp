@@ -216,6 +216,19 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
   return scheduled.bytes > choice.getMemoryLimit() ? failForMemory(*unplanned, choice, scheduled) : kDone;
 }
 
+bool Compilation::trySchedule(const PlanChoice &choice, Schedule &schedule) {
+  Fit fit;
+  if (!tryStrategy(*module, choice, fit))
+    return false;
+  schedule = std::move(fit.schedule);
+  return true;
+}
+
+StepPrediction Compilation::predict(const PlanChoice &choice,
+                                    const std::function<void(const SimulatedCommand &)> &visit) {
+  return predictStep(*scheduled.module, CostModel(cluster, choice.profile.get()), visit);
+}
+
 int Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
 int Compilation::verify() {

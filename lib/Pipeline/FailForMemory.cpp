@@ -35,16 +35,6 @@ static Cluster enlarge(Cluster cluster, int64_t factor) {
   return cluster;
 }
 
-/// Whether a plan of these choices fits; what is wrong with it otherwise is of no interest.
-static bool fits(ModuleOp unplanned, const PlanChoice &choice, Fit &fit) {
-  ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> planned(unplanned.clone());
-  auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
-  return runPasses(*planned, Code::strategy, add) == kDone &&
-         fitMemory(*planned, choice, /*wantsLeast=*/false, fit) == kDone &&
-         fit.schedule.bytes <= choice.getMemoryLimit();
-}
-
 int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const Schedule &least) {
   int64_t limit = choice.getMemoryLimit();
   std::vector<std::string> options = {"--memory-limit " + std::to_string(least.bytes)};
@@ -60,7 +50,7 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
     for (const std::string &strategy : strategies) {
       other.strategy = strategy;
       Fit fit;
-      if (options.size() == kMostOptions || !fits(unplanned, other, fit))
+      if (options.size() == kMostOptions || !tryStrategy(unplanned, other, fit))
         continue;
       options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
                         std::to_string(fit.schedule.bytes) + " bytes, " + describeTries(fit.schedule) + ")");

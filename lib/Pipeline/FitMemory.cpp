@@ -174,3 +174,12 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
   }
   return kDone;
 }
+
+bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, Fit &fit) {
+  ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> planned(unplanned.clone());
+  auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
+  return runPasses(*planned, Code::strategy, add) == kDone &&
+         fitMemory(*planned, choice, /*wantsLeast=*/false, fit) == kDone &&
+         fit.schedule.bytes <= choice.getMemoryLimit();
+}

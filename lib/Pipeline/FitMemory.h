@@ -31,6 +31,10 @@ struct Fit {
 /// does not, and is the one that takes least of some where `wantsLeast`.
 int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit);
 
+/// Whether a plan of these choices fits, for an L2 module that stays as it is; what is wrong with it otherwise is not
+/// said.
+bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, Fit &fit);
+
 /// Says by how much a plan exceeds the memory of a device and what would fit; returns the exit code. `unplanned` is at
 /// L2.
 int failForMemory(mlir::ModuleOp unplanned, const PlanChoice &choice, const Schedule &least);

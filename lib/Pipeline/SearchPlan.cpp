@@ -21,7 +21,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
   auto begin = std::chrono::steady_clock::now();
-  CostModel costs(cluster);
+  CostModel costs(cluster, choice.profile.get());
   search.emplace();
   search->assumptions = costs.getAssumptions();
   planner::SearchLimits limits;

@@ -127,6 +127,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   std::string output, onnxOutput, problemOutput, verified;
   double mostGap = 1;
   compileFlags.declarePlan(flags);
+  compileFlags.declareCosts(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
   flags.addText("o", "FILE", "where the plan goes (default: it is only printed)", output);
@@ -203,6 +204,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   const rt::reserve &reserve = compilation.getReserve();
   const RerunReport &rerun = compilation.getRerun();
   const std::optional<SearchSummary> &found = compilation.getSearch();
+  StepPrediction prediction = compilation.predict(compileFlags.choice);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -248,6 +250,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("flops", rerun.flops);
         json.attribute("flops_before", rerun.flopsBefore);
       });
+      writePrediction(json, prediction);
       // A named strategy claims nothing.
       for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "search_seconds"})
         json.attribute(claim, found ? llvm::json::Value(getClaim(*found, claim)) : llvm::json::Value(nullptr));
@@ -288,14 +291,12 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
   if (compilation.hasDroppedPrefetch())
     llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
+  llvm::outs() << "\n" << timeText(prediction);
   if (found)
-    llvm::outs() << llvm::formatv("\ntime       {0:f6} s per step by the model of costs, bound {1:f6} s, gap {2:f2} %\n"
-                                  "search     {3:f2} s, {4} meshes",
+    llvm::outs() << llvm::formatv("cost       {0:f6} s per step in the search's model, bound {1:f6} s, gap {2:f2} %\n"
+                                  "search     {3:f2} s, {4} meshes\n",
                                   getClaim(*found, "cost_seconds"), getClaim(*found, "bound_seconds"),
                                   100 * getClaim(*found, "gap"), found->searchSeconds, found->meshes);
-  else
-    llvm::outs() << "\ntime       unknown: only --strategy auto predicts it";
-  llvm::outs() << "\n";
   if (found)
     llvm::outs() << namedText(*found);
   for (const std::string &assumption : found ? found->assumptions : std::vector<std::string>())

@@ -6,6 +6,7 @@
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <optional>
@@ -151,6 +152,27 @@ void CompileFlags::declarePlan(Flags &flags) {
             });
 }
 
+void CompileFlags::declareCosts(Flags &flags) {
+  flags.addText("costs", "profile.json",
+                "measured times, of 'windlass profile' (default: the analytic model of the cluster)", costs);
+}
+
+int windlass::resolveCosts(CompileFlags &flags) {
+  if (flags.costs.empty())
+    return kDone;
+  auto text = readInputFile(flags.costs, Profile::kMostBytes, "profile");
+  if (!text)
+    return fail(Code::profile, llvm::toString(text.takeError()));
+  llvm::Expected<Profile> read = readProfile((*text)->getBuffer());
+  if (!read)
+    return fail(Code::profile, printable(flags.costs) + ": " + llvm::toString(read.takeError()));
+  if (std::string mismatch = findMismatch(*read, flags.choice.cluster); !mismatch.empty())
+    return fail(Code::profile, "the profile " + printable(flags.costs) + " says nothing about these devices: " +
+                                   mismatch + "; measure there with 'windlass profile', or leave --costs out");
+  flags.choice.profile = std::make_shared<Profile>(std::move(*read));
+  return kDone;
+}
+
 int windlass::resolveCluster(CompileFlags &flags) {
   std::string text = flags.cluster;
   if (text.empty())
@@ -164,6 +186,34 @@ int windlass::resolveCluster(CompileFlags &flags) {
                                          " devices; give one of them");
   flags.choice.cluster = *cluster;
   return kDone;
+}
+
+std::string windlass::timeText(const StepPrediction &prediction) {
+  double sum = 0;
+  for (const auto &[source, seconds] : prediction.bySource)
+    sum += seconds;
+  std::string text = llvm::formatv("time       {0:f6} s per step, give or take {1:f6} s: ", prediction.seconds,
+                                   prediction.errorSeconds);
+  const char *separator = "";
+  for (const auto &[source, seconds] : prediction.bySource) {
+    text += separator +
+            llvm::formatv("{0:f1} % of the costs {1}", sum > 0 ? 100 * seconds / sum : 0, getName(source)).str();
+    separator = ", ";
+  }
+  return text + "\n";
+}
+
+void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &prediction) {
+  json.attribute("predicted_seconds", prediction.seconds);
+  json.attribute("predicted_error_seconds", prediction.errorSeconds);
+  json.attributeObject("seconds_by_source", [&] {
+    for (const auto &[source, seconds] : prediction.bySource)
+      json.attribute(getName(source), seconds);
+  });
+  json.attributeObject("seconds_by_family", [&] {
+    for (const auto &[family, seconds] : prediction.byFamily)
+      json.attribute(family, seconds);
+  });
 }
 
 /// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
@@ -253,6 +303,8 @@ int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, Co
   if (int code = takeSettings(flags, given, plan))
     return code;
   flags.choice.cluster = plan.cluster;
+  if (int code = resolveCosts(flags))
+    return code;
   if (int code = build(compilation, flags.settings))
     return code;
   return compilation.applyPlan(plan, flags.settings, flags.choice);
@@ -266,6 +318,8 @@ int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Fla
     return applyPlan(compilation, plan, flags, given);
   }
   if (int code = resolveCluster(flags))
+    return code;
+  if (int code = resolveCosts(flags))
     return code;
   if (int code = build(compilation, flags.settings))
     return code;

@@ -7,6 +7,7 @@
 #include "windlass/Support/Process.h"
 #include "windlass/rt/flags.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -18,6 +19,9 @@ using namespace windlass;
 
 namespace {
 
+/// What `train` knows itself.
+constexpr char kPredictedFlag[] = "predicted-seconds";
+
 /// The flags of the emitted program that `train` does not declare itself. Their values are checked before anything is
 /// built.
 class ProgramFlags {
@@ -25,7 +29,7 @@ public:
   void declare(Flags &flags) {
     flags.addHeading("Handed on to the program:");
     for (const rt::program_flag &flag : rt::program_flags())
-      if (flag.name != "version" && !flags.has(flag.name))
+      if (flag.name != "version" && flag.name != kPredictedFlag && !flags.has(flag.name))
         flags.add(flag.name, flag.argument, flag.help, [this, flag](llvm::StringRef text) -> std::string {
           if (rt::status checked = rt::check_flag(flag.name, text.str()); !checked.is_ok())
             return checked.message();
@@ -86,6 +90,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "RUN", "the run's folder", output);
   compileFlags.declarePlan(flags);
+  compileFlags.declareCosts(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
   programFlags.declare(flags);
@@ -104,6 +109,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   Compilation compilation(*context, positional.front());
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
+  std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
   cpp::ProjectFiles files;
   if ((code = compilation.emit(files)))
     return code;
@@ -130,6 +136,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
                   "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
     command = {folder + "/run.sh"};
   }
+  command.push_back(std::string("--") + kPredictedFlag + "=" + predicted);
   command.insert(command.end(), programFlags.getWords().begin(), programFlags.getWords().end());
   if (!output.empty())
     command.insert(command.end(), {"-o", output});

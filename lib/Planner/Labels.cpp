@@ -107,6 +107,13 @@ static bool isNarrowContraction(Operation *op) {
          element.getIntOrFloatBitWidth() < 32;
 }
 
+/// As of the command that the operator becomes.
+static std::string getFamily(Operation *op) {
+  Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
+  return makeFamily(llvm::isa<train::ScalarOpInterface>(op) ? "map" : op->getName().stripDialect().str(),
+                    element.getIntOrFloatBitWidth() < 32 && llvm::isa<FloatType>(element));
+}
+
 void Labels::makeOperatorLabels(unsigned group) {
   Operation *op = groups.getOperators()[group].front();
   const train::OpFactors &own = factors[group];
@@ -164,6 +171,7 @@ void Labels::makeOperatorLabels(unsigned group) {
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
       work.isNarrow = isNarrowContraction(op);
+      work.family = getFamily(op);
       label.picoseconds = costs.getPicoseconds(work) + getInnerCost(op, own, label);
     }
     labels.push_back(std::move(label));

@@ -147,6 +147,7 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   };
   int64_t gradient = getCost(type), weight = getCost(computeType);
   OperatorWork update;
+  update.family = its.states > 1 ? "adamw" : "sgd";
   update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
   if (computeType != type)
     update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) +

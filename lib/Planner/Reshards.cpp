@@ -35,18 +35,11 @@ int64_t Reshards::getCost(RankedTensorType type, plan::LayoutAttr from, plan::La
   return it->second;
 }
 
-CollectiveWork Reshards::getWork(ArrayRef<StringAttr> axes) const {
-  CollectiveWork work;
-  int64_t stride = 1;
-  // Ranks are numbered with the last axis fastest.
-  for (plan::AxisAttr axis : llvm::reverse(mesh.getAxes())) {
-    stride *= axis.getSize();
-    if (!llvm::is_contained(axes, axis.getName()))
-      continue;
-    work.members *= axis.getSize();
-    work.span = stride;
-  }
-  return work;
+int64_t Reshards::getCost(const char *kind, ArrayRef<StringAttr> axes, double bytes) const {
+  plan::AxesSpan group = plan::getSpan(mesh, axes);
+  CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
+  work.span = group.span;
+  return costs.getPicoseconds(work);
 }
 
 int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const {
@@ -57,40 +50,33 @@ int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan
   }
   int64_t total = 0, width = getElementBytes(type.getElementType());
   for (const plan::ReshardStep &step : plan->steps) {
-    CollectiveWork work = getWork(step.axes);
     int64_t elements = std::accumulate(step.shape.begin(), step.shape.end(), int64_t(1), std::multiplies<int64_t>());
-    double members = static_cast<double>(work.members), bytes = static_cast<double>(width * elements);
-    work.messages = work.members - 1;
-    work.sentBytes = bytes * (members - 1) / members;
+    double bytes = static_cast<double>(width * elements);
     switch (step.kind) {
     case plan::ReshardStep::Kind::AllReduce:
-      work.messages *= 2;
-      work.sentBytes *= 2;
+      total += getCost("all_reduce", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::AllGather:
-      work.sentBytes *= members;
+      total += getCost("all_gather", step.axes, bytes * static_cast<double>(plan::getSpan(mesh, step.axes).members));
       break;
     case plan::ReshardStep::Kind::ReduceScatter:
+      total += getCost("reduce_scatter", step.axes, bytes);
+      break;
     case plan::ReshardStep::Kind::AllToAll:
+      total += getCost("all_to_all", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::Permute:
-      work.messages = 1;
-      work.sentBytes = bytes;
+      total += getCost("permute", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::Slice:
     case plan::ReshardStep::Kind::Pad:
     case plan::ReshardStep::Kind::Trim:
-      work.messages = 0;
       break;
     }
-    total += costs.getPicoseconds(work);
   }
   return total;
 }
 
 int64_t Reshards::getGatherCost(ArrayRef<StringAttr> axes, double bytes) const {
-  CollectiveWork work = getWork(axes);
-  work.messages = work.members - 1;
-  work.sentBytes = bytes * static_cast<double>(work.members - 1) / static_cast<double>(work.members);
-  return costs.getPicoseconds(work);
+  return getCost("all_gather", axes, bytes);
 }

@@ -32,7 +32,7 @@ private:
   };
   unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
   int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
-  CollectiveWork getWork(llvm::ArrayRef<mlir::StringAttr> axes) const;
+  int64_t getCost(const char *kind, llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
 
   plan::MeshAttr mesh;
   const CostModel &costs;

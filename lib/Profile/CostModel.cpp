@@ -1,5 +1,9 @@
 #include "windlass/Profile/CostModel.h"
 
+#include "Fits.h"
+
+#include "windlass/Profile/Profile.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,11 +27,42 @@ constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, k
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
 
-int64_t toPicoseconds(double seconds) { return std::llround(std::clamp(seconds, 0.0, kMostSeconds) * 1e12); }
-
 } // namespace
 
-CostModel::CostModel(const Cluster &cluster) {
+int64_t windlass::toPicoseconds(double seconds) { return std::llround(std::clamp(seconds, 0.0, kMostSeconds) * 1e12); }
+
+const char *windlass::getName(CostSource source) {
+  switch (source) {
+  case CostSource::Measured:
+    return "measured";
+  case CostSource::Fitted:
+    return "fitted";
+  case CostSource::Analytic:
+    break;
+  }
+  return "analytic";
+}
+
+std::string windlass::makeFamily(std::string kernel, bool isNarrow) { return isNarrow ? kernel + ".narrow" : kernel; }
+
+CollectiveWork CollectiveWork::ofRing(std::string kind, int64_t members, double payloadBytes) {
+  CollectiveWork work;
+  work.members = members;
+  work.messages = members - 1;
+  work.sentBytes = payloadBytes * static_cast<double>(members - 1) / static_cast<double>(members);
+  if (kind == "all_reduce") {
+    work.messages *= 2;
+    work.sentBytes *= 2;
+  } else if (kind == "permute") {
+    work.messages = 1;
+    work.sentBytes = payloadBytes;
+  }
+  work.payloadBytes = payloadBytes;
+  work.kind = std::move(kind);
+  return work;
+}
+
+CostModel::CostModel(const Cluster &cluster, const Profile *profile) : profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
   overlaps = !isCpu;
   auto assume = [&](const std::string &what, double value) {
@@ -69,17 +104,47 @@ CostModel::CostModel(const Cluster &cluster) {
                       : assume("bandwidth_bytes_per_s of tier '" + tier.name + "'", isCpu ? kCpuLinkRate : kLinkRate);
     tiers.push_back({tier.devices, latency, rate});
   }
+  if (!profile)
+    return;
+  operatorFits =
+      std::make_unique<OperatorFits>(*profile, [this](const OperatorWork &work) { return getAnalyticSeconds(work); });
+  collectiveFits = std::make_unique<CollectiveFits>(*profile);
 }
 
-int64_t CostModel::getPicoseconds(const OperatorWork &work) const {
+CostModel::~CostModel() = default;
+
+Cost CostModel::getCost(const std::string &key, const OperatorWork &work) const {
+  if (profile)
+    if (auto found = profile->commands.find(key); found != profile->commands.end()) {
+      const MeasuredTime &time = found->second.loaded;
+      return {toPicoseconds(time.medianSeconds), CostSource::Measured, time.getErrorShare()};
+    }
+  return getCost(work);
+}
+
+Cost CostModel::getCost(const OperatorWork &work) const {
+  if (operatorFits)
+    if (std::optional<Cost> cost = operatorFits->find(work))
+      return *cost;
+  return {toPicoseconds(getAnalyticSeconds(work))};
+}
+
+Cost CostModel::getCost(const CollectiveWork &work) const {
+  if (work.members <= 1 || work.messages == 0)
+    return {0, CostSource::Analytic, 0};
+  if (collectiveFits)
+    if (std::optional<Cost> cost = collectiveFits->find(work))
+      return *cost;
+  return {toPicoseconds(getAnalyticSeconds(work))};
+}
+
+double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   double arithmetic = work.flops / ((work.isNarrow ? narrowFlopsPerSecond : flopsPerSecond) * kPeakShare);
   double traffic = work.bytes / (memoryBytesPerSecond * kMemoryShare);
-  return toPicoseconds(std::max(arithmetic, traffic) + launchSeconds);
+  return std::max(arithmetic, traffic) + launchSeconds;
 }
 
-int64_t CostModel::getPicoseconds(const CollectiveWork &work) const {
-  if (work.members <= 1 || work.messages == 0)
-    return 0;
+double CostModel::getAnalyticSeconds(const CollectiveWork &work) const {
   // A group crosses every tier up to the one that joins its span; the slowest of these decides.
   double latency = 0, rate = 0;
   for (const Tier &tier : tiers) {
@@ -90,5 +155,5 @@ int64_t CostModel::getPicoseconds(const CollectiveWork &work) const {
   }
   if (rate <= 0)
     return 0;
-  return toPicoseconds(static_cast<double>(work.messages) * latency + work.sentBytes / rate);
+  return static_cast<double>(work.messages) * latency + work.sentBytes / rate;
 }

@@ -24,6 +24,8 @@ constexpr Verb verbs[] = {
     {"plan", "find how every operator runs on a cluster", runPlan},
     {"emit", "write the C++ project of a plan", runEmit},
     {"train", "plan, emit, build and run", runTrain},
+    {"simulate", "replay a plan's step: its time, where that goes, a timeline", runSimulate},
+    {"profile", "measure a model's commands and this machine's collectives", runProfile},
     {"doctor", "look at this machine: what is missing, and what one loses", runDoctor},
     {"explain", "say why a plan places an operator so, or what the code of a message means", runExplain},
     {"diff", "compare two plans", runDiff},

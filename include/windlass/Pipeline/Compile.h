@@ -5,7 +5,9 @@
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Frontend/Onnx/Import.h"
+#include "windlass/Profile/Profile.h"
 #include "windlass/Search/Problem.h"
+#include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/rt/reserve.h"
@@ -48,6 +50,8 @@ struct PlanChoice {
   /// Operations of the search for each mesh.
   int64_t searchWork = 200'000'000;
   Cluster cluster;
+  /// Of the cluster's devices; null for the analytic model.
+  std::shared_ptr<const Profile> profile;
 };
 
 /// What a plan runs again in the backward pass, for a rank and a micro-batch.
@@ -113,6 +117,10 @@ public:
   /// L2 to L5 by a plan that has been read; `settings` are those that L2 was made with. `choice` has the limit where
   /// the plan has none.
   int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings, const PlanChoice &choice);
+  /// L2, which stays as it is, to L5 by a named strategy that fits; says nothing where it does not.
+  bool trySchedule(const PlanChoice &choice, Schedule &schedule);
+  /// How long a step takes, at L5.
+  StepPrediction predict(const PlanChoice &choice, const std::function<void(const SimulatedCommand &)> &visit = {});
   /// The planned module to L3b.
   int materialize();
   /// The model with what the plan says of its tensors, as ONNX annotations; at L3b.

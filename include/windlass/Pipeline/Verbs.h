@@ -22,6 +22,8 @@ int runCheck(const std::vector<std::string> &words);
 int runPlan(const std::vector<std::string> &words);
 int runEmit(const std::vector<std::string> &words);
 int runTrain(const std::vector<std::string> &words);
+int runProfile(const std::vector<std::string> &words);
+int runSimulate(const std::vector<std::string> &words);
 int runDoctor(const std::vector<std::string> &words);
 int runExplain(const std::vector<std::string> &words);
 int runDiff(const std::vector<std::string> &words);

@@ -1,14 +1,19 @@
-// How long operators and collectives take on a cluster, by its public figures. No MLIR.
+// How long operators and collectives take on a cluster: as measured, or by its public figures. No MLIR.
 #ifndef WINDLASS_PROFILE_COSTMODEL_H
 #define WINDLASS_PROFILE_COSTMODEL_H
 
 #include "windlass/Cluster/Cluster.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace windlass {
+
+struct Profile;
+class OperatorFits;
+class CollectiveFits;
 
 /// What a rank does when it runs an operator once, at its local shapes.
 struct OperatorWork {
@@ -17,7 +22,12 @@ struct OperatorWork {
   double bytes = 0;
   /// Whether the flops are products of bf16 that add up in f32.
   bool isNarrow = false;
+  /// Of work whose times follow one law: `makeFamily` of the kernel's name, or of `map` for element-wise functions.
+  std::string family = {};
 };
+
+/// `matmul`, or `matmul.narrow` where the first operand holds floats narrower than f32.
+std::string makeFamily(std::string kernel, bool isNarrow);
 
 /// A collective among ranks of one mesh.
 struct CollectiveWork {
@@ -28,19 +38,49 @@ struct CollectiveWork {
   int64_t messages = 0;
   /// That a rank sends in all of them.
   double sentBytes = 0;
+  /// As of `sched.launch_collective`, and the bytes of a rank's larger buffer.
+  std::string kind;
+  double payloadBytes = 0;
+
+  /// Messages and sent bytes of a ring; of a permute, of its one message.
+  static CollectiveWork ofRing(std::string kind, int64_t members, double payloadBytes);
 };
 
-/// The analytic model: a roofline for operators, latency plus bandwidth for messages. Times are whole picoseconds,
-/// so that they add up alike on every machine.
+enum class CostSource { Measured, Fitted, Analytic };
+/// "measured", "fitted", "analytic".
+const char *getName(CostSource source);
+
+struct Cost {
+  int64_t picoseconds = 0;
+  CostSource source = CostSource::Analytic;
+  /// By which share of itself it may be off: the spread of a measured time, how badly a fit says what was measured, all
+  /// of an analytic one.
+  double errorShare = 1;
+};
+
+/// Whole, so that times add up alike on every machine.
+int64_t toPicoseconds(double seconds);
+
+/// A profile's entries where there are any; what they say about work of the same family; and for all else the analytic
+/// model, a roofline for operators, latency plus bandwidth for messages.
 class CostModel {
 public:
-  explicit CostModel(const Cluster &cluster);
+  /// The profile, which may be null, is one of the cluster's devices and outlives the model.
+  explicit CostModel(const Cluster &cluster, const Profile *profile = nullptr);
+  ~CostModel();
+
+  /// Of a command of L5, by its key (`CommandKeys.h`).
+  Cost getCost(const std::string &key, const OperatorWork &work) const;
+  Cost getCost(const OperatorWork &work) const;
+  Cost getCost(const CollectiveWork &work) const;
+  int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
+  int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
   /// The larger of flops over the device's rate and bytes over its memory's, and a launch. (Williams, Waterman,
   /// Patterson: Roofline, 2009.)
-  int64_t getPicoseconds(const OperatorWork &work) const;
+  double getAnalyticSeconds(const OperatorWork &work) const;
   /// messages latency + bytes / bandwidth, by the slowest tier that a group of such a span crosses (Hockney, 1994).
-  int64_t getPicoseconds(const CollectiveWork &work) const;
+  double getAnalyticSeconds(const CollectiveWork &work) const;
 
   /// Whether collectives run beside operators: CPU ranks share their cores with them.
   bool overlapsCollectives() const { return overlaps; }
@@ -57,6 +97,9 @@ private:
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
   std::vector<Tier> tiers;
   std::vector<std::string> assumptions;
+  const Profile *profile;
+  std::unique_ptr<OperatorFits> operatorFits;
+  std::unique_ptr<CollectiveFits> collectiveFits;
 };
 
 } // namespace windlass

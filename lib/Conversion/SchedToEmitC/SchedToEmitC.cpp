@@ -39,6 +39,26 @@ public:
     return success();
   }
 
+  /// Each function's one command as a block all of whose offsets are columns.
+  LogicalResult emitCommands(llvm::ArrayRef<func::FuncOp> functions) {
+    for (auto [i, source] : llvm::enumerate(functions)) {
+      func::FuncOp function = source; // its accessors are not const
+      RepeatedBlock block;
+      std::map<int64_t, int> columns;
+      for (Operation &op : function.getBody().front().without_terminator()) {
+        if (isa<sched::BufferOp>(op))
+          continue;
+        block.commands.push_back(&op);
+        for (Value buffer : buffersOf(&op))
+          block.columns.push_back(
+              columns.try_emplace(buffer.getDefiningOp<sched::BufferOp>().getOffset(), columns.size()).first->second);
+      }
+      if (failed(emitBlock(block, i)))
+        return failure();
+    }
+    return success();
+  }
+
   /// Rows of the blocks, as text of a header: one line per row.
   void emitRows(llvm::ArrayRef<func::FuncOp> functions, OpBuilder &rows) {
     Repeats repeats(functions);
@@ -262,6 +282,53 @@ emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef nam
 
 } // namespace
 
+static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
+                      kNamespaceEnd[] = "} // namespace windlass_program";
+
+static LogicalResult checkViews(ModuleOp module) {
+  auto ranks = module.walk([](sched::BufferOp buffer) {
+    if (buffer.getType().getRank() <= rt::max_rank)
+      return WalkResult::advance();
+    buffer.emitOpError("has ") << buffer.getType().getRank() << " dims but the runtime's views have at most "
+                               << rt::max_rank;
+    return WalkResult::interrupt();
+  });
+  return failure(ranks.wasInterrupted());
+}
+
+static FailureOr<llvm::StringMap<std::string>> emitFusedFile(ModuleOp module, OpBuilder &builder) {
+  startFile(module, builder, kFusedFile,
+            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
+             "", "#include \"windlass/rt/emitted.h\"", "", kNamespaceBegin, "", "using namespace windlass::rt;", ""});
+  auto functors = emitScalarFunctions(module, builder);
+  if (failed(functors))
+    return failure();
+  emitc::VerbatimOp::create(builder, module.getLoc(), "");
+  emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
+  return functors;
+}
+
+LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
+  module.getContext()->loadDialect<emitc::EmitCDialect>();
+  llvm::SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function->hasAttr(sched::kScalarFunctionAttr))
+      functions.push_back(function);
+  if (failed(checkViews(module)))
+    return failure();
+  OpBuilder builder(module.getContext());
+  auto functors = emitFusedFile(module, builder);
+  if (failed(functors))
+    return failure();
+  startFile(module, builder, kCommandsFile,
+            {"// Commands of step programs, one by one.", "#include \"fused.h\"", "",
+             "#include \"windlass/rt/measure.h\"", "", "#include <limits>", "", kNamespaceBegin, ""});
+  if (failed(StepEmitter(module, builder, *functors).emitCommands(functions)))
+    return failure();
+  emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
+  return success();
+}
+
 LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
   llvm::SmallVector<func::FuncOp> functions;
@@ -273,42 +340,29 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
     functions.push_back(function);
   }
 
-  auto ranks = module.walk([](sched::BufferOp buffer) {
-    if (buffer.getType().getRank() <= rt::max_rank)
-      return WalkResult::advance();
-    buffer.emitOpError("has ") << buffer.getType().getRank() << " dims but the runtime's views have at most "
-                               << rt::max_rank;
-    return WalkResult::interrupt();
-  });
-  if (ranks.wasInterrupted())
+  if (failed(checkViews(module)))
     return failure();
 
   OpBuilder builder(module.getContext());
-  startFile(module, builder, kFusedFile,
-            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
-             "", "#include \"windlass/rt/emitted.h\"", "", "namespace windlass_program {", "",
-             "using namespace windlass::rt;", ""});
-  auto functors = emitScalarFunctions(module, builder);
+  auto functors = emitFusedFile(module, builder);
   if (failed(functors))
     return failure();
-  emitc::VerbatimOp::create(builder, module.getLoc(), "");
-  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
 
   startFile(module, builder, kRowsFile,
             {"// Offsets into the device arena, in bytes: a row per instance of a repeated block.", "#pragma once", "",
-             "#include <cstdint>", "", "namespace windlass_program {", ""});
+             "#include <cstdint>", "", kNamespaceBegin, ""});
   StepEmitter emitter(module, builder, *functors);
   emitter.emitRows(functions, builder);
   emitc::VerbatimOp::create(builder, module.getLoc(), "");
-  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
+  emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
 
   startFile(module, builder, kStepFile,
             {"// The step program: every kernel, copy and collective of a training step, in order.",
              "#include \"step.h\"", "", "#include \"fused.h\"", "#include \"rows.h\"", "", "#include <limits>", "",
-             "namespace windlass_program {", ""});
+             kNamespaceBegin, ""});
   if (failed(emitter.emit(functions)))
     return failure();
-  emitc::VerbatimOp::create(builder, module.getLoc(), "} // namespace windlass_program");
+  emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
   return success();
 }
 

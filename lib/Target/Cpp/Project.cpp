@@ -1,5 +1,7 @@
 #include "windlass/Target/Cpp/Project.h"
 
+#include "ProjectParts.h"
+
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
 
@@ -67,10 +69,13 @@ else()
   add_subdirectory(runtime)
 endif()
 
-add_executable(train src/main.cpp src/step.cpp src/tables.cpp)
-target_link_libraries(train PRIVATE windlass_runtime)
-target_compile_options(train PRIVATE -Wall -Wextra)
 )";
+
+std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources) {
+  return (kCMake + llvm::Twine("add_executable(") + target + " " + sources + ")\ntarget_link_libraries(" + target +
+          " PRIVATE windlass_runtime)\ntarget_compile_options(" + target + " PRIVATE -Wall -Wextra)\n")
+      .str();
+}
 
 static constexpr char kReadme[] = R"(# A training program
 
@@ -87,16 +92,17 @@ of parameters and inputs; `src/fused.h` the fused element-wise functions; `runti
 
 /// With what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save when they
 /// are told to end.
-static std::string runScript(int64_t ranks) {
+std::string cpp::runScript(int64_t ranks, llvm::StringRef target) {
   return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
          "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n" +
-         (ranks == 1 ? std::string("exec \"$here/build/train\" \"$@\"\n")
+         (ranks == 1 ? "exec \"$here/build/" + target.str() + "\" \"$@\"\n"
                      : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
                        "exec mpirun -n " +
                            std::to_string(ranks) +
                            " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1"
                            " --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none"
-                           " \"$here/build/train\" \"$@\"\n");
+                           " \"$here/build/" +
+                           target.str() + "\" \"$@\"\n");
 }
 
 static std::string slurmScript(int64_t ranks) {
@@ -105,8 +111,7 @@ static std::string slurmScript(int64_t ranks) {
          "\"$SLURM_SUBMIT_DIR/build/train\" \"$@\"\n";
 }
 
-FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
-  ProjectFiles files;
+LogicalResult cpp::addSources(ModuleOp module, ProjectFiles &files) {
   for (auto file : module.getOps<emitc::FileOp>()) {
     std::string text;
     llvm::raw_string_ostream out(text);
@@ -114,19 +119,30 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
       return failure();
     files["src/" + file.getId().str()] = text;
   }
+  return success();
+}
+
+void cpp::addRuntime(ProjectFiles &files) {
+  for (const EmbeddedFile &file : getEmbeddedRuntime())
+    files["runtime/" + file.path.str()] = file.text.str();
+}
+
+FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
+  ProjectFiles files;
+  if (failed(addSources(module, files)))
+    return failure();
   auto tables = writeProgramTables(module, options.planHash, options.scratchBytes);
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;
   files["src/step.h"] = kStepHeader;
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = kCMake;
+  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp");
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
-  files["run.sh"] = runScript(options.ranks);
+  files["run.sh"] = runScript(options.ranks, "train");
   files["run.slurm"] = slurmScript(options.ranks);
-  for (const EmbeddedFile &file : getEmbeddedRuntime())
-    files["runtime/" + file.path.str()] = file.text.str();
+  addRuntime(files);
   return files;
 }
 

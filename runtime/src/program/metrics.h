@@ -8,6 +8,7 @@
 
 #include "text_line.h"
 
+#include <cmath>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -20,7 +21,8 @@ struct step_metrics {
   float loss = 0, grad_norm = 0;
   bool has_grad_norm = true; ///< false: the update was left out
   double lr = 0, seconds = 0;
-  double tokens = 0; ///< of the step; 0 where the inputs are no tokens
+  double tokens = 0;              ///< of the step; 0 where the inputs are no tokens
+  double predicted_seconds = NAN; ///< of the step, by the plan's costs; NaN where nobody said
   collective_bytes sent;
 };
 

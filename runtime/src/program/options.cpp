@@ -207,6 +207,8 @@ const option_row rows[] = {
        o.dump_gradients = f.text;
        return f.text.empty() ? usage("--dump-gradients needs a file") : ok_status();
      }},
+    {"predicted-seconds", "S", "of a step, as the plan's costs say: goes into the rows of metrics.jsonl",
+     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.predicted_seconds.emplace()); }},
     {"profile", nullptr, "write RUN/profile.json, seconds by kind of action, and RUN/kernels.json, seconds by kernel",
      [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
     {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",

@@ -37,6 +37,7 @@ struct options {
   std::int64_t eval_every = 0, eval_batches = 10;
   std::int32_t threads = 0; ///< 0: the processors this process may use, divided by its host's ranks
   communicator_kind communicator = communicator_kind::automatic;
+  std::optional<double> predicted_seconds;
   std::string dump_gradients, config;
   bool profile = false, bytes = false, json = false, help = false, version = false;
   nan_policy on_nan = nan_policy::stop;

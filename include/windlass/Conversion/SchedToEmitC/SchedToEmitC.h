@@ -12,10 +12,16 @@ namespace windlass {
 constexpr char kStepFile[] = "step.cpp";
 constexpr char kFusedFile[] = "fused.h";
 constexpr char kRowsFile[] = "rows.h";
+constexpr char kCommandsFile[] = "commands.cpp";
 
 /// Adds to `module` (L5) one `emitc.file` per emitted source of the step program. Repeated blocks become one function
 /// over a table with a row per instance. Fails with a diagnostic at a command that has no entry in the runtime.
 llvm::LogicalResult convertSchedToEmitC(mlir::ModuleOp module);
+
+/// Adds to `module`, whose functions hold one command of L5 each, an `emitc.file` with a C++ function for each, in
+/// their order: `block_<i>`, as of a repeated block, with one column for each offset that the command's buffers have,
+/// in order of their first use.
+llvm::LogicalResult convertCommandsToEmitC(mlir::ModuleOp module);
 
 /// Whether the runtime has an entry for the kernel that `sched.launch` names.
 bool hasRuntimeEntry(llvm::StringRef kernel);

@@ -578,3 +578,17 @@ llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAtt
     return planFlatReshard(shape, from, to, mesh);
   return Planner(shape, from, to, mesh).run();
 }
+
+plan::AxesSpan plan::getSpan(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+  AxesSpan span;
+  int64_t stride = 1;
+  // Ranks are numbered with the last axis fastest.
+  for (AxisAttr axis : llvm::reverse(mesh.getAxes())) {
+    stride *= axis.getSize();
+    if (!llvm::is_contained(axes, axis.getName()))
+      continue;
+    span.members *= axis.getSize();
+    span.span = stride;
+  }
+  return span;
+}

@@ -41,6 +41,14 @@ struct ReshardPlan {
   int64_t transientElements = 0;
 };
 
+/// The ranks that differ in some axes only.
+struct AxesSpan {
+  int64_t members = 1;
+  /// The fewest consecutive ranks, beginning at a multiple of their number, that hold all members of a group.
+  int64_t span = 1;
+};
+AxesSpan getSpan(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
+
 /// Fails, with the rule that is broken, where `to` is unreduced over an axis that `from` is not, in another way than
 /// `from`, or where the memory kinds differ. Layouts must fit `shape` and the mesh.
 llvm::Expected<ReshardPlan> planReshard(llvm::ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh);

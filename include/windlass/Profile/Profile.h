@@ -1,0 +1,53 @@
+// What `windlass profile` measured: how long commands and collectives take on a machine. No MLIR.
+#ifndef WINDLASS_PROFILE_PROFILE_H
+#define WINDLASS_PROFILE_PROFILE_H
+
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Profile/CostModel.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace windlass {
+
+/// Of one measurement, repeated.
+struct MeasuredTime {
+  double medianSeconds = 0;
+  /// Between the quartiles.
+  double spreadSeconds = 0;
+  int64_t turns = 0;
+  double getErrorShare() const { return medianSeconds > 0 ? spreadSeconds / medianSeconds : 0; }
+};
+
+struct CommandEntry {
+  OperatorWork work;
+  /// While all ranks of the host run it, and while the others sleep.
+  MeasuredTime loaded, alone;
+};
+
+struct Profile {
+  static constexpr int64_t kVersion = 1;
+  static constexpr size_t kMostEntries = 100000;
+  static constexpr size_t kMostBytes = size_t(64) << 20;
+
+  /// That it was taken on: the processor's name, and what its ranks were. `threads` is a rank's compute team.
+  std::string machine;
+  Cluster cluster;
+  int64_t threads = 1;
+  /// By the texts of their keys (`CommandKeys.h`).
+  std::map<std::string, CommandEntry> commands;
+  /// By kind, members and bytes of all that is reduced, gathered or exchanged by a member.
+  std::map<std::tuple<std::string, int64_t, int64_t>, MeasuredTime> collectives;
+};
+
+/// profile.json, sorted, and back. Fails with one line that says what is wrong.
+std::string writeProfile(const Profile &profile);
+llvm::Expected<Profile> readProfile(llvm::StringRef text);
+
+/// Why times of the profile say nothing about a cluster: the facts that differ; empty where they do.
+std::string findMismatch(const Profile &profile, const Cluster &cluster);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,58 @@
+// Commands of L5 by what decides how long they take.
+#ifndef WINDLASS_SIMULATOR_COMMANDKEYS_H
+#define WINDLASS_SIMULATOR_COMMANDKEYS_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Profile/CostModel.h"
+
+#include <map>
+#include <string>
+
+namespace windlass {
+
+/// Commands with one text take the same time: kernel or fused function, settings, operands with element type, local
+/// shape, strides where they are not dense, and which of them are one buffer. For example
+/// `matmul(f32[64x768], f32[768x3072]{1,768}) -> f32[64x3072] {batch_rank = 0 : i64, contract_rank = 1 : i64}`; a fused
+/// function is `map.<operators>.<hash of its body>`. Names, places and the model are no part of it.
+struct CommandKey {
+  std::string text;
+  OperatorWork work;
+};
+
+/// What a command reads or writes in one piece: operands of one offset are one.
+struct CommandOperand {
+  mlir::Type type;
+  /// From its first element to its last.
+  int64_t elements = 0;
+  /// Integers in it are below, so that they are valid indices.
+  int64_t limit = 0;
+  bool isRead = false;
+};
+
+/// The keys of a module's `sched.launch` and `sched.launch_map`.
+class CommandKeys {
+public:
+  explicit CommandKeys(mlir::ModuleOp module) : module(module) {}
+
+  /// `isLater`: in a micro-batch of a step that is not its first.
+  const CommandKey &get(mlir::Operation *command, bool isLater);
+
+private:
+  const std::string &getFunctionText(mlir::FlatSymbolRefAttr name);
+  mlir::ModuleOp module;
+  std::map<std::pair<mlir::Operation *, bool>, CommandKey> keys;
+  std::map<std::string, std::string> functions;
+};
+
+/// Of equal blocks, the first dim of a view, one: what `own_part` copies.
+mlir::MemRefType dropBlocks(mlir::MemRefType type);
+
+/// Whether a command adds to its results in later micro-batches, and so has two keys.
+bool addsLater(mlir::Operation *command);
+
+/// The operands of a command, in order of the first use of their offsets.
+std::vector<CommandOperand> getOperands(mlir::Operation *command, bool isLater);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,42 @@
+// The commands of scheduled plans, each key once, as a program that measures them.
+#ifndef WINDLASS_SIMULATOR_MEASUREDCOMMANDS_H
+#define WINDLASS_SIMULATOR_MEASUREDCOMMANDS_H
+
+#include "windlass/Profile/Profile.h"
+#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Target/Cpp/MeasuringProject.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <set>
+#include <vector>
+
+namespace windlass {
+
+class MeasuredCommands {
+public:
+  /// Commands whose keys the profile has already are left out, and where it has any, collectives too.
+  MeasuredCommands(mlir::MLIRContext &context, const Profile &profile);
+
+  /// Adds the commands of a module at L5 whose keys are not there yet; those of a step, not of `@init` and `@evaluate`.
+  void add(mlir::ModuleOp schedule);
+
+  /// In the order of their addition.
+  const std::vector<CommandKey> &getKeys() const { return keys; }
+  /// The program that measures them on the ranks of one host. Only once.
+  llvm::FailureOr<cpp::ProjectFiles> makeProject(int64_t ranks);
+
+private:
+  void addCommand(mlir::Operation *command, const CommandKey &key, bool isLater);
+
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<CommandKey> keys;
+  std::vector<cpp::MeasuredCommand> commands;
+  std::set<std::string> known;
+  bool measuresCollectives;
+  int64_t largestBytes = 0;
+};
+
+} // namespace windlass
+
+#endif

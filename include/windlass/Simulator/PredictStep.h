@@ -1,0 +1,40 @@
+// How long a step of a scheduled plan takes.
+#ifndef WINDLASS_SIMULATOR_PREDICTSTEP_H
+#define WINDLASS_SIMULATOR_PREDICTSTEP_H
+
+#include "windlass/Profile/CostModel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace windlass {
+
+/// A command that has run in the simulation.
+struct SimulatedCommand {
+  mlir::Operation *op;
+  int64_t stream;
+  int64_t beginPicoseconds, picoseconds;
+  CostSource source;
+};
+
+struct StepPrediction {
+  double seconds = 0;
+  /// The sum of the costs' error bars.
+  double errorSeconds = 0;
+  /// Of all commands of a step, by where their costs come from and by family (of collectives, their kind).
+  std::map<CostSource, double> bySource;
+  std::map<std::string, double> byFamily;
+};
+
+/// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in order
+/// and waits for events; where ranks share cores with their communication, no two commands run at a time. Equal
+/// micro-batches are replayed until their ends repeat. `visit`, where given, sees every command that is replayed.
+StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
+                           const std::function<void(const SimulatedCommand &)> &visit = {});
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,35 @@
+// The files of a program that measures commands (windlass/rt/measure.h).
+#ifndef WINDLASS_TARGET_CPP_MEASURINGPROJECT_H
+#define WINDLASS_TARGET_CPP_MEASURINGPROJECT_H
+
+#include "windlass/Target/Cpp/Project.h"
+
+#include <vector>
+
+namespace windlass::cpp {
+
+struct MeasuredCommand {
+  struct Operand {
+    mlir::Type type;
+    int64_t elements, limit;
+    bool isRead;
+  };
+  bool adds = false;
+  /// In order of the columns of the command's function.
+  std::vector<Operand> operands;
+};
+
+struct MeasuringOptions {
+  int64_t ranks = 1;
+  bool measuresCollectives = true;
+  int64_t arenaBytes = 0, scratchBytes = 0;
+};
+
+/// All text files of the project; `convertCommandsToEmitC` has run on the module. The program is the CMake target
+/// `measure`.
+llvm::FailureOr<ProjectFiles> makeMeasuringProject(mlir::ModuleOp module, llvm::ArrayRef<MeasuredCommand> commands,
+                                                   const MeasuringOptions &options);
+
+} // namespace windlass::cpp
+
+#endif

@@ -1,0 +1,77 @@
+"""`windlass profile`, and what --costs makes of it: predicted times of plans, and of runs."""
+
+import json
+
+import common
+
+SCHEMA = json.loads((common.ROOT / 'lib' / 'Profile' / 'profile.schema.json').read_text())
+KINDS = ('all_gather', 'all_reduce', 'all_to_all', 'permute', 'reduce_scatter')
+
+
+class ProfileTest(common.Case):
+    def plan(self, model, *words):
+        return json.loads(self.succeed('plan', model, '--micro-batches', 2, '--json', *words).out)
+
+    def refuse(self, says, *words):
+        outcome = common.windlass(*words)
+        self.assertEqual(outcome.code, 1, outcome.err)
+        self.assertIn('[WL0311]', outcome.err)
+        for each in says:
+            self.assertIn(each, outcome.err)
+
+    def test_from_measuring_to_a_run(self):
+        model, profile = self.small_gpt(), self.folder / 'profile.json'
+        said = json.loads(self.succeed('profile', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--threads', 1, '-o', profile, '--json').out)
+        made = json.loads(profile.read_text())
+        self.assertTrue(common.conforms(made, SCHEMA))
+        self.assertEqual(len(made['commands']), said['measured_commands'])
+        self.assertEqual(said['measured_commands'], said['commands'])
+        self.assertEqual({(each['kind'], each['members']) for each in made['collectives']}, {(kind, 2) for kind in KINDS})
+        for family in ('matmul', 'map', 'attention', 'attention_grad', 'adamw', 'softmax_cross_entropy'):
+            self.assertTrue(any(each['family'] == family for each in made['commands'].values()), family)
+        matmuls = [each for key, each in made['commands'].items() if key.startswith('matmul(f32[')]
+        self.assertTrue(all(each['flops'] > 0 and each['bytes'] > 0 for each in matmuls))
+        self.assertIn('fit_error_share', said['families'][0])
+
+        # Of plans that were measured every command is known; without a profile, none is.
+        for strategy in ('ddp', 'zero3', 'megatron'):
+            measured = self.plan(model, '--cluster', 'cpu:2', '--strategy', strategy, '--costs', profile)
+            self.assertEqual(set(measured['seconds_by_source']), {'measured'}, strategy)
+            analytic = self.plan(model, '--cluster', 'cpu:2', '--strategy', strategy)
+            self.assertEqual(set(analytic['seconds_by_source']), {'analytic'})
+            self.assertNotEqual(measured['predicted_seconds'], analytic['predicted_seconds'])
+            self.assertAlmostEqual(measured['predicted_seconds'], sum(measured['seconds_by_family'].values()), delta=1e-9)
+        trace = self.folder / 'trace.json'
+        said = json.loads(self.succeed('simulate', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile, '--json', '-o', trace).out)
+        events = [event for event in json.loads(trace.read_text())['traceEvents'] if event['ph'] == 'X']
+        self.assertEqual(len(events), said['replayed_commands'])
+        # Ranks share cores: one command after another.
+        self.assertAlmostEqual(sum(event['dur'] for event in events) / 1e6, said['predicted_seconds'], delta=1e-9)
+        self.assertEqual({event['tid'] for event in events if event['name'] == 'all_reduce'} & {0}, set())
+        found = [self.folder / 'first.json', self.folder / 'second.json']
+        for path in found:
+            self.plan(model, '--cluster', 'cpu:2', '--strategy', 'auto', '--costs', profile, '-o', path)
+        self.assertEqual(found[0].read_bytes(), found[1].read_bytes())
+
+        expected = self.plan(model, '--cluster', 'cpu:2', '--costs', profile)['predicted_seconds']
+        run = self.folder / 'run'
+        self.succeed('train', model, '-n', 2, '--micro-batches', 2, '--costs', profile, '--data', self.batches(model, 8), '--steps', 2, '--threads', 1,
+                     '-o', run, '-q')
+        rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertAlmostEqual(row['predicted_seconds'] / expected, 1, delta=1e-6)
+
+        self.refuse(('2 ranks', '4'), 'plan', model, '--cluster', 'cpu:4', '--micro-batches', 4, '--costs', profile)
+        self.refuse(("'cpu'", "'cuda'"), 'plan', model, '--cluster', 'h200:2', '--micro-batches', 2, '--costs', profile)
+        profile.write_text(json.dumps(dict(made, thread=1)))
+        self.refuse(('thread is no known key', "'threads'"), 'plan', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile)
+
+    def test_refuses_other_devices(self):
+        outcome = common.windlass('profile', self.small_gpt(), '--cluster', 'h200:2', '-o', self.folder / 'profile.json')
+        self.assertEqual(outcome.code, 1)
+        self.assertIn("'cuda'", outcome.err)
+        self.assertFalse((self.folder / 'profile.json').exists())
+
+
+common.main()

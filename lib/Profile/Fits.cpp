@@ -1,0 +1,128 @@
+#include "Fits.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace windlass;
+
+/// Of the distance between two works within which they count as one: a factor of 1.07 in bytes.
+static constexpr double kSameWork = 0.1;
+
+static double logOf(double work) { return std::log2(std::max(work, 1.0)); }
+
+static Cost makeCost(double seconds, CostSource source, double errorShare) {
+  return {toPicoseconds(seconds), source, errorShare};
+}
+
+OperatorFits::Point::Point(const OperatorWork &work, double seconds, double expected)
+    : intensity(logOf(work.flops) - logOf(work.bytes)), bytes(logOf(work.bytes)), seconds(seconds),
+      correction(std::log(seconds / expected)) {}
+
+OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic(std::move(analytic)) {
+  for (const auto &[key, entry] : profile.commands) {
+    double expected = this->analytic(entry.work);
+    if (expected > 0)
+      families[entry.work.family].points.push_back(Point(entry.work, entry.loaded.medianSeconds, expected));
+  }
+  // How well a family says each of its entries from the others; long ones count more.
+  for (auto &[name, family] : families) {
+    double off = 0, sum = 0;
+    for (const Point &point : family.points) {
+      off += point.seconds * std::abs(std::expm1(interpolate(family.points, point, &point) - point.correction));
+      sum += point.seconds;
+    }
+    family.errorShare = family.points.size() > 1 ? off / sum : 1;
+  }
+}
+
+double OperatorFits::interpolate(const std::vector<Point> &points, const Point &at, const Point *except) {
+  double sum = 0, weights = 0;
+  for (const Point &point : points) {
+    if (&point == except)
+      continue;
+    double intensity = point.intensity - at.intensity, bytes = point.bytes - at.bytes;
+    double near = 1 / (intensity * intensity + bytes * bytes + kSameWork * kSameWork);
+    sum += near * near * point.correction;
+    weights += near * near;
+  }
+  return weights > 0 ? sum / weights : 0;
+}
+
+std::optional<Cost> OperatorFits::find(const OperatorWork &work) const {
+  auto found = families.find(work.family);
+  if (found == families.end())
+    return std::nullopt;
+  const Family &family = found->second;
+  double correction = interpolate(family.points, Point(work, 1, 1), nullptr);
+  return makeCost(analytic(work) * std::exp(correction), CostSource::Fitted, family.errorShare);
+}
+
+CollectiveFits::CollectiveFits(const Profile &profile) : hostDevices(profile.cluster.hosts.front().devices) {
+  for (const auto &[key, time] : profile.collectives)
+    kinds[std::get<0>(key)][std::get<1>(key)][std::get<2>(key)] = time;
+  for (const auto &[kind, ladders] : kinds)
+    laws[kind] = fit(kind, ladders);
+}
+
+/// Least squares of the relative errors.
+CollectiveFits::Law CollectiveFits::fit(const std::string &kind, const std::map<int64_t, Ladder> &ladders) {
+  double mm = 0, mb = 0, bb = 0, m1 = 0, b1 = 0;
+  auto forEach = [&](auto visit) {
+    for (const auto &[members, ladder] : ladders)
+      for (const auto &[bytes, time] : ladder) {
+        CollectiveWork work = CollectiveWork::ofRing(kind, members, static_cast<double>(bytes));
+        visit(static_cast<double>(work.messages) / time.medianSeconds, work.sentBytes / time.medianSeconds);
+      }
+  };
+  forEach([&](double messages, double bytes) {
+    mm += messages * messages;
+    mb += messages * bytes;
+    bb += bytes * bytes;
+    m1 += messages;
+    b1 += bytes;
+  });
+  Law law;
+  double determinant = mm * bb - mb * mb;
+  if (determinant > 0) {
+    law.secondsPerMessage = (m1 * bb - b1 * mb) / determinant;
+    law.secondsPerByte = (b1 * mm - m1 * mb) / determinant;
+  }
+  // Neither is below 0: where one would be, the other says it all.
+  if (law.secondsPerMessage < 0)
+    law = {0, b1 / bb, 0};
+  else if (law.secondsPerByte < 0)
+    law = {m1 / mm, 0, 0};
+  double count = 0;
+  forEach([&](double messages, double bytes) {
+    law.errorShare += std::abs(messages * law.secondsPerMessage + bytes * law.secondsPerByte - 1);
+    ++count;
+  });
+  law.errorShare /= std::max(count, 1.0);
+  return law;
+}
+
+std::optional<Cost> CollectiveFits::find(const CollectiveWork &work) const {
+  auto found = kinds.find(work.kind);
+  if (found == kinds.end() || work.span > hostDevices)
+    return std::nullopt;
+  auto ladder = found->second.find(work.members);
+  if (ladder == found->second.end()) {
+    const Law &law = laws.at(work.kind);
+    double seconds = static_cast<double>(work.messages) * law.secondsPerMessage + work.sentBytes * law.secondsPerByte;
+    return makeCost(seconds, CostSource::Fitted, law.errorShare);
+  }
+  const Ladder &sizes = ladder->second;
+  auto above = sizes.lower_bound(static_cast<int64_t>(work.payloadBytes));
+  if (above == sizes.end()) {
+    auto [bytes, time] = *sizes.rbegin();
+    return makeCost(time.medianSeconds * work.payloadBytes / static_cast<double>(bytes), CostSource::Fitted,
+                    time.getErrorShare());
+  }
+  if (above == sizes.begin())
+    return makeCost(above->second.medianSeconds, CostSource::Measured, above->second.getErrorShare());
+  auto below = std::prev(above);
+  double share =
+      (work.payloadBytes - static_cast<double>(below->first)) / static_cast<double>(above->first - below->first);
+  return makeCost(below->second.medianSeconds + share * (above->second.medianSeconds - below->second.medianSeconds),
+                  CostSource::Measured, std::max(below->second.getErrorShare(), above->second.getErrorShare()));
+}

@@ -1,0 +1,67 @@
+// What measured times say about work that was not measured.
+#ifndef WINDLASS_LIB_PROFILE_FITS_H
+#define WINDLASS_LIB_PROFILE_FITS_H
+
+#include "windlass/Profile/CostModel.h"
+#include "windlass/Profile/Profile.h"
+
+#include <functional>
+#include <optional>
+
+namespace windlass {
+
+/// Times by what the analytic model says, times a factor that measured entries of the same family have at work like it.
+class OperatorFits {
+public:
+  using Analytic = std::function<double(const OperatorWork &)>;
+  OperatorFits(const Profile &profile, Analytic analytic);
+
+  /// Nothing where the family has no entry.
+  std::optional<Cost> find(const OperatorWork &work) const;
+  double getErrorShare(const std::string &family) const { return families.at(family).errorShare; }
+
+private:
+  struct Point {
+    /// Powers of two of FLOPs per byte and of bytes.
+    double intensity, bytes;
+    double seconds;
+    /// The logarithm of measured over analytic seconds.
+    double correction;
+    Point(const OperatorWork &work, double seconds, double analyticSeconds);
+  };
+  struct Family {
+    std::vector<Point> points;
+    double errorShare = 0;
+  };
+  /// The mean of corrections, nearer ones weighing more; `except` is left out. (Shepard: A two-dimensional
+  /// interpolation function for irregularly-spaced data, 1968.)
+  static double interpolate(const std::vector<Point> &points, const Point &at, const Point *except);
+
+  Analytic analytic;
+  std::map<std::string, Family> families;
+};
+
+/// Collectives by their measured ladders of sizes; for groups that were not measured a latency per message and a rate,
+/// fitted to all ladders of the kind (Hockney, 1994).
+class CollectiveFits {
+public:
+  explicit CollectiveFits(const Profile &profile);
+  /// Nothing where the kind was not measured or the group is not within a host.
+  std::optional<Cost> find(const CollectiveWork &work) const;
+  double getErrorShare(const std::string &kind) const { return laws.at(kind).errorShare; }
+
+private:
+  struct Law {
+    double secondsPerMessage = 0, secondsPerByte = 0, errorShare = 0;
+  };
+  using Ladder = std::map<int64_t, MeasuredTime>;
+  static Law fit(const std::string &kind, const std::map<int64_t, Ladder> &ladders);
+
+  int64_t hostDevices;
+  std::map<std::string, std::map<int64_t, Ladder>> kinds;
+  std::map<std::string, Law> laws;
+};
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,190 @@
+#include "windlass/Profile/Profile.h"
+
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace windlass;
+using llvm::StringRef;
+using llvm::Twine;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+
+/// No figure of a profile is larger, so that sums and products of many stay finite.
+static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
+static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
+static constexpr StringRef kKinds[] = {"all_gather", "all_reduce", "all_to_all", "permute", "reduce_scatter"};
+
+static Object write(const MeasuredTime &time) {
+  return Object{{"median_seconds", time.medianSeconds}, {"spread_seconds", time.spreadSeconds}, {"turns", time.turns}};
+}
+
+std::string windlass::writeProfile(const Profile &profile) {
+  Object commands;
+  for (const auto &[key, entry] : profile.commands)
+    commands[key] = Object{{"alone", write(entry.alone)},   {"bytes", entry.work.bytes},
+                           {"family", entry.work.family},   {"flops", entry.work.flops},
+                           {"loaded", write(entry.loaded)}, {"narrow_products", entry.work.isNarrow}};
+  Array collectives;
+  for (const auto &[key, time] : profile.collectives) {
+    Object entry = write(time);
+    entry["kind"] = std::get<0>(key);
+    entry["members"] = std::get<1>(key);
+    entry["bytes"] = std::get<2>(key);
+    collectives.push_back(std::move(entry));
+  }
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  printJson(out,
+            Object{{"cluster", toJson(profile.cluster)},
+                   {"collectives", std::move(collectives)},
+                   {"commands", std::move(commands)},
+                   {"machine", profile.machine},
+                   {"threads", profile.threads},
+                   {"version", Profile::kVersion}},
+            2);
+  out << '\n';
+  return text;
+}
+
+namespace {
+
+/// Reads the parts of a profile; the first failure is kept.
+class ProfileReader {
+public:
+  Profile profile;
+  std::string message;
+
+  void read(const Value &value) {
+    ObjectReader reader(value, "");
+    int64_t version = reader.getInteger("version", 1, std::numeric_limits<int64_t>::max());
+    if (!reader.failed() && version != Profile::kVersion)
+      reader.fail("version", "is " + Twine(version) + ", but this windlass reads version " + Twine(Profile::kVersion) +
+                                 ": measure again with 'windlass profile'");
+    profile.machine = reader.getString("machine");
+    profile.threads = reader.getInteger("threads", 1, kMostThreads);
+    const Value *cluster = reader.get("cluster"), *commands = reader.get("commands");
+    const Value *list = reader.get("collectives");
+    const Array *collectives = list ? list->getAsArray() : nullptr;
+    if (list && !collectives)
+      reader.fail("collectives", "must be a list");
+    keep(reader);
+    if (failed())
+      return;
+    if (llvm::Expected<Cluster> read = clusterFromJson(*cluster, "cluster"))
+      profile.cluster = std::move(*read);
+    else
+      return fail(llvm::toString(read.takeError()));
+    readCommands(*commands);
+    for (size_t i = 0; !failed() && i < collectives->size(); ++i)
+      readCollective((*collectives)[i], i);
+  }
+
+private:
+  bool failed() const { return !message.empty(); }
+  void fail(const Twine &text) {
+    if (message.empty())
+      message = text.str();
+  }
+  void keep(ObjectReader &reader) {
+    if (llvm::Error error = reader.takeError())
+      fail(llvm::toString(std::move(error)));
+  }
+
+  /// A number from 0 on.
+  static double getWork(ObjectReader &reader, StringRef key, double most) {
+    const Value *value = reader.get(key);
+    std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
+    bool isGood = number && *number >= 0 && *number <= most;
+    if (value && !isGood)
+      reader.fail(key, "must be a number from 0 to " + Twine(static_cast<int64_t>(most)));
+    return isGood ? *number : 0;
+  }
+
+  static MeasuredTime readTime(ObjectReader &reader) {
+    MeasuredTime time;
+    time.medianSeconds = reader.getNumber("median_seconds", kMostSeconds);
+    time.spreadSeconds = getWork(reader, "spread_seconds", kMostSeconds);
+    time.turns = reader.getInteger("turns", 1, kMostTurns);
+    return time;
+  }
+
+  void readCommands(const Value &value) {
+    ObjectReader reader(value, "commands");
+    std::vector<std::string> keys = reader.getKeys();
+    if (keys.size() > Profile::kMostEntries)
+      return fail("commands has " + Twine(keys.size()) + " entries; the most are " + Twine(Profile::kMostEntries));
+    for (const std::string &key : keys) {
+      ObjectReader entryReader(*reader.find(key), reader.getPath(key));
+      CommandEntry &entry = profile.commands[key];
+      entry.work.family = entryReader.getString("family");
+      entry.work.flops = getWork(entryReader, "flops", kMostWork);
+      entry.work.bytes = getWork(entryReader, "bytes", kMostWork);
+      entry.work.isNarrow = entryReader.getBoolean("narrow_products");
+      for (auto [name, time] : {std::pair("loaded", &entry.loaded), std::pair("alone", &entry.alone)})
+        if (const Value *found = entryReader.get(name)) {
+          ObjectReader timeReader(*found, entryReader.getPath(name));
+          *time = readTime(timeReader);
+          keep(timeReader);
+        }
+      keep(entryReader);
+      if (failed())
+        return;
+    }
+    keep(reader);
+  }
+
+  void readCollective(const Value &value, size_t index) {
+    std::string path = ("collectives[" + Twine(index) + "]").str();
+    if (index >= Profile::kMostEntries)
+      return fail(path + " is one too many; the most are " + Twine(Profile::kMostEntries));
+    ObjectReader reader(value, path);
+    std::string kind = reader.getString("kind");
+    if (!reader.failed() && !llvm::is_contained(kKinds, kind))
+      reader.fail("kind", "is " + printable(kind) + ", but kinds are " + llvm::join(llvm::ArrayRef(kKinds), ", "));
+    int64_t members = reader.getInteger("members", 2, Cluster::kMaxDevices);
+    int64_t bytes = reader.getInteger("bytes", 1, int64_t(1) << 50);
+    MeasuredTime time = readTime(reader);
+    if (!reader.failed() && !profile.collectives.try_emplace({kind, members, bytes}, time).second)
+      reader.fail("bytes", "is " + Twine(bytes) + ", as that of an earlier " + kind + " of " + Twine(members) +
+                               " members: leave one out");
+    keep(reader);
+  }
+};
+
+/// The first host's facts, which times depend on.
+struct HostFacts {
+  std::string backend, device;
+  int64_t ranks;
+  explicit HostFacts(const Cluster &cluster)
+      : backend(cluster.getBackend()), device(cluster.hosts.front().deviceType), ranks(cluster.hosts.front().devices) {}
+};
+
+} // namespace
+
+llvm::Expected<Profile> windlass::readProfile(StringRef text) {
+  llvm::Expected<Value> document = parseStrictJson(text, Profile::kMostBytes);
+  if (!document)
+    return document.takeError();
+  ProfileReader reader;
+  reader.read(*document);
+  if (!reader.message.empty())
+    return makeError(reader.message);
+  return std::move(reader.profile);
+}
+
+std::string windlass::findMismatch(const Profile &profile, const Cluster &cluster) {
+  HostFacts taken(profile.cluster), asked(cluster);
+  if (taken.backend != asked.backend)
+    return "it was taken on back end '" + taken.backend + "', but the cluster's is '" + asked.backend + "'";
+  if (taken.device != asked.device)
+    return "it was taken on device type '" + taken.device + "', but the cluster's is '" + asked.device + "'";
+  // They share cores and memory, and a rank's compute team is what its neighbours leave.
+  if (taken.backend == "cpu" && taken.ranks != asked.ranks)
+    return "it was taken with " + std::to_string(taken.ranks) + " ranks on a host, but the cluster's have " +
+           std::to_string(asked.ranks);
+  return "";
+}

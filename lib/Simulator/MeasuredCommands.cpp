@@ -1,0 +1,90 @@
+#include "windlass/Simulator/MeasuredCommands.h"
+
+#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Support/TensorBytes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace windlass;
+
+/// Memory of a rank that commands run in: several times what caches hold, where commands need no more.
+static constexpr int64_t kArenaBytes = int64_t(256) << 20;
+
+MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
+    : module(ModuleOp::create(UnknownLoc::get(&context))), measuresCollectives(profile.collectives.empty()) {
+  for (const auto &[key, entry] : profile.commands)
+    known.insert(key);
+}
+
+void MeasuredCommands::add(ModuleOp schedule) {
+  CommandKeys all(schedule);
+  for (llvm::StringRef name :
+       {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction})
+    if (auto function = schedule.lookupSymbol<func::FuncOp>(name))
+      for (Operation &op : function.getBody().front()) {
+        if (!llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
+          continue;
+        for (bool isLater : {false, true}) {
+          const CommandKey &key = all.get(&op, isLater);
+          if ((!isLater || addsLater(&op)) && known.insert(key.text).second)
+            addCommand(&op, key, isLater);
+        }
+      }
+}
+
+void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, bool isLater) {
+  std::vector<CommandOperand> operands = getOperands(command, isLater);
+  cpp::MeasuredCommand &made = commands.emplace_back();
+  made.adds = isLater;
+  int64_t bytes = 0;
+  for (const CommandOperand &operand : operands) {
+    made.operands.push_back({operand.type, operand.elements, operand.limit, operand.isRead});
+    bytes += llvm::alignTo(operand.elements * getElementBytes(operand.type), 64);
+  }
+  largestBytes = std::max(largestBytes, bytes);
+
+  Location loc = module->getLoc();
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto type = builder.getFunctionType({}, {});
+  auto function = func::FuncOp::create(builder, loc, "command_" + std::to_string(keys.size()), type);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  IRMapping mapping;
+  for (Value value : command->getOperands())
+    if (!mapping.contains(value))
+      mapping.map(value, builder.clone(*value.getDefiningOp())->getResult(0));
+  auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
+  if (launch && launch.getKernel() == "own_part") {
+    // One block stands for the rank's own.
+    auto blocks = launch.getIns()[0].getDefiningOp<sched::BufferOp>();
+    auto block = sched::BufferOp::create(builder, loc, dropBlocks(blocks.getType()), blocks.getArenaAttr(),
+                                         blocks.getOffsetAttr());
+    sched::LaunchOp::create(builder, loc, "copy", launch.getStream(), ValueRange(block.getResult()),
+                            ValueRange(mapping.lookup(launch.getOuts()[0])), builder.getDictionaryAttr({}), false,
+                            false);
+  } else {
+    Operation *copy = builder.clone(*command, mapping);
+    if (auto map = llvm::dyn_cast<sched::LaunchMapOp>(copy)) {
+      // Functions of several plans may bear one name.
+      std::string name = "function_" + std::to_string(keys.size());
+      OpBuilder top = OpBuilder::atBlockEnd(module->getBody());
+      auto source = command->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(map.getFunction());
+      llvm::cast<func::FuncOp>(top.clone(*source)).setName(name);
+      map.setFunction(name);
+    }
+  }
+  func::ReturnOp::create(builder, loc);
+  keys.push_back(key);
+}
+
+FailureOr<cpp::ProjectFiles> MeasuredCommands::makeProject(int64_t ranks) {
+  cpp::MeasuringOptions options;
+  options.ranks = ranks;
+  options.measuresCollectives = measuresCollectives;
+  options.arenaBytes = std::max(largestBytes, kArenaBytes);
+  options.scratchBytes = sched::getScratchBytesPerThread(*module);
+  if (failed(convertCommandsToEmitC(*module)))
+    return failure();
+  return cpp::makeMeasuringProject(*module, commands, options);
+}

@@ -1,0 +1,215 @@
+#include "windlass/Simulator/PredictStep.h"
+
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Support/TensorBytes.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+double toSeconds(double picoseconds) { return picoseconds * 1e-12; }
+
+class StepWalk {
+public:
+  StepWalk(ModuleOp module, const CostModel &costs, const std::function<void(const SimulatedCommand &)> &visit)
+      : module(module), costs(costs), visit(visit), keys(module),
+        mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)) {
+    for (auto communicator : module.getOps<sched::CommunicatorOp>())
+      communicators[communicator.getName()] = communicator;
+  }
+
+  StepPrediction run() {
+    for (auto schedule : module.getOps<sched::ScheduleOp>())
+      runActions(schedule.getActions().getValue());
+    StepPrediction prediction;
+    prediction.seconds = toSeconds(static_cast<double>(getEnd()));
+    for (const auto &[function, its] : functions)
+      for (const Step &step : its.steps) {
+        double picoseconds = static_cast<double>(step.cost.picoseconds) * its.runs;
+        if (step.kind != Step::Kind::Work)
+          continue;
+        prediction.errorSeconds += toSeconds(picoseconds * step.cost.errorShare);
+        prediction.bySource[step.cost.source] += toSeconds(picoseconds);
+        prediction.byFamily[step.family] += toSeconds(picoseconds);
+      }
+    return prediction;
+  }
+
+private:
+  /// A command with its cost.
+  struct Step {
+    enum class Kind { Work, Record, Wait };
+    Operation *op;
+    Kind kind;
+    int64_t stream, event = 0;
+    Cost cost;
+    std::string family;
+  };
+  struct Function {
+    std::vector<Step> steps;
+    double runs = 0;
+  };
+  /// When streams and events have been reached, in picoseconds.
+  struct State {
+    std::map<int64_t, int64_t> streams, events;
+  };
+
+  Function &getFunction(llvm::StringRef name, bool isLater) {
+    auto [found, isNew] = functions.try_emplace({name.str(), isLater});
+    if (isNew)
+      if (auto function = module.lookupSymbol<func::FuncOp>(name))
+        for (Operation &op : function.getBody().front())
+          addStep(found->second.steps, &op, isLater);
+    return found->second;
+  }
+
+  void addStep(std::vector<Step> &steps, Operation *op, bool isLater) {
+    if (auto record = llvm::dyn_cast<sched::RecordOp>(op)) {
+      steps.push_back({op,
+                       Step::Kind::Record,
+                       static_cast<int64_t>(record.getStream()),
+                       static_cast<int64_t>(record.getEvent()),
+                       {},
+                       ""});
+    } else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op)) {
+      steps.push_back({op,
+                       Step::Kind::Wait,
+                       static_cast<int64_t>(wait.getStream()),
+                       static_cast<int64_t>(wait.getEvent()),
+                       {},
+                       ""});
+    } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
+      sched::CommunicatorOp communicator = communicators.lookup(collective.getCommunicator());
+      SmallVector<StringAttr> axes;
+      for (Attribute axis : communicator.getAxes())
+        axes.push_back(llvm::cast<StringAttr>(axis));
+      plan::AxesSpan group = plan::getSpan(mesh, axes);
+      double bytes = std::max(getBytes(collective.getIn()), getBytes(collective.getOut()));
+      std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
+      CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
+      work.span = group.span;
+      steps.push_back(
+          {op, Step::Kind::Work, static_cast<int64_t>(communicator.getStream()), 0, costs.getCost(work), kind});
+    } else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op)) {
+      const CommandKey &key = keys.get(op, isLater);
+      int64_t stream = op->getAttrOfType<IntegerAttr>("stream").getInt();
+      steps.push_back({op, Step::Kind::Work, stream, 0, costs.getCost(key.text, key.work), key.work.family});
+    }
+  }
+
+  static double getBytes(Value buffer) {
+    auto type = llvm::cast<MemRefType>(buffer.getType());
+    return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
+  }
+
+  void runActions(ArrayRef<Attribute> actions) {
+    for (size_t i = 0; i < actions.size(); ++i) {
+      auto action = llvm::cast<sched::ActionAttr>(actions[i]);
+      switch (action.getKind()) {
+      case sched::ActionKind::repeat: {
+        size_t length = std::min<size_t>(action.getLength(), actions.size() - i - 1);
+        runRepeat(actions.slice(i + 1, length), action.getCount());
+        i += length;
+        break;
+      }
+      case sched::ActionKind::forward:
+        runFunction(sched::kForwardFunction, microBatch > 0);
+        break;
+      case sched::ActionKind::backward:
+        runFunction(sched::kBackwardFunction, microBatch++ > 0);
+        break;
+      case sched::ActionKind::backward_reduce:
+        runFunction(sched::kBackwardReduceFunction, microBatch++ > 0);
+        break;
+      case sched::ActionKind::update:
+        runFunction(sched::kUpdateFunction, false);
+        break;
+      case sched::ActionKind::reduce:
+        break; // L5 has none of its own
+      }
+    }
+  }
+
+  void runRepeat(ArrayRef<Attribute> actions, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t before = getEnd();
+      State relative = getRelative(before);
+      std::map<std::pair<std::string, bool>, double> runsBefore;
+      for (const auto &[name, function] : functions)
+        runsBefore[name] = function.runs;
+      runActions(actions);
+      int64_t left = count - i - 1, period = getEnd() - before;
+      State after = getRelative(getEnd());
+      // The first micro-batch differs from the later ones, which are equal once their ends are.
+      if (i == 0 || left == 0 || after.streams != relative.streams || after.events != relative.events)
+        continue;
+      for (auto *times : {&state.streams, &state.events})
+        for (auto &[index, time] : *times)
+          time += left * period;
+      for (auto &[name, function] : functions)
+        function.runs += static_cast<double>(left) * (function.runs - runsBefore[name]);
+      microBatch += left;
+      return;
+    }
+  }
+
+  /// State beside the time `end`.
+  State getRelative(int64_t end) const {
+    State relative = state;
+    for (auto *times : {&relative.streams, &relative.events})
+      for (auto &[index, time] : *times)
+        time -= end;
+    return relative;
+  }
+
+  int64_t getEnd() const {
+    int64_t end = 0;
+    for (const auto &[stream, time] : state.streams)
+      end = std::max(end, time);
+    return end;
+  }
+
+  void runFunction(llvm::StringRef name, bool isLater) {
+    Function &function = getFunction(name, isLater);
+    ++function.runs;
+    for (const Step &step : function.steps) {
+      int64_t &time = state.streams[step.stream];
+      switch (step.kind) {
+      case Step::Kind::Record:
+        state.events[step.event] = time;
+        break;
+      case Step::Kind::Wait:
+        time = std::max(time, state.events[step.event]);
+        break;
+      case Step::Kind::Work: {
+        int64_t begin = costs.overlapsCollectives() ? time : getEnd();
+        time = begin + step.cost.picoseconds;
+        if (visit)
+          visit({step.op, step.stream, begin, step.cost.picoseconds, step.cost.source});
+        break;
+      }
+      }
+    }
+  }
+
+  ModuleOp module;
+  const CostModel &costs;
+  const std::function<void(const SimulatedCommand &)> &visit;
+  CommandKeys keys;
+  plan::MeshAttr mesh;
+  llvm::StringMap<sched::CommunicatorOp> communicators;
+  std::map<std::pair<std::string, bool>, Function> functions;
+  State state;
+  int64_t microBatch = 0;
+};
+
+} // namespace
+
+StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
+                                     const std::function<void(const SimulatedCommand &)> &visit) {
+  return StepWalk(module, costs, visit).run();
+}

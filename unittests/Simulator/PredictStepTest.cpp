@@ -1,0 +1,147 @@
+#include "windlass/Simulator/PredictStep.h"
+
+#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Simulator/MeasuredCommands.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace windlass;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+/// Two ranks; the backward pass's reduction runs beside its second matmul. Four micro-batches.
+constexpr char kModule[] = R"(
+module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+  sched.arena @device_arena bytes 4096
+  sched.communicator @c over ["data"] stream 1
+  sched.schedule [#sched.action<repeat x 3 of 2>, #sched.action<forward>, #sched.action<backward>,
+                  #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  func.func @forward() {
+    %a = sched.buffer @device_arena[0] : memref<4x8xf32>
+    %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
+    %c = sched.buffer @device_arena[256] : memref<4x4xf32>
+    sched.launch "matmul" stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    return
+  }
+  func.func @backward() {
+    %c = sched.buffer @device_arena[256] : memref<4x4xf32>
+    sched.launch_map @fused_0 stream 0 ins(%c, %c) outs(%c) accumulate_after_first : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+    return
+  }
+  func.func @backward_reduce() {
+    %a = sched.buffer @device_arena[0] : memref<4x8xf32>
+    %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
+    %c = sched.buffer @device_arena[256] : memref<4x4xf32>
+    %r = sched.buffer @device_arena[512] : memref<250xf32>
+    sched.record 0 stream 0
+    sched.wait 0 stream 1
+    sched.launch_collective all_reduce sum @c, %r -> %r : memref<250xf32> -> memref<250xf32>
+    sched.launch "matmul" stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    sched.record 0 stream 1
+    sched.wait 0 stream 0
+    return
+  }
+  func.func @update() {
+    %b = sched.buffer @device_arena[512] : memref<2x250xf32>
+    %o = sched.buffer @device_arena[128] : memref<250xf32>
+    sched.launch "own_part" stream 0 ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
+    return
+  }
+  func.func private @fused_0(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %y : f32
+    return %0 : f32
+  }
+})";
+
+class PredictStepTest : public testing::Test {
+protected:
+  PredictStepTest() {
+    context.loadDialect<func::FuncDialect, arith::ArithDialect, train::TrainDialect, plan::PlanDialect,
+                        sched::SchedDialect>();
+    module = parseSourceString<ModuleOp>(kModule, &context);
+  }
+
+  std::vector<std::string> getKeys() {
+    MeasuredCommands commands(context, Profile());
+    commands.add(*module);
+    std::vector<std::string> keys;
+    for (const CommandKey &key : commands.getKeys())
+      keys.push_back(key.text);
+    return keys;
+  }
+
+  /// A profile by which a matmul takes 7 ms, the map 1 ms and 2 ms where it adds, the collective 5 ms, the copy 3 ms.
+  Profile makeProfile(const std::string &cluster) {
+    Profile profile;
+    profile.cluster = llvm::cantFail(findCluster(cluster, 1 << 30));
+    double seconds[] = {7e-3, 1e-3, 2e-3, 3e-3};
+    std::vector<std::string> keys = getKeys();
+    for (auto [key, time] : llvm::zip(keys, seconds))
+      profile.commands[key].loaded = {time, time / 10, 5};
+    profile.collectives[{"all_reduce", 2, 1000}] = {5e-3, 0, 5};
+    return profile;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(PredictStepTest, KeysHoldWhatDecidesTheTime) {
+  ASSERT_TRUE(module);
+  std::vector<std::string> keys = getKeys();
+  ASSERT_EQ(keys.size(), 4u);
+  EXPECT_EQ(keys[0], "matmul(f32[4x8], f32[8x4]{1,8}) -> f32[4x4] {batch_rank = 0 : i64, contract_rank = 1 : i64}");
+  EXPECT_THAT(keys[1], StartsWith("map.add."));
+  EXPECT_THAT(keys[1], HasSubstr("(f32[4x4], f32[4x4] =0) -> f32[4x4] =0"));
+  // In later micro-batches it adds.
+  EXPECT_EQ(keys[2], keys[1] + " adds");
+  // One block stands for the rank's own.
+  EXPECT_EQ(keys[3], "copy(f32[250]) -> f32[250]");
+}
+
+TEST_F(PredictStepTest, WorkOfAMatmul) {
+  CommandKeys keys(*module);
+  auto launch = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  const OperatorWork &work = keys.get(launch, false).work;
+  EXPECT_EQ(work.family, "matmul");
+  EXPECT_EQ(work.flops, 2 * 4 * 8 * 4);
+  EXPECT_EQ(work.bytes, 4 * (32 + 32 + 16));
+}
+
+/// (7 + 1) + 2 (7 + 2) of the repeat, 7, then the reduction, a matmul and the copy.
+TEST_F(PredictStepTest, WhereRanksShareCoresStreamsAdd) {
+  Profile profile = makeProfile("cpu:2");
+  StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
+  EXPECT_NEAR(prediction.seconds, (8 + 18 + 7 + 5 + 7 + 3) * 1e-3, 1e-12);
+  EXPECT_NEAR(prediction.bySource[CostSource::Measured], prediction.seconds, 1e-12);
+  EXPECT_NEAR(prediction.byFamily["all_reduce"], 5e-3, 1e-12);
+  EXPECT_NEAR(prediction.errorSeconds, (8 + 18 + 7 + 7 + 3) * 1e-4, 1e-12);
+}
+
+/// On devices of their own the reduction hides behind the matmul.
+TEST_F(PredictStepTest, ElseTheyOverlap) {
+  Profile profile = makeProfile("h200:2");
+  int64_t visited = 0;
+  StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile),
+                                          [&](const SimulatedCommand &command) { visited += command.picoseconds; });
+  EXPECT_NEAR(prediction.seconds, (8 + 18 + 7 + 7 + 3) * 1e-3, 1e-12);
+  EXPECT_GT(visited, 0);
+}
+
+TEST_F(PredictStepTest, ManyMicroBatchesAreNotReplayedOneByOne) {
+  std::string text = kModule;
+  text.replace(text.find("repeat x 3"), 10, "repeat x 1000000000");
+  module = parseSourceString<ModuleOp>(text, &context);
+  Profile profile = makeProfile("cpu:2");
+  StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
+  EXPECT_NEAR(prediction.seconds, (8 + 9 * (1e9 - 1) + 7 + 5 + 7 + 3) * 1e-3, 1e-3);
+}
+
+} // namespace
