@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 using namespace windlass::rt;
+using namespace windlass::rt::test;
 
 namespace {
 
