@@ -34,14 +34,11 @@ static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
   return {mesh.groups, mesh.batchParts, mesh.modelRanks};
 }
 
-void windlass::certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, int threads,
-                       SearchSummary &search) {
+void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, int threads, SearchSummary &search) {
   std::vector<search::NamedCertificate> certificates(meshes.size());
   runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
-    planner::SearchedMesh &mesh = meshes[k];
-    if (rerun.flops > 0)
-      llvm::fill(mesh.problem.capacity, planner::SearchLimits::kUnlimited);
-    certificates[k] = {getMeshName(mesh.choice), search::certify(mesh.problem, search.costNanoseconds, kCertifyWork)};
+    certificates[k] = {getMeshName(meshes[k].choice),
+                       search::certify(meshes[k].problem, search.costNanoseconds, kCertifyWork)};
   });
   search.boundNanoseconds = search.costNanoseconds;
   for (const search::NamedCertificate &its : certificates)
@@ -104,15 +101,16 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   if (!read)
     return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
   bool rerunsBlocks = scheduled.rerun.flops > 0;
-  auto meshes = planner::buildProblems(*unplanned, cluster.getDevices(), costs,
-                                       rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
-  if (failed(meshes))
+  auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs);
+  if (failed(search))
     return kInternal;
-  if (read->size() != meshes->size())
+  std::vector<planner::SearchedMesh> meshes =
+      (*search)->getProblems(rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
+  if (read->size() != meshes.size())
     return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
-                                  std::to_string(meshes->size()) + " can be chosen");
+                                  std::to_string(meshes.size()) + " can be chosen");
   int64_t bound = *cost;
-  for (auto [its, mesh] : llvm::zip_equal(*read, *meshes)) {
+  for (auto [its, mesh] : llvm::zip_equal(*read, meshes)) {
     if (its.name != getMeshName(mesh.choice))
       return fail(Code::claims, "the certificate has " + describe(its.name) + " where " +
                                     describe(getMeshName(mesh.choice)) + " is wanted");

@@ -11,9 +11,9 @@ namespace windlass {
 int64_t getRerunNanoseconds(mlir::ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
                             llvm::StringRef precision);
 
-/// Sets the bound and its certificates for the cost that is known. `meshes` are those of a search with the limit of
-/// memory; where the plan runs something again, the bound is without one: only that one is of plans that do.
-void certify(std::vector<planner::SearchedMesh> meshes, const RerunReport &rerun, int threads, SearchSummary &search);
+/// Sets the bound and its certificates for the cost that is known. Where the plan runs something again, `meshes` have
+/// no limit of memory: only that bound is one of plans that do.
+void certify(const std::vector<planner::SearchedMesh> &meshes, int threads, SearchSummary &search);
 
 /// Of a plan that has none yet.
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan);

@@ -3,8 +3,10 @@
 #include "RunPasses.h"
 #include "windlass/Pipeline/Verbs.h"
 
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -13,8 +15,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Options that the message names at most; how many times as many devices are tried.
-static constexpr size_t kMostOptions = 4;
+/// How many times as many devices are tried.
 static constexpr int64_t kFactors[] = {1, 2, 4, 8};
 
 static std::string describeTries(const Schedule &schedule) {
@@ -41,21 +42,23 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
   for (int64_t factor : kFactors) {
     PlanChoice other = choice;
     other.cluster = enlarge(choice.cluster, factor);
-    if (other.cluster.getDevices() > Cluster::kMaxDevices)
+    if (options.size() > 1 || other.cluster.getDevices() > Cluster::kMaxDevices)
       break;
     // On more devices as they are used now, or so that each holds least.
     std::set<std::string> strategies = {choice.strategy, "zero3"};
-    if (factor == 1)
+    if (factor == 1) {
       strategies = {"ddp", "megatron", "zero1", "zero2", "zero3"};
+      // It is what does not fit.
+      strategies.erase(choice.strategy);
+    }
+    // What fits on fewer devices fits on more.
     for (const std::string &strategy : strategies) {
       other.strategy = strategy;
       Fit fit;
-      if (options.size() == kMostOptions || !tryStrategy(unplanned, other, fit))
+      if (options.size() > 1 || !tryStrategy(unplanned, other, fit))
         continue;
       options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
                         std::to_string(fit.schedule.bytes) + " bytes, " + describeTries(fit.schedule) + ")");
-      // The cheapest of these devices will do.
-      break;
     }
   }
   return fail(Code::memory, "the plan needs " + std::to_string(least.bytes) + " bytes per device, " +

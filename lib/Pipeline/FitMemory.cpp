@@ -3,6 +3,7 @@
 #include "RunPasses.h"
 
 #include "windlass/Conversion/PlanToSched/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
@@ -175,11 +176,25 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
   return kDone;
 }
 
+/// Bytes of the copies of parameters and of their state on a rank, which every schedule holds from step to step.
+static int64_t getHeldBytes(ModuleOp planned) {
+  auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  int64_t total = 0;
+  for (auto parameter : planned.getOps<train::ParameterOp>()) {
+    auto compute = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
+    auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
+    total += getTensorBytes(compute.getLocalType(parameter.getComputeTensorType(), mesh));
+    if (parameter.getTrainable() && !plan::haveSameParts(compute, master, mesh))
+      total += getTensorBytes(master.getLocalType(parameter.getTensorType(), mesh));
+  }
+  return total;
+}
+
 bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, Fit &fit) {
   ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
-  return runPasses(*planned, Code::strategy, add) == kDone &&
+  return runPasses(*planned, Code::strategy, add) == kDone && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
          fitMemory(*planned, choice, /*wantsLeast=*/false, fit) == kDone &&
          fit.schedule.bytes <= choice.getMemoryLimit();
 }

@@ -1,6 +1,7 @@
 // --strategy auto: the search, and what its plans take when they are scheduled.
 #include "Claims.h"
 #include "FitMemory.h"
+#include "RunPasses.h"
 
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Planner/ChoosePlan.h"
@@ -30,25 +31,23 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  std::vector<planner::SearchedMesh> meshes;
+  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs);
+  if (failed(plans))
+    return fail(Code::strategy, "no plan was found");
+  search->meshes = (*plans)->countMeshes();
   Fit best;
-  plan::StrategyChoice bestChoice, leastChoice;
-  int64_t leastBytes = INT64_MAX;
+  plan::StrategyChoice bestChoice;
   int64_t bestCost = INT64_MAX;
   for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0 && !best.schedule.module;) {
-    FailureOr<planner::SearchReport> report = planner::choosePlans(*module, cluster.getDevices(), costs, limits);
-    if (failed(report))
-      return fail(Code::strategy, "no plan was found");
+    planner::SearchReport report = (*plans)->choose(limits);
     // Later searches have less memory than there is.
-    if (meshes.empty()) {
-      meshes = std::move(report->meshes);
-      for (const planner::NamedCost &named : report->named)
+    if (search->named.empty())
+      for (const planner::NamedCost &named : report.named)
         search->named.push_back({named.name, named.costNanoseconds, named.excessBytes});
-    }
-    if (report->candidates.empty())
+    if (report.candidates.empty())
       break;
     int64_t memory = limits.memoryBytes;
-    for (const planner::Candidate &candidate : report->candidates) {
+    for (const planner::Candidate &candidate : report.candidates) {
       if (candidate.leastNanoseconds >= bestCost || tries++ == kMostTries)
         break;
       if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
@@ -61,10 +60,6 @@ int Compilation::searchPlan(const PlanChoice &choice) {
       if (excess > 0) {
         // What it takes beside the rows of the model is known now.
         memory = std::min(memory, std::min(limits.memoryBytes, candidate.peakBytes) - excess);
-        if (fit.schedule.bytes < leastBytes) {
-          leastBytes = fit.schedule.bytes;
-          leastChoice = candidate.choice;
-        }
         continue;
       }
       int64_t cost =
@@ -79,26 +74,33 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     limits.memoryBytes = memory;
   }
   if (!best.schedule.module) {
-    search.reset();
-    if (leastBytes < INT64_MAX) {
-      Fit least;
-      if (failed(plan::applyStrategy(*module, leastChoice, kBucketBytes)))
-        return kInternal;
-      if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, least))
-        return code;
-      return failForMemory(*unplanned, choice, least.schedule);
-    }
-    // Nothing fits even in the search's own model: say what the thriftiest named strategy would take.
+    // The thriftiest named strategy may fit all the same: the model of a search takes a block's peak for that of all.
     PlanChoice named = choice;
     named.strategy = "zero3";
-    return makePlan(named, createStrategyPass(named), /*mayRerun=*/true);
-  }
-  if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes)))
+    auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); };
+    if (int code = runPasses(*module, Code::strategy, add))
+      return code;
+    if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, best))
+      return code;
+    if (best.schedule.bytes > choice.getMemoryLimit())
+      return failForMemory(*unplanned, named, best.schedule);
+    plan::StrategyChoice its = planner::readChoice(*module);
+    std::optional<int64_t> cost = planner::evaluatePlan(*module, its, costs);
+    if (!cost)
+      return fail(Code::internal, "zero3 is no plan that the search knows");
+    bestCost = *cost + getRerunNanoseconds(*module, best.schedule.rerun, costs, compiled.precision);
+    for (planner::SearchedMesh &mesh : (*plans)->getProblems(choice.getMemoryLimit()))
+      if (mesh.choice.groups == its.groups && mesh.choice.batchParts == its.batchParts &&
+          mesh.choice.modelRanks == its.modelRanks)
+        search->problem = std::move(mesh.problem);
+  } else if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes))) {
     return kInternal;
+  }
   best.apply(*module);
   search->costNanoseconds = bestCost;
-  search->meshes = meshes.size();
-  certify(std::move(meshes), best.schedule.rerun, limits.threads, *search);
+  bool rerunsBlocks = best.schedule.rerun.flops > 0;
+  certify((*plans)->getProblems(rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit()),
+          limits.threads, *search);
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

@@ -3,7 +3,9 @@
 #include "MeshProblem.h"
 
 #include "windlass/Search/Solver.h"
+#include "windlass/Support/RunTasks.h"
 
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -53,39 +55,85 @@ static std::string getName(const plan::StrategyChoice &mesh, int zeroLevel) {
 }
 
 namespace {
-/// A solution of a mesh's problem without reruns.
+/// A named strategy in a mesh's problem without reruns.
 struct NamedSolution {
-  NamedCost cost;
+  std::string name;
   search::Solution solution;
 };
 } // namespace
 
-/// The named strategies that lead to this mesh. Leaves the module planned by one of them.
-static std::vector<NamedSolution> solveByName(ModuleOp module, const plan::StrategyChoice &mesh,
-                                              const MeshProblem &problem, const search::Problem &built) {
-  std::vector<NamedSolution> found;
-  if (mesh.groups != std::gcd(mesh.groups * mesh.batchParts, plan::getMicroBatches(module)))
-    return found;
-  plan::StrategyChoice choice = mesh;
+struct PlanSearch::Mesh {
+  Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const CostModel &costs)
+      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs),
+        builder(groups, labels, reshards, costs, choice), kept(builder.build(SearchLimits::kUnlimited, false)) {}
+
+  plan::StrategyChoice choice;
+  Reshards reshards;
+  Labels labels;
+  MeshProblem builder;
+  /// With nothing run again, and with all blocks; the latter is built where it is wanted.
+  search::Problem kept, rerun;
+  std::optional<std::vector<NamedSolution>> named;
+  /// Without a limit of memory.
+  std::optional<search::SolveResult> free;
+  /// With that of the search under way; `again` is of `rerun`.
+  search::SolveResult result, again;
+};
+
+PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
+PlanSearch::~PlanSearch() = default;
+
+FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs) {
+  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  if (!microbatch)
+    return module.emitError("has no @microbatch to plan");
+  std::vector<plan::StrategyChoice> choices = listMeshes(microbatch, ranks);
+  if (choices.empty())
+    return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
+                              << " micro-batches of batch " << getBatch(microbatch)
+                              << " on any mesh; change the ranks or the micro-batches";
+  std::unique_ptr<PlanSearch> search(new PlanSearch(module));
+  search->groups = std::make_unique<Groups>(microbatch);
+  for (const plan::StrategyChoice &choice : choices)
+    search->meshes.push_back(std::make_unique<Mesh>(plan::setMesh(module, choice), choice, *search->groups, costs));
+  return search;
+}
+
+static void setMemory(search::Problem &problem, int64_t bytes) {
+  llvm::fill(problem.capacity, std::max<int64_t>(bytes, 0));
+}
+
+std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
+  std::vector<SearchedMesh> problems;
+  for (const std::unique_ptr<Mesh> &mesh : meshes) {
+    problems.push_back({mesh->choice, mesh->kept});
+    setMemory(problems.back().problem, memoryBytes);
+  }
+  return problems;
+}
+
+/// The named strategies that lead to this mesh.
+void PlanSearch::solveByName(Mesh &mesh) {
+  mesh.named.emplace();
+  int64_t dataRanks = mesh.choice.groups * mesh.choice.batchParts;
+  if (mesh.choice.groups != std::gcd(dataRanks, plan::getMicroBatches(module)))
+    return;
+  plan::StrategyChoice choice = mesh.choice;
   choice.splitsMatmuls = true;
   if (failed(plan::applyStrategy(module, choice, 1)))
-    return found;
+    return;
   // The ranks' shares change nothing of what operators see.
-  for (int level = 0; level <= (mesh.groups * mesh.batchParts > 1 ? 3 : 0); ++level) {
+  for (int level = 0; level <= (dataRanks > 1 ? 3 : 0); ++level) {
     choice.zeroLevel = level;
-    if (std::optional<search::Solution> solution = problem.encode(choice)) {
-      search::Evaluation evaluation = search::evaluate(built, *solution);
-      if (evaluation.cost < search::kForbidden)
-        found.push_back({{getName(mesh, level), evaluation.cost, evaluation.excess}, std::move(*solution)});
-    }
+    std::optional<search::Solution> solution = mesh.builder.encode(choice);
+    if (solution && search::evaluate(mesh.kept, *solution).cost < search::kForbidden)
+      mesh.named->push_back({getName(mesh.choice, level), std::move(*solution)});
   }
-  return found;
 }
 
 /// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
 static search::SolveResult solve(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
   search::SolveOptions options;
-  options.threads = limits.threads;
   options.workLimit = limits.workLimit / kQuickShare;
   search::SolveResult quick = search::solve(problem, options);
   if (quick.bound >= std::min(quick.cost, best))
@@ -94,93 +142,104 @@ static search::SolveResult solve(const search::Problem &problem, const SearchLim
   return search::solve(problem, options);
 }
 
-/// Calls `visit` with each mesh, its problem, and what that is built from.
-static LogicalResult forEachMesh(ModuleOp module, int64_t ranks, const CostModel &costs, int64_t memoryBytes,
-                                 llvm::function_ref<void(SearchedMesh, MeshProblem &)> visit) {
-  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  if (!microbatch)
-    return module.emitError("has no @microbatch to plan");
-  std::vector<plan::StrategyChoice> meshes = listMeshes(microbatch, ranks);
-  if (meshes.empty())
-    return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
-                              << " micro-batches of batch " << getBatch(microbatch)
-                              << " on any mesh; change the ranks or the micro-batches";
-  Groups groups(microbatch);
-  for (const plan::StrategyChoice &mesh : meshes) {
-    Reshards reshards(plan::setMesh(module, mesh), costs);
-    Labels labels(groups, reshards, costs);
-    MeshProblem problem(groups, labels, reshards, costs, mesh);
-    visit({mesh, problem.build(memoryBytes, false)}, problem);
+/// Without a limit first: where that fits, it is the answer with one too.
+void PlanSearch::solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const {
+  if (!mesh.free) {
+    setMemory(mesh.kept, SearchLimits::kUnlimited);
+    mesh.free = solve(mesh.kept, limits, best);
   }
-  return success();
+  setMemory(mesh.kept, limits.memoryBytes);
+  mesh.result = *mesh.free;
+  if (!mesh.free->isFeasible() || !search::evaluate(mesh.kept, mesh.free->solution).isFeasible())
+    mesh.result = solve(mesh.kept, limits, best);
 }
 
-FailureOr<std::vector<SearchedMesh>> planner::buildProblems(ModuleOp module, int64_t ranks, const CostModel &costs,
-                                                            int64_t memoryBytes) {
-  std::vector<SearchedMesh> meshes;
-  if (failed(forEachMesh(module, ranks, costs, memoryBytes,
-                         [&](SearchedMesh mesh, MeshProblem &) { meshes.push_back(std::move(mesh)); })))
-    return failure();
-  return meshes;
+/// Calls `task` with each number below `count` and the least cost so far, a few of them beside each other: always as
+/// many, so that the answer does not depend on the threads. What a task returns is a cost that was found.
+static void runInWaves(int threads, size_t count, int64_t &best, const std::function<int64_t(size_t, int64_t)> &task) {
+  constexpr size_t kAtOnce = 2;
+  for (size_t begin = 0; begin < count; begin += kAtOnce) {
+    std::vector<int64_t> found(std::min(kAtOnce, count - begin));
+    runTasks(threads, static_cast<int>(found.size()), [&](int i) { found[i] = task(begin + i, best); });
+    best = std::min(best, *llvm::min_element(found));
+  }
 }
 
-FailureOr<SearchReport> planner::choosePlans(ModuleOp module, int64_t ranks, const CostModel &costs,
-                                             const SearchLimits &limits) {
+SearchReport PlanSearch::choose(const SearchLimits &limits) {
   SearchReport report;
-  report.boundNanoseconds = report.freeBoundNanoseconds = search::kForbidden;
   int64_t best = search::kForbidden;
-  auto visit = [&](SearchedMesh searched, MeshProblem &problem) {
-    const plan::StrategyChoice &mesh = searched.choice;
-    const search::Problem &built = searched.problem;
-    auto keep = [&](const search::Problem &solved, const search::Solution &solution, bool rerunsBlocks, int64_t bound) {
-      std::vector<int64_t> usage = search::rowUsage(solved, solution);
+  // Named strategies first: what is worse than one of them needs no search.
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (auto [i, mesh] : llvm::enumerate(meshes)) {
+    if (!mesh->named && mesh->choice.modelRanks <= limits.hostDevices)
+      solveByName(*mesh);
+    setMemory(mesh->kept, limits.memoryBytes);
+    int64_t least = search::kForbidden;
+    for (const NamedSolution &named : mesh->named.value_or(std::vector<NamedSolution>())) {
+      search::Evaluation evaluation = search::evaluate(mesh->kept, named.solution);
+      report.named.push_back({named.name, evaluation.cost, evaluation.excess});
+      if (evaluation.isFeasible())
+        least = std::min(least, evaluation.cost);
+    }
+    order.push_back({least, i});
+    best = std::min(best, least);
+  }
+  llvm::sort(order);
+
+  runInWaves(limits.threads, order.size(), best, [&](size_t i, int64_t known) {
+    Mesh &mesh = *meshes[order[i].second];
+    solveFree(mesh, limits, known);
+    for (const NamedSolution &named : mesh.named.value_or(std::vector<NamedSolution>())) {
+      search::Evaluation evaluation = search::evaluate(mesh.kept, named.solution);
+      if (evaluation.isFeasible() && evaluation.cost < mesh.result.cost) {
+        mesh.result.cost = evaluation.cost;
+        mesh.result.solution = named.solution;
+      }
+    }
+    return mesh.result.cost;
+  });
+
+  // Memory is what makes it dearer: what is run again may pay.
+  std::vector<Mesh *> dear;
+  for (auto &[least, i] : order)
+    if (Mesh &mesh = *meshes[i];
+        !mesh.result.isFeasible() || mesh.result.cost > mesh.free->bound + mesh.free->bound / kWorthRerun) {
+      if (mesh.rerun.nodes.empty())
+        mesh.rerun = mesh.builder.build(SearchLimits::kUnlimited, true);
+      dear.push_back(&mesh);
+    }
+  runInWaves(limits.threads, dear.size(), best, [&](size_t i, int64_t known) {
+    setMemory(dear[i]->rerun, limits.memoryBytes);
+    dear[i]->again = solve(dear[i]->rerun, limits, known);
+    return dear[i]->again.cost;
+  });
+
+  // Ties are broken by the order of meshes.
+  for (const std::unique_ptr<Mesh> &mesh : meshes) {
+    auto keep = [&](const search::Problem &solved, const search::SolveResult &result, bool rerunsBlocks) {
+      if (!result.isFeasible())
+        return;
+      std::vector<int64_t> usage = search::rowUsage(solved, result.solution);
       Candidate &candidate = report.candidates.emplace_back();
-      candidate.choice = problem.decode(solution);
+      candidate.choice = mesh->builder.decode(result.solution);
       candidate.rerunsBlocks = rerunsBlocks;
-      candidate.costNanoseconds = search::evaluate(solved, solution).cost;
-      candidate.leastNanoseconds = search::evaluate(built, solution).cost;
+      candidate.costNanoseconds = search::evaluate(solved, result.solution).cost;
+      candidate.leastNanoseconds = search::evaluate(mesh->kept, result.solution).cost;
       candidate.peakBytes =
           *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(solved.capacity.size()));
-      candidate.boundNanoseconds = bound;
-      best = std::min(best, candidate.costNanoseconds);
+      candidate.boundNanoseconds = result.bound;
       candidate.problem = solved;
     };
-    // Without a limit first: where that fits, it is the answer with one too.
-    search::SolveResult free = solve(problem.build(SearchLimits::kUnlimited, false), limits, best), result = free;
-    if (!free.isFeasible() || !search::evaluate(built, free.solution).isFeasible())
-      result = solve(built, limits, best);
-    // Before anything replaces the problem that names are looked up in.
-    if (mesh.modelRanks <= limits.hostDevices)
-      for (NamedSolution &named : solveByName(module, mesh, problem, built)) {
-        if (named.cost.excessBytes <= 0 && named.cost.costNanoseconds < result.cost) {
-          result.cost = named.cost.costNanoseconds;
-          result.solution = std::move(named.solution);
-        }
-        report.named.push_back(std::move(named.cost));
-      }
-    report.freeBoundNanoseconds = std::min(report.freeBoundNanoseconds, free.bound);
-    report.boundNanoseconds = std::min(report.boundNanoseconds, result.bound);
-    if (result.isFeasible())
-      keep(built, result.solution, false, result.bound);
-    // Memory is what makes it dearer: what is run again may pay.
-    if (!result.isFeasible() || result.cost > free.bound + free.bound / kWorthRerun) {
-      search::Problem rerun = problem.build(limits.memoryBytes, true);
-      search::SolveResult again = solve(rerun, limits, best);
-      if (again.isFeasible())
-        keep(rerun, again.solution, true, again.bound);
-    }
-    report.meshes.push_back(std::move(searched));
-  };
-  if (failed(forEachMesh(module, ranks, costs, limits.memoryBytes, visit)))
-    return failure();
-  // Ties are broken by the order of meshes.
-  std::vector<size_t> order(report.candidates.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  llvm::sort(order, [&](size_t a, size_t b) {
-    return std::pair(report.candidates[a].leastNanoseconds, a) < std::pair(report.candidates[b].leastNanoseconds, b);
-  });
+    keep(mesh->kept, mesh->result, false);
+    if (llvm::is_contained(dear, mesh.get()))
+      keep(mesh->rerun, mesh->again, true);
+  }
+  std::vector<std::pair<int64_t, size_t>> ranks;
+  for (auto [i, candidate] : llvm::enumerate(report.candidates))
+    ranks.push_back({candidate.leastNanoseconds, i});
+  llvm::sort(ranks);
   std::vector<Candidate> sorted;
-  for (size_t i : order)
+  for (auto &[cost, i] : ranks)
     sorted.push_back(std::move(report.candidates[i]));
   report.candidates = std::move(sorted);
   return report;

@@ -40,16 +40,17 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       limits.memoryBytes = memoryLimit;
     for (const HostGroup &group : devices->hosts)
       limits.hostDevices = std::max(limits.hostDevices, group.devices);
-    FailureOr<SearchReport> found = choosePlans(module, devices->getDevices(), costs, limits);
-    if (failed(found))
+    FailureOr<std::unique_ptr<PlanSearch>> search = PlanSearch::create(module, devices->getDevices(), costs);
+    if (failed(search))
       return failure();
-    if (candidate < 0 || static_cast<size_t>(candidate) >= found->candidates.size())
-      return module.emitError() << "has plans that fit on " << found->candidates.size() << " of "
-                                << found->meshes.size() << " meshes, but the one behind the best " << int64_t(candidate)
-                                << " is wanted";
-    const Candidate &chosen = found->candidates[candidate];
+    SearchReport found = (*search)->choose(limits);
+    if (candidate < 0 || static_cast<size_t>(candidate) >= found.candidates.size())
+      return module.emitError() << "has plans that fit on " << found.candidates.size() << " of "
+                                << (*search)->countMeshes() << " meshes, but the one behind the best "
+                                << int64_t(candidate) << " is wanted";
+    const Candidate &chosen = found.candidates[candidate];
     report(module, chosen);
-    for (const NamedCost &named : found->named)
+    for (const NamedCost &named : found.named)
       remark::analysis(module.getLoc(), remark::RemarkOpts::name(named.name).category(getArgument()))
           << remark::metric("cost_ns", named.costNanoseconds) << remark::metric("excess_bytes", named.excessBytes);
     if (failed(plan::applyStrategy(module, chosen.choice, bucketBytes)))

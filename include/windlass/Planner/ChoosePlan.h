@@ -9,11 +9,14 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace windlass::planner {
+
+class Groups;
 
 /// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
 /// raised with each change that gives a problem other numbers.
@@ -71,19 +74,34 @@ struct SearchReport {
   std::vector<Candidate> candidates;
   /// Those that the labels can say, as they are found.
   std::vector<NamedCost> named;
-  /// The least of all meshes' bounds, of plans that run nothing again, and of all plans: memory without a limit.
-  int64_t boundNanoseconds = 0, freeBoundNanoseconds = 0;
-  /// All that were tried.
-  std::vector<SearchedMesh> meshes;
 };
 
-/// Searches plans of a module at L2 for so many ranks. Fails, at the module, where no mesh suits the micro-batches.
-mlir::FailureOr<SearchReport> choosePlans(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
-                                          const SearchLimits &limits);
+/// Plans of a module at L2 on all meshes of so many ranks. Problems are built once, whatever memory there is.
+class PlanSearch {
+public:
+  /// Fails, at the module, where no mesh suits the micro-batches. `costs` outlive the search.
+  static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
+                                                             const CostModel &costs);
+  ~PlanSearch();
 
-/// What `choosePlans` searches with such a limit of memory. Fails like it.
-mlir::FailureOr<std::vector<SearchedMesh>> buildProblems(mlir::ModuleOp module, int64_t ranks, const CostModel &costs,
-                                                         int64_t memoryBytes);
+  /// Leaves the module planned in some way.
+  SearchReport choose(const SearchLimits &limits);
+
+  size_t countMeshes() const { return meshes.size(); }
+
+  /// What `choose` searches with such a limit of memory.
+  std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
+
+private:
+  struct Mesh;
+  explicit PlanSearch(mlir::ModuleOp module);
+  void solveByName(Mesh &mesh);
+  void solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const;
+
+  mlir::ModuleOp module;
+  std::unique_ptr<Groups> groups;
+  std::vector<std::unique_ptr<Mesh>> meshes;
+};
 
 /// The mesh of a module at L3, and what its ranks share out of each parameter.
 plan::StrategyChoice readChoice(mlir::ModuleOp module);
