@@ -171,16 +171,15 @@ class AutoTest(test_program.ProgramCase):
 
     def test_what_would_fit_does(self):
         """Also where the search's own model finds nothing that fits."""
-        for family in ('gpt', 'bert', 'moe'):
-            for ranks in (2, 8):
-                with self.subTest(family=family, ranks=ranks):
-                    sizes = dict(self.SIZES, layers=3, batch=8)
-                    model = self.small_gpt(**sizes) if family == 'gpt' else self.small(family, **sizes)
-                    error = self.plan(model, '--memory-limit', 1, ranks=ranks, code=3)
-                    limit = int(re.search(r'these would fit: --memory-limit (\d+)', error)[1])
-                    said, _ = self.plan(model, '--memory-limit', limit, ranks=ranks)
-                    self.assertLessEqual(said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total'], limit)
-                    self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
+        for family in ('gpt', 'bert'):
+            with self.subTest(family=family):
+                sizes = dict(self.SIZES, layers=3, batch=8)
+                model = self.small_gpt(**sizes) if family == 'gpt' else self.small(family, **sizes)
+                error = self.plan(model, '--memory-limit', 1, ranks=8, code=3)
+                limit = int(re.search(r'these would fit: --memory-limit (\d+)', error)[1])
+                said, _ = self.plan(model, '--memory-limit', limit, ranks=8)
+                self.assertLessEqual(said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total'], limit)
+                self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
 
 
 if __name__ == '__main__':
