@@ -3,10 +3,8 @@
 #include "RunPasses.h"
 #include "windlass/Pipeline/Verbs.h"
 
-#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
-#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -46,7 +46,7 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
 }
 
 /// "zero1*megatron=2", as `--strategy` takes it.
-static std::string getName(const plan::StrategyChoice &mesh, int zeroLevel) {
+static std::string getStrategyName(const plan::StrategyChoice &mesh, int zeroLevel) {
   std::string data = zeroLevel > 0 ? "zero" + std::to_string(zeroLevel) : "ddp";
   if (mesh.modelRanks == 1)
     return data;
@@ -127,7 +127,7 @@ void PlanSearch::solveByName(Mesh &mesh) {
     choice.zeroLevel = level;
     std::optional<search::Solution> solution = mesh.builder.encode(choice);
     if (solution && search::evaluate(mesh.kept, *solution).cost < search::kForbidden)
-      mesh.named->push_back({getName(mesh.choice, level), std::move(*solution)});
+      mesh.named->push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
   }
 }
 
