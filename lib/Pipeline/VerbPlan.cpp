@@ -139,7 +139,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   flags.addText("dump-problem", "FILE",
                 "where the problem of labels goes that the plan of --strategy auto solves, for windlass-solve",
                 problemOutput);
-  flags.addInteger("threads", "of the search, which change nothing of the plan (default 1)",
+  flags.addInteger("threads", "of the search, which change nothing of the plan (default: as many as processors)",
                    compileFlags.choice.searchThreads, 1, 256);
   flags.addInteger(
       "work-limit",

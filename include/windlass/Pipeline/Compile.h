@@ -17,6 +17,7 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace windlass {
@@ -46,7 +47,7 @@ struct PlanChoice {
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
   int64_t threads = 0;
   /// Of the search; they change nothing of the plan.
-  int64_t searchThreads = 1;
+  int64_t searchThreads = std::max(1u, std::thread::hardware_concurrency());
   /// Operations of the search for each mesh.
   int64_t searchWork = 200'000'000;
   Cluster cluster;
