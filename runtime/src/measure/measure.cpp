@@ -25,8 +25,8 @@ namespace windlass::rt {
 sample summarize(std::vector<turn_time> turns, std::size_t least) {
   if (turns.empty())
     return {};
-  std::stable_sort(turns.begin(), turns.end(),
-                   [](const turn_time &a, const turn_time &b) { return a.interruptions < b.interruptions; });
+  std::sort(turns.begin(), turns.end(),
+            [](const turn_time &a, const turn_time &b) { return a.interruptions < b.interruptions; });
   std::vector<double> seconds;
   for (const turn_time &turn : turns)
     if (seconds.size() < least || turn.interruptions == turns[least - 1].interruptions)
