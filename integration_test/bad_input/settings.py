@@ -72,27 +72,32 @@ PROFILE = {
 }
 
 
+def damaged(path, document, case, codes):
+    """A good file, and that file broken, cut and changed; `codes` are those of a document that may be legal still."""
+    text = json.dumps(document, indent=1)
+    write(path, text)
+    yield case('a good file', (0,), ())
+    for label, broken in broken_texts():
+        write(path, broken)
+        yield case(label)
+    for length, cut in cuts(text.encode()):
+        write(path, cut)
+        yield case(f'cut at {length}')
+    for i, changed in flips(text.encode(), 100, 5):
+        write(path, changed)
+        yield case(f'bits turned, {i}', (0, BAD_INPUT), ())
+    for label, changed in json_damage(document, json.dumps):
+        write(path, changed)
+        yield case(label, codes, ())
+
+
 def profile_files(folder, made):
     path = folder / 'profile.json'
-    text = json.dumps(PROFILE, indent=1)
 
     def plan(label, codes=(BAD_INPUT,), says=('profile.json',), profile=path):
         return Case(label, ['plan', made / 'classifier.onnx', '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile, '-o', folder / 'plan.json'], codes, says, output='plan.json')
 
-    write(path, text)
-    yield plan('a good profile', (0,), ())
-    for label, broken in broken_texts():
-        write(path, broken)
-        yield plan(label)
-    for length, cut in cuts(text.encode()):
-        write(path, cut)
-        yield plan(f'cut at {length}')
-    for i, changed in flips(text.encode(), 100, 5):
-        write(path, changed)
-        yield plan(f'bits turned, {i}', (0, BAD_INPUT), ())
-    for label, changed in json_damage(PROFILE, json.dumps):
-        write(path, changed)
-        yield plan(label, (0, BAD_INPUT), ())
+    yield from damaged(path, PROFILE, plan, (0, BAD_INPUT))
     command = next(iter(PROFILE['commands'].values()))
     for label, changed in (('200,000 commands', {'commands': {f'c{i}': command for i in range(200000)}}),
                            ('200,000 collectives', {'collectives': [dict(PROFILE['collectives'][0], bytes=i + 1) for i in range(200000)]}),
@@ -111,25 +116,11 @@ def profile_files(folder, made):
 
 def cluster_files(folder, made):
     path = folder / 'cluster.json'
-    text = json.dumps(CLUSTER, indent=1)
 
     def plan(label, codes=(BAD_INPUT,), says=('cluster.json',), cluster=path):
         return Case(label, ['plan', made / 'classifier.onnx', '--cluster', cluster, '--micro-batches', 4, '-o', folder / 'plan.json'], codes, says, output='plan.json')
 
-    write(path, text)
-    yield plan('a good cluster', (0,), ())
-    for label, broken in broken_texts():
-        write(path, broken)
-        yield plan(label)
-    for length, cut in cuts(text.encode()):
-        write(path, cut)
-        yield plan(f'cut at {length}')
-    for i, changed in flips(text.encode(), 100, 5):
-        write(path, changed)
-        yield plan(f'bits turned, {i}', (0, BAD_INPUT), ())
-    for label, changed in json_damage(CLUSTER, json.dumps):
-        write(path, changed)
-        yield plan(label, (0, BAD_INPUT, 3), ())
+    yield from damaged(path, CLUSTER, plan, (0, BAD_INPUT, 3))
     host = CLUSTER['hosts'][0]
     for label, changed in (('100,000 hosts', {'hosts': [host] * 100000}), ('100,000 devices', {'hosts': [dict(host, count=100000)]}),
                            ('2^62 devices', {'hosts': [dict(host, count=2**62)]}), ('100,000 tiers', {'link_tiers': CLUSTER['link_tiers'][:1] * 100000}),
