@@ -56,6 +56,26 @@ class FreezeTest(TrainingCase):
         self.check_freeze(1, 'sgd', '--momentum', 0.9)
 
 
+class RandomStartTest(TrainingCase):
+    """--init random takes no weights of the model, but what is not trained keeps its values."""
+
+    def test_what_is_not_trained_keeps_its_values(self):
+        sizes = dict(tokens=8, width=16, vocabulary=256)
+        for name, flags in (('frozen', ('--freeze', '*wpe*')), ('buffers', ())):
+            with self.subTest(name):
+                model = self.model = self.small_gpt(**sizes) if name == 'frozen' else self.small('llama', **sizes)
+                run, exported = self.folder / f'random-{name}', self.folder / f'random-{name}.safetensors'
+                self.train(run, '-n', 1, '--steps', 1, '--init', 'random', *flags)
+                self.succeed('checkpoint', 'export', run, '-o', exported)
+                final = safetensors_file.read(exported)
+                initial = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(str(model)).graph.initializer}
+                kept = {key for key in final if key in initial and final[key].tobytes() == initial[key].tobytes()}
+                if name == 'frozen':
+                    self.assertEqual(kept, {key for key in initial if 'wpe' in key})
+                else:
+                    self.assertFalse([key for key in kept if initial[key].ndim > 1], 'no matrix is what the model has')
+
+
 class LearningRateTest(TrainingCase):
     LR, STEPS = 0.02, 12
 

@@ -28,10 +28,10 @@ static llvm::StringRef dtypeOf(Type type) {
   return "F32";
 }
 
-static llvm::SmallVector<train::ParameterOp> packedOf(ModuleOp module) {
+static llvm::SmallVector<train::ParameterOp> packedOf(ModuleOp module, bool withTrained) {
   llvm::SmallVector<train::ParameterOp> packed;
   for (auto parameter : module.getOps<train::ParameterOp>())
-    if (parameter.getSource().getKind() == train::SourceKind::packed)
+    if (parameter.getSource().getKind() == train::SourceKind::packed && (withTrained || !parameter.getTrainable()))
       packed.push_back(parameter);
   return packed;
 }
@@ -53,9 +53,10 @@ static llvm::ArrayRef<char> bytesOf(train::ParameterOp parameter, const WeightSt
   return *bytes;
 }
 
-std::string windlass::hashPackedWeights(ModuleOp module, const WeightStore &weights, std::string &error) {
+std::string windlass::hashPackedWeights(ModuleOp module, const WeightStore &weights, bool withTrained,
+                                        std::string &error) {
   llvm::SHA256 hash;
-  for (train::ParameterOp parameter : packedOf(module)) {
+  for (train::ParameterOp parameter : packedOf(module, withTrained)) {
     hash.update(parameter.getLogicalName());
     llvm::ArrayRef<char> bytes = bytesOf(parameter, weights, error);
     if (!error.empty())
@@ -65,12 +66,13 @@ std::string windlass::hashPackedWeights(ModuleOp module, const WeightStore &weig
   return llvm::toHex(hash.final(), true);
 }
 
-std::string windlass::writePackedWeights(ModuleOp module, const WeightStore &weights, const std::string &path) {
+std::string windlass::writePackedWeights(ModuleOp module, const WeightStore &weights, bool withTrained,
+                                         const std::string &path) {
   std::string error, header;
   llvm::raw_string_ostream text(header);
   llvm::json::OStream json(text);
   int64_t offset = 0;
-  auto packed = packedOf(module);
+  auto packed = packedOf(module, withTrained);
   json.object([&] {
     for (train::ParameterOp parameter : packed) {
       int64_t bytes = parameter.getSource().getLength();

@@ -11,11 +11,13 @@
 namespace windlass {
 
 /// Hash of the values, for the key of a built program; a one-line error goes to `error`.
-std::string hashPackedWeights(mlir::ModuleOp module, const WeightStore &weights, std::string &error);
+std::string hashPackedWeights(mlir::ModuleOp module, const WeightStore &weights, bool withTrained, std::string &error);
 
 /// Writes every parameter of `module` with a packed source into `path` as safetensors (format of Hugging Face: 8 bytes
-/// of header length, JSON header, values), under its logical name. Returns a one-line error or nothing.
-std::string writePackedWeights(mlir::ModuleOp module, const WeightStore &weights, const std::string &path);
+/// of header length, JSON header, values), under its logical name; without those that are trained, where another source
+/// gives them values. Returns a one-line error or nothing.
+std::string writePackedWeights(mlir::ModuleOp module, const WeightStore &weights, bool withTrained,
+                               const std::string &path);
 
 } // namespace windlass
 

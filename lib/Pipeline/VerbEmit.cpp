@@ -34,8 +34,8 @@ int windlass::runEmit(const std::vector<std::string> &words) {
     return code;
   if (std::string error = cpp::writeProject(files, output); !error.empty())
     return fail(Code::output, error);
-  if (std::string error =
-          writePackedWeights(compilation.getModule(), compilation.getWeights(), output + "/params.safetensors");
+  if (std::string error = writePackedWeights(compilation.getModule(), compilation.getWeights(), /*withTrained=*/true,
+                                             output + "/params.safetensors");
       !error.empty())
     return fail(Code::output, error);
   if (common.json) {

@@ -115,14 +115,14 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     return code;
 
   std::string error, folder;
+  // What is not trained has its values from the model in any case.
   bool fromFile = programFlags.get("init") != "random";
-  std::string dataKey = fromFile ? hashPackedWeights(compilation.getModule(), compilation.getWeights(), error) : "";
+  std::string dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
   if (!error.empty())
     return fail(Code::external_data, error);
   auto writeData = [&](const std::string &target) {
-    return fromFile
-               ? writePackedWeights(compilation.getModule(), compilation.getWeights(), target + "/params.safetensors")
-               : std::string();
+    return writePackedWeights(compilation.getModule(), compilation.getWeights(), fromFile,
+                              target + "/params.safetensors");
   };
   if (!common.quiet && isatty(STDERR_FILENO))
     llvm::errs() << "windlass: building the training program\n";
