@@ -45,6 +45,7 @@ class ProfileTest(common.Case):
         said = json.loads(self.succeed('simulate', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile, '--json', '-o', trace).out)
         events = [event for event in json.loads(trace.read_text())['traceEvents'] if event['ph'] == 'X']
         self.assertEqual(len(events), said['replayed_commands'])
+        self.assertEqual(len(events), sum(each['count'] for each in said['commands']))
         # Ranks share cores: one command after another.
         self.assertAlmostEqual(sum(event['dur'] for event in events) / 1e6, said['predicted_seconds'], delta=1e-9)
         self.assertEqual({event['tid'] for event in events if event['name'] == 'all_reduce'} & {0}, set())

@@ -115,6 +115,17 @@ int windlass::runSimulate(const std::vector<std::string> &words) {
     json.object([&] {
       writePrediction(json, prediction);
       json.attribute("replayed_commands", static_cast<int64_t>(commands));
+      json.attributeArray("commands", [&] {
+        for (const auto &[total, count] : prediction.commands)
+          json.object([&, &total = total, &count = count] {
+            json.attribute("family", total.family);
+            json.attribute("flops", total.flops);
+            json.attribute("bytes", total.bytes);
+            json.attribute("members", total.members);
+            json.attribute("in_update", total.isUpdate);
+            json.attribute("count", count);
+          });
+      });
     });
     llvm::outs() << "\n";
     return kDone;

@@ -4,6 +4,8 @@
 
 #include "windlass/Profile/Profile.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,14 +14,9 @@ using namespace windlass;
 
 namespace {
 
-/// Of the peak, what large dense products reach: cuBLAS on A100 and H100 reaches 0.7 to 0.8 of the data sheet's rate.
-constexpr double kPeakShare = 0.75;
-/// Of the memory's rate, what streams reach.
-constexpr double kMemoryShare = 0.85;
 /// Of one execution; nothing that takes longer is worth a distinction.
 constexpr double kMostSeconds = 1e3;
-/// Between two kernels of one stream.
-constexpr double kCudaLaunchSeconds = 4e-6, kCpuLaunchSeconds = 2e-6;
+constexpr double kCpuLaunchSeconds = 2e-6;
 
 /// A rank with one core of a server of 2023 (`benchmarks/results/gemm.txt`), used where the cluster is silent.
 constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
@@ -92,7 +89,12 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile) : profile(p
     narrowFlopsPerSecond = narrowFlopsPerSecond > 0 ? std::min(narrowFlopsPerSecond, narrowPeak) : narrowPeak;
     memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
   }
-  launchSeconds = isCpu ? kCpuLaunchSeconds : kCudaLaunchSeconds;
+  if (isCpu)
+    device.launchSeconds = kCpuLaunchSeconds;
+  if (profile && profile->device) {
+    device = *profile->device;
+    deviceSource = CostSource::Fitted;
+  }
   for (const LinkTier &tier : cluster.linkTiers) {
     double latency = isCpu ? kCpuLinkLatency : kLinkLatency;
     if (tier.link.latencySeconds)
@@ -126,7 +128,7 @@ Cost CostModel::getCost(const OperatorWork &work) const {
   if (operatorFits)
     if (std::optional<Cost> cost = operatorFits->find(work))
       return *cost;
-  return {toPicoseconds(getAnalyticSeconds(work))};
+  return {toPicoseconds(getAnalyticSeconds(work)), deviceSource, device.errorShare};
 }
 
 Cost CostModel::getCost(const CollectiveWork &work) const {
@@ -139,9 +141,12 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
 }
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
-  double arithmetic = work.flops / ((work.isNarrow ? narrowFlopsPerSecond : flopsPerSecond) * kPeakShare);
-  double traffic = work.bytes / (memoryBytesPerSecond * kMemoryShare);
-  return std::max(arithmetic, traffic) + launchSeconds;
+  bool isAttention = llvm::StringRef(work.family).starts_with("attention");
+  bool isProduct = llvm::StringRef(work.family).starts_with("matmul");
+  double rate = (work.isNarrow ? narrowFlopsPerSecond : flopsPerSecond) * device.productShare;
+  double arithmetic = (work.flops + (isProduct ? device.productHalfFlops : 0)) / rate;
+  double traffic = work.bytes / (memoryBytesPerSecond * device.memoryShare);
+  return std::max(arithmetic, traffic) * (isAttention ? device.attentionFactor : 1) + device.launchSeconds;
 }
 
 double CostModel::getAnalyticSeconds(const CollectiveWork &work) const {

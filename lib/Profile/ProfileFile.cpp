@@ -4,6 +4,7 @@
 #include "windlass/Support/StrictJson.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace windlass;
@@ -17,6 +18,25 @@ using llvm::json::Value;
 static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
 static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
 static constexpr StringRef kKinds[] = {"all_gather", "all_reduce", "all_to_all", "permute", "reduce_scatter"};
+
+/// A figure of a device's model, from `least` to `most`.
+struct DeviceField {
+  StringRef name;
+  double DeviceModel::*value;
+  double least, most;
+};
+/// Shares and factors are above 0, because times are divided by them or vanish with them.
+static constexpr double kLeastShare = 1e-3, kMostFactor = 1e3, kMostPause = 1;
+static const DeviceField kDeviceFields[] = {
+    {"attention_factor", &DeviceModel::attentionFactor, kLeastShare, kMostFactor},
+    {"error_share", &DeviceModel::errorShare, 0, kMostFactor},
+    {"issue_seconds", &DeviceModel::issueSeconds, 0, kMostPause},
+    {"launch_seconds", &DeviceModel::launchSeconds, 0, kMostPause},
+    {"memory_share", &DeviceModel::memoryShare, kLeastShare, 1},
+    {"product_half_flops", &DeviceModel::productHalfFlops, 0, kMostWork},
+    {"product_share", &DeviceModel::productShare, kLeastShare, 1},
+    {"update_issue_seconds", &DeviceModel::updateIssueSeconds, 0, kMostPause},
+};
 
 static Object write(const MeasuredTime &time) {
   return Object{{"median_seconds", time.medianSeconds}, {"spread_seconds", time.spreadSeconds}, {"turns", time.turns}};
@@ -36,16 +56,18 @@ std::string windlass::writeProfile(const Profile &profile) {
     entry["bytes"] = std::get<2>(key);
     collectives.push_back(std::move(entry));
   }
+  Object whole{{"cluster", toJson(profile.cluster)}, {"collectives", std::move(collectives)},
+               {"commands", std::move(commands)},    {"machine", profile.machine},
+               {"threads", profile.threads},         {"version", Profile::kVersion}};
+  if (profile.device) {
+    Object device;
+    for (const DeviceField &field : kDeviceFields)
+      device[field.name] = (*profile.device).*field.value;
+    whole["device"] = std::move(device);
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
-  printJson(out,
-            Object{{"cluster", toJson(profile.cluster)},
-                   {"collectives", std::move(collectives)},
-                   {"commands", std::move(commands)},
-                   {"machine", profile.machine},
-                   {"threads", profile.threads},
-                   {"version", Profile::kVersion}},
-            2);
+  printJson(out, std::move(whole), 2);
   out << '\n';
   return text;
 }
@@ -67,7 +89,7 @@ public:
     profile.machine = reader.getString("machine");
     profile.threads = reader.getInteger("threads", 1, kMostThreads);
     const Value *cluster = reader.get("cluster"), *commands = reader.get("commands");
-    const Value *list = reader.get("collectives");
+    const Value *list = reader.get("collectives"), *device = reader.find("device");
     const Array *collectives = list ? list->getAsArray() : nullptr;
     if (list && !collectives)
       reader.fail("collectives", "must be a list");
@@ -78,6 +100,8 @@ public:
       profile.cluster = std::move(*read);
     else
       return fail(llvm::toString(read.takeError()));
+    if (device)
+      readDevice(*device);
     readCommands(*commands);
     for (size_t i = 0; !failed() && i < collectives->size(); ++i)
       readCollective((*collectives)[i], i);
@@ -110,6 +134,20 @@ private:
     time.spreadSeconds = getWork(reader, "spread_seconds", kMostSeconds);
     time.turns = reader.getInteger("turns", 1, kMostTurns);
     return time;
+  }
+
+  void readDevice(const Value &value) {
+    ObjectReader reader(value, "device");
+    DeviceModel &device = profile.device.emplace();
+    for (const DeviceField &field : kDeviceFields)
+      if (const Value *found = reader.get(field.name)) {
+        std::optional<double> number = found->getAsNumber();
+        if (number && *number >= field.least && *number <= field.most)
+          device.*field.value = *number;
+        else
+          reader.fail(field.name, llvm::formatv("must be a number from {0} to {1}", field.least, field.most).str());
+      }
+    keep(reader);
   }
 
   void readCommands(const Value &value) {

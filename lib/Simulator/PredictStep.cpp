@@ -26,12 +26,15 @@ public:
     for (auto schedule : module.getOps<sched::ScheduleOp>())
       runActions(schedule.getActions().getValue());
     StepPrediction prediction;
-    prediction.seconds = toSeconds(static_cast<double>(getEnd()));
+    prediction.seconds = toSeconds(static_cast<double>(std::max(getEnd(), state.host)));
     for (const auto &[function, its] : functions)
       for (const Step &step : its.steps) {
         double picoseconds = static_cast<double>(step.cost.picoseconds) * its.runs;
         if (step.kind != Step::Kind::Work)
           continue;
+        CommandTotal total = step.total;
+        total.isUpdate = function.first == sched::kUpdateFunction;
+        prediction.commands[total] += its.runs;
         prediction.errorSeconds += toSeconds(picoseconds * step.cost.errorShare);
         prediction.bySource[step.cost.source] += toSeconds(picoseconds);
         prediction.byFamily[step.family] += toSeconds(picoseconds);
@@ -48,14 +51,16 @@ private:
     int64_t stream, event = 0;
     Cost cost;
     std::string family;
+    CommandTotal total = {};
   };
   struct Function {
     std::vector<Step> steps;
     double runs = 0;
   };
-  /// When streams and events have been reached, in picoseconds.
+  /// When streams and events have been reached, and until when the host is busy issuing, in picoseconds.
   struct State {
     std::map<int64_t, int64_t> streams, events;
+    int64_t host = 0;
   };
 
   Function &getFunction(llvm::StringRef name, bool isLater) {
@@ -92,12 +97,23 @@ private:
       std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
       CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
       work.span = group.span;
-      steps.push_back(
-          {op, Step::Kind::Work, static_cast<int64_t>(communicator.getStream()), 0, costs.getCost(work), kind});
+      steps.push_back({op,
+                       Step::Kind::Work,
+                       static_cast<int64_t>(communicator.getStream()),
+                       0,
+                       costs.getCost(work),
+                       kind,
+                       {kind, 0, bytes, group.members}});
     } else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op)) {
       const CommandKey &key = keys.get(op, isLater);
       int64_t stream = op->getAttrOfType<IntegerAttr>("stream").getInt();
-      steps.push_back({op, Step::Kind::Work, stream, 0, costs.getCost(key.text, key.work), key.work.family});
+      steps.push_back({op,
+                       Step::Kind::Work,
+                       stream,
+                       0,
+                       costs.getCost(key.text, key.work),
+                       key.work.family,
+                       {key.work.family, key.work.flops, key.work.bytes}});
     }
   }
 
@@ -141,15 +157,21 @@ private:
       std::map<std::pair<std::string, bool>, double> runsBefore;
       for (const auto &[name, function] : functions)
         runsBefore[name] = function.runs;
+      int64_t hostBefore = state.host;
+      waitsForHost = false;
       runActions(actions);
       int64_t left = count - i - 1, period = getEnd() - before;
       State after = getRelative(getEnd());
+      // Either the host keeps its distance, or nothing has waited for it and nothing will.
+      int64_t hostPeriod = state.host - hostBefore;
+      bool isHostSteady = hostPeriod == period || (!waitsForHost && hostPeriod < period);
       // The first micro-batch differs from the later ones, which are equal once their ends are.
-      if (i == 0 || left == 0 || after.streams != relative.streams || after.events != relative.events)
+      if (i == 0 || left == 0 || after.streams != relative.streams || after.events != relative.events || !isHostSteady)
         continue;
       for (auto *times : {&state.streams, &state.events})
         for (auto &[index, time] : *times)
           time += left * period;
+      state.host += left * hostPeriod;
       for (auto &[name, function] : functions)
         function.runs += static_cast<double>(left) * (function.runs - runsBefore[name]);
       microBatch += left;
@@ -176,6 +198,7 @@ private:
   void runFunction(llvm::StringRef name, bool isLater) {
     Function &function = getFunction(name, isLater);
     ++function.runs;
+    int64_t issue = costs.getIssuePicoseconds(name == sched::kUpdateFunction);
     for (const Step &step : function.steps) {
       int64_t &time = state.streams[step.stream];
       switch (step.kind) {
@@ -186,7 +209,12 @@ private:
         time = std::max(time, state.events[step.event]);
         break;
       case Step::Kind::Work: {
+        state.host += issue;
         int64_t begin = costs.overlapsCollectives() ? time : getEnd();
+        if (state.host > begin) {
+          begin = state.host;
+          waitsForHost = true;
+        }
         time = begin + step.cost.picoseconds;
         if (visit)
           visit({step.op, step.stream, begin, step.cost.picoseconds, step.cost.source});
@@ -204,6 +232,8 @@ private:
   llvm::StringMap<sched::CommunicatorOp> communicators;
   std::map<std::pair<std::string, bool>, Function> functions;
   State state;
+  /// Whether a command has waited to be issued, since this was last set to false.
+  bool waitsForHost = false;
   int64_t microBatch = 0;
 };
 

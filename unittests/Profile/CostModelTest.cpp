@@ -1,4 +1,5 @@
 #include "windlass/Profile/CostModel.h"
+#include "windlass/Profile/Profile.h"
 
 #include "gtest/gtest.h"
 
@@ -46,6 +47,27 @@ TEST(CostModelTest, NarrowProductsRunAtTheirOwnRate) {
   EXPECT_NEAR(costs.getPicoseconds(work) - launch, 4 * (costs.getPicoseconds(narrow) - launch), 4);
   cluster.deviceTypes["d"].backend = "cpu";
   EXPECT_EQ(CostModel(cluster).getPicoseconds(narrow), CostModel(cluster).getPicoseconds(work));
+}
+
+TEST(CostModelTest, AProfilesDeviceReplacesTheDefaults) {
+  Profile profile;
+  profile.cluster = makeCluster();
+  DeviceModel &device = profile.device.emplace();
+  device.productShare = 0.5;
+  device.productHalfFlops = 1e9;
+  device.memoryShare = 0.25;
+  device.attentionFactor = 3;
+  device.launchSeconds = 1e-3;
+  device.errorShare = 0.2;
+  CostModel costs(profile.cluster, &profile);
+  auto getSeconds = [&](const OperatorWork &work) { return static_cast<double>(costs.getPicoseconds(work)) * 1e-12; };
+  EXPECT_NEAR(getSeconds({1e12, 1e6}), 2 + 1e-3, 1e-9);
+  EXPECT_NEAR(getSeconds({1e9, 1e6, false, "matmul"}), 4e-3 + 1e-3, 1e-9);
+  EXPECT_NEAR(getSeconds({1, 1e9, false, "map"}), 40e-3 + 1e-3, 1e-9);
+  EXPECT_NEAR(getSeconds({1, 1e9, false, "attention_grad.narrow"}), 120e-3 + 1e-3, 1e-9);
+  Cost cost = costs.getCost(OperatorWork{1, 1});
+  EXPECT_EQ(cost.source, CostSource::Fitted);
+  EXPECT_EQ(cost.errorShare, 0.2);
 }
 
 TEST(CostModelTest, CollectivesCostTheirMessagesAndBytesOnTheSlowestTier) {

@@ -42,6 +42,23 @@ TEST(ProfileTest, IsWrittenAndReadAsTheSame) {
   EXPECT_EQ(profile->commands.size(), 4u);
   EXPECT_EQ(profile->collectives.size(), 3u);
   EXPECT_EQ(findDifference(profile->cluster, makeProfile().cluster), "");
+  EXPECT_FALSE(profile->device);
+}
+
+TEST(ProfileTest, MayHoldAModelOfTheDevice) {
+  Profile written = makeProfile();
+  written.device = {0.5, 1e9, 0.25, 3, 1e-3, 2e-3, 4e-3, 0.2};
+  std::string text = writeProfile(written);
+  llvm::Expected<Profile> profile = readProfile(text);
+  ASSERT_TRUE(bool(profile)) << llvm::toString(profile.takeError());
+  EXPECT_EQ(writeProfile(*profile), text);
+  EXPECT_EQ(profile->device->productHalfFlops, 1e9);
+  EXPECT_EQ(profile->device->updateIssueSeconds, 4e-3);
+  EXPECT_THAT(getError(replace(text, "\"product_share\"", "\"product_shares\"")),
+              HasSubstr("product_share is missing"));
+  EXPECT_THAT(getError(replace(text, "\"memory_share\": 0.25", "\"memory_share\": 0")), HasSubstr("memory_share"));
+  EXPECT_THAT(getError(replace(text, "\"memory_share\": 0.25", "\"memory_share\": 1.5")), HasSubstr("memory_share"));
+  EXPECT_THAT(getError(replace(text, "\"launch_seconds\": ", "\"launch_seconds\": -")), HasSubstr("launch_seconds"));
 }
 
 TEST(ProfileTest, RefusesWhatIsDoubtful) {

@@ -135,13 +135,48 @@ TEST_F(PredictStepTest, ElseTheyOverlap) {
   EXPECT_GT(visited, 0);
 }
 
+/// Commands of 1 to 7 ms begin once they are issued, 10 ms after one another; the update's 1 ms later.
+TEST_F(PredictStepTest, CommandsWaitForASlowHost) {
+  Profile profile = makeProfile("h200:2");
+  profile.device.emplace().issueSeconds = 10e-3;
+  profile.device->updateIssueSeconds = 1e-3;
+  StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
+  // Four matmuls and three maps, the reduction, and a matmul of 7 ms that ends before the copy begins.
+  EXPECT_NEAR(prediction.seconds, 9 * 10e-3 + 7e-3 + 3e-3, 1e-12);
+  // A fast one is never waited for.
+  profile.device->issueSeconds = profile.device->updateIssueSeconds = 1e-4;
+  EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, (8 + 18 + 7 + 7 + 3) * 1e-3 + 1e-4,
+              1e-12);
+}
+
+TEST_F(PredictStepTest, CommandsAreCountedByWhatTheyDo) {
+  Profile profile = makeProfile("h200:2");
+  StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
+  double matmuls = 0, reductions = 0, updates = 0;
+  for (const auto &[total, count] : prediction.commands) {
+    matmuls += total.family == "matmul" ? count : 0;
+    reductions += total.family == "all_reduce" && total.members == 2 && total.bytes == 1000 ? count : 0;
+    updates += total.isUpdate ? count : 0;
+  }
+  EXPECT_EQ(matmuls, 5);
+  EXPECT_EQ(reductions, 1);
+  EXPECT_EQ(updates, 1);
+}
+
 TEST_F(PredictStepTest, ManyMicroBatchesAreNotReplayedOneByOne) {
   std::string text = kModule;
-  text.replace(text.find("repeat x 3"), 10, "repeat x 1000000000");
+  text.replace(text.find("repeat x 3"), 10, "repeat x 100000000");
   module = parseSourceString<ModuleOp>(text, &context);
   Profile profile = makeProfile("cpu:2");
   StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
-  EXPECT_NEAR(prediction.seconds, (8 + 9 * (1e9 - 1) + 7 + 5 + 7 + 3) * 1e-3, 1e-3);
+  EXPECT_NEAR(prediction.seconds, (8 + 9 * (1e8 - 1) + 7 + 5 + 7 + 3) * 1e-3, 1e-3);
+  // Nor where commands are issued slowly, nor where the host gets ahead.
+  for (double issue : {1e-3, 4e-3, 10e-3}) {
+    profile = makeProfile("h200:2");
+    profile.device.emplace().issueSeconds = issue;
+    double each = std::max(2 * issue, 9e-3);
+    EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, each * 1e8, 1) << issue;
+  }
 }
 
 } // namespace

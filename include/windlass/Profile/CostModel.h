@@ -3,6 +3,7 @@
 #define WINDLASS_PROFILE_COSTMODEL_H
 
 #include "windlass/Cluster/Cluster.h"
+#include "windlass/Profile/DeviceModel.h"
 
 #include <cstdint>
 #include <memory>
@@ -76,14 +77,19 @@ public:
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
-  /// The larger of flops over the device's rate and bytes over its memory's, and a launch. (Williams, Waterman,
-  /// Patterson: Roofline, 2009.)
+  /// The larger of flops over the device's rate and bytes over its memory's, and a launch, as the device's model says.
+  /// (Williams, Waterman, Patterson: Roofline, 2009.)
   double getAnalyticSeconds(const OperatorWork &work) const;
   /// messages latency + bytes / bandwidth, by the slowest tier that a group of such a span crosses (Hockney, 1994).
   double getAnalyticSeconds(const CollectiveWork &work) const;
 
   /// Whether collectives run beside operators: CPU ranks share their cores with them.
   bool overlapsCollectives() const { return overlaps; }
+
+  /// That the host takes to issue a command of the update, or of a micro-batch.
+  int64_t getIssuePicoseconds(bool isUpdate) const {
+    return toPicoseconds(isUpdate ? device.updateIssueSeconds : device.issueSeconds);
+  }
 
   /// What the cluster does not say and was assumed instead, a line each.
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
@@ -94,7 +100,9 @@ private:
     double latencySeconds, bytesPerSecond;
   };
   bool overlaps = false;
-  double flopsPerSecond = 0, narrowFlopsPerSecond = 0, memoryBytesPerSecond = 0, launchSeconds = 0;
+  double flopsPerSecond = 0, narrowFlopsPerSecond = 0, memoryBytesPerSecond = 0;
+  DeviceModel device;
+  CostSource deviceSource = CostSource::Analytic;
   std::vector<Tier> tiers;
   std::vector<std::string> assumptions;
   const Profile *profile;

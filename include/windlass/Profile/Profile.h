@@ -4,8 +4,10 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Profile/CostModel.h"
+#include "windlass/Profile/DeviceModel.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -39,6 +41,8 @@ struct Profile {
   std::map<std::string, CommandEntry> commands;
   /// By kind, members and bytes of all that is reduced, gathered or exchanged by a member.
   std::map<std::tuple<std::string, int64_t, int64_t>, MeasuredTime> collectives;
+  /// For commands of families that were not measured, in place of the defaults.
+  std::optional<DeviceModel> device;
 };
 
 /// profile.json, sorted, and back. Fails with one line that says what is wrong.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 
 namespace windlass {
 
@@ -20,6 +21,21 @@ struct SimulatedCommand {
   CostSource source;
 };
 
+/// What a step's commands of one kind do each.
+struct CommandTotal {
+  /// As of OperatorWork; of a collective its kind.
+  std::string family;
+  /// Of a collective, bytes of its larger buffer.
+  double flops = 0, bytes = 0;
+  /// Of a collective.
+  int64_t members = 1;
+  bool isUpdate = false;
+  bool operator<(const CommandTotal &other) const {
+    return std::tie(family, flops, bytes, members, isUpdate) <
+           std::tie(other.family, other.flops, other.bytes, other.members, other.isUpdate);
+  }
+};
+
 struct StepPrediction {
   double seconds = 0;
   /// The sum of the costs' error bars.
@@ -27,11 +43,14 @@ struct StepPrediction {
   /// Of all commands of a step, by where their costs come from and by family (of collectives, their kind).
   std::map<CostSource, double> bySource;
   std::map<std::string, double> byFamily;
+  /// How often a step runs each.
+  std::map<CommandTotal, double> commands;
 };
 
-/// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in order
-/// and waits for events; where ranks share cores with their communication, no two commands run at a time. Equal
-/// micro-batches are replayed until their ends repeat. `visit`, where given, sees every command that is replayed.
+/// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in
+/// order, once the host has issued them, and waits for events; where ranks share cores with their communication, no two
+/// commands run at a time. Equal micro-batches are replayed until their ends repeat. `visit`, where given, sees every
+/// command that is replayed.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
                            const std::function<void(const SimulatedCommand &)> &visit = {});
 
