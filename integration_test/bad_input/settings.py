@@ -69,6 +69,8 @@ PROFILE = {
     'commands': {'matmul(f32[4x4], f32[4x4]) -> f32[4x4] {}': {'family': 'matmul', 'flops': 128, 'bytes': 192, 'narrow_products': False, 'loaded': TIME,
                                                               'alone': TIME}},
     'collectives': [{'kind': 'all_reduce', 'members': 2, 'bytes': 256, **TIME}, {'kind': 'all_reduce', 'members': 2, 'bytes': 1024, **TIME}],
+    'device': {'product_share': 0.7, 'product_half_flops': 1e9, 'memory_share': 0.8, 'attention_factor': 2, 'launch_seconds': 1e-6, 'issue_seconds': 1e-6,
+               'update_issue_seconds': 1e-6, 'error_share': 0.1},
 }
 
 
@@ -102,6 +104,8 @@ def profile_files(folder, made):
     for label, changed in (('200,000 commands', {'commands': {f'c{i}': command for i in range(200000)}}),
                            ('200,000 collectives', {'collectives': [dict(PROFILE['collectives'][0], bytes=i + 1) for i in range(200000)]}),
                            ('a time of 1e300', {'commands': {'c': dict(command, loaded=dict(TIME, median_seconds=1e300))}}),
+                           ('a share of 0', {'device': dict(PROFILE['device'], memory_share=0)}),
+                           ('a pause of years', {'device': dict(PROFILE['device'], issue_seconds=1e9)}),
                            ('no time', {'commands': {'c': dict(command, loaded=dict(TIME, median_seconds=0))}})):
         write(path, json.dumps(dict(PROFILE, **changed)))
         yield plan(label)
