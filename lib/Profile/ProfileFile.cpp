@@ -4,7 +4,7 @@
 #include "windlass/Support/StrictJson.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace windlass;
@@ -142,10 +142,13 @@ private:
     for (const DeviceField &field : kDeviceFields)
       if (const Value *found = reader.get(field.name)) {
         std::optional<double> number = found->getAsNumber();
-        if (number && *number >= field.least && *number <= field.most)
+        if (number && *number >= field.least && *number <= field.most) {
           device.*field.value = *number;
-        else
-          reader.fail(field.name, llvm::formatv("must be a number from {0} to {1}", field.least, field.most).str());
+        } else {
+          std::string range;
+          llvm::raw_string_ostream(range) << llvm::format("must be a number from %g to %g", field.least, field.most);
+          reader.fail(field.name, range);
+        }
       }
     keep(reader);
   }
