@@ -37,16 +37,17 @@ void sleep_on(const std::atomic<std::uint32_t> &word, std::uint32_t old) {
 } // namespace
 
 void wait_while_equal(const std::atomic<std::uint32_t> &word, std::uint32_t old, std::atomic<std::uint32_t> &sleepers) {
-  constexpr int spins = 100;
-  for (int i = 0; i < spins; ++i) {
+  // Sleeping and waking takes tens of microseconds on virtual machines, so that a while of trying pays. The core may be
+  // needed by the very thread that will change the word: after the first microseconds others may have it.
+  constexpr int spins = 100, yields = 100;
+  for (int i = 0; i < spins + yields; ++i) {
     if (word.load(std::memory_order_acquire) != old)
       return;
-    pause_core();
+    if (i < spins)
+      pause_core();
+    else
+      std::this_thread::yield();
   }
-  // The core may be needed by the very thread that will change the word.
-  std::this_thread::yield();
-  if (word.load(std::memory_order_acquire) != old)
-    return;
   sleepers.fetch_add(1);
   if (word.load() == old)
     sleep_on(word, old);

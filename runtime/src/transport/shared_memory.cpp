@@ -68,9 +68,10 @@ std::int64_t table_bytes(std::int32_t members) {
   return (members * static_cast<std::int64_t>(sizeof(partner_entry)) + 4095) / 4096 * 4096;
 }
 
-/// Bytes of one staging area; each member has two.
+/// Bytes of one staging area; each member has two. Both of them, a piece of the data and what a partner wrote fit into
+/// the L2 cache of a server's core.
 std::int64_t stage_bytes(std::int32_t members) {
-  constexpr std::int64_t most = 512 << 10, of_all = 8 << 20;
+  constexpr std::int64_t most = 256 << 10, of_all = 8 << 20;
   return std::clamp<std::int64_t>(of_all / members / 4096 * 4096, 4096, most);
 }
 
@@ -95,6 +96,12 @@ public:
       turn_ ^= 1;
       std::memcpy(stage(index_), here, static_cast<std::size_t>(n * width));
       WINDLASS_TRY(wait());
+      if (size_ == 2 || n * width <= reduced_by_all) {
+        for (std::int32_t m = 0; m < size_; ++m)
+          parts_[static_cast<std::size_t>(m)] = m == index_ ? here : stage(m);
+        WINDLASS_TRY(detail::combine(&here, 1, parts_.data(), size_, n, type, kind));
+        continue;
+      }
       // The member's own part of all areas, into its own area, where nobody else reads that part before the wait.
       const std::int64_t begin = detail::part_begin(n, size_, index_), end = detail::part_begin(n, size_, index_ + 1);
       for (std::int32_t m = 0; m < size_; ++m)
@@ -118,7 +125,7 @@ public:
       std::memcpy(stage(index_), in + done, static_cast<std::size_t>(n));
       WINDLASS_TRY(wait());
       for (std::int32_t m = 0; m < size_; ++m)
-        std::memcpy(out + m * bytes + done, stage(m), static_cast<std::size_t>(n));
+        std::memcpy(out + m * bytes + done, m == index_ ? in + done : stage(m), static_cast<std::size_t>(n));
     }
     return {};
   }
@@ -129,7 +136,8 @@ public:
       const std::int64_t n = std::min(piece, elements - done);
       WINDLASS_TRY(scatter_to_stage(in + done * width, elements * width, n * width, piece * width));
       for (std::int32_t m = 0; m < size_; ++m)
-        parts_[static_cast<std::size_t>(m)] = stage(m) + index_ * piece * width;
+        parts_[static_cast<std::size_t>(m)] =
+            m == index_ ? in + (m * elements + done) * width : stage(m) + index_ * piece * width;
       std::byte *sum = out + done * width;
       WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, n, type, reduction::sum));
     }
@@ -142,7 +150,8 @@ public:
       const std::int64_t n = std::min(piece, bytes - done);
       WINDLASS_TRY(scatter_to_stage(in + done, bytes, n, piece));
       for (std::int32_t m = 0; m < size_; ++m)
-        std::memcpy(out + m * bytes + done, stage(m) + index_ * piece, static_cast<std::size_t>(n));
+        std::memcpy(out + m * bytes + done, m == index_ ? in + m * bytes + done : stage(m) + index_ * piece,
+                    static_cast<std::size_t>(n));
     }
     return {};
   }
@@ -174,14 +183,18 @@ public:
   status barrier() override { return wait(); }
 
 private:
+  /// Up to so many bytes, and always of two members, each member reduces everything itself: as much is read from the
+  /// others as when each reduces its part, and one wait is saved.
+  static constexpr std::int64_t reduced_by_all = 16 << 10;
   // Pieces take turns on the two areas of each member. All members wait in every piece, so that whoever writes an area
   // again has waited, one piece ago, for those that read it.
   std::byte *stage(std::int32_t member) const { return stages_ + (2 * member + turn_) * stage_; }
-  /// Puts `n` bytes for each member, `stride` apart in `in`, into this member's area, `slot` apart, and waits.
+  /// Puts `n` bytes for each other member, `stride` apart in `in`, into this member's area, `slot` apart, and waits.
   status scatter_to_stage(const std::byte *in, std::int64_t stride, std::int64_t n, std::int64_t slot) {
     turn_ ^= 1;
     for (std::int32_t m = 0; m < size_; ++m)
-      std::memcpy(stage(index_) + m * slot, in + m * stride, static_cast<std::size_t>(n));
+      if (m != index_)
+        std::memcpy(stage(index_) + m * slot, in + m * stride, static_cast<std::size_t>(n));
     return wait();
   }
   /// A job that is aborted ends its processes; only one that ends without that has to be looked for.

@@ -8,7 +8,8 @@
 namespace windlass::rt::detail {
 
 /// Returns when `word` no longer holds `old`, or after about 20 ms: callers loop, and look at what may end the wait in
-/// between. Spins for a few microseconds only, since the thread that is waited for may need this core.
+/// between. Spins for a few microseconds and then lets other threads have the core for some tens more before it sleeps,
+/// since the thread that is waited for may need it.
 void wait_while_equal(const std::atomic<std::uint32_t> &word, std::uint32_t old, std::atomic<std::uint32_t> &sleepers);
 
 /// Wakes all threads that sleep on `word`; cheap while `sleepers` is 0.
