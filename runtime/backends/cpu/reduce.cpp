@@ -11,10 +11,11 @@ namespace {
 
 using cpu::sequence;
 
-// Sums are kept in double: a long sum in f32 would lose digits, and memory is the bottleneck anyway.
+// Sums are kept in double: a long sum in f32 would lose digits. A few neighbours may be merged in f32 before.
 struct sum_of {
   using value = double;
   static constexpr double start = 0;
+  static float merge(float a, float b) { return a + b; }
   static double add(double r, float x) { return r + static_cast<double>(x); }
   static double join(double a, double b) { return a + b; }
 };
@@ -28,12 +29,14 @@ struct max_of {
   using value = float;
   static constexpr float start = -std::numeric_limits<float>::infinity();
   static float add(float r, float x) { return ((r > x) | (r != r)) ? r : x; }
+  static float merge(float a, float b) { return add(a, b); }
   static float join(float a, float b) { return add(a, b); }
 };
 struct min_of {
   using value = float;
   static constexpr float start = std::numeric_limits<float>::infinity();
   static float add(float r, float x) { return ((r < x) | (r != r)) ? r : x; }
+  static float merge(float a, float b) { return add(a, b); }
   static float join(float a, float b) { return add(a, b); }
 };
 
@@ -118,7 +121,22 @@ template <class Op> void reduce_as(const view &out, const view &in, int reduced_
     for (std::int64_t i = 0; i < n; ++i)
       results[i] = Op::start;
     const float *base = x + kept_in.offset(first);
-    for (std::int64_t r = 0; r < reduced.count(); ++r) {
+    std::int64_t r = 0;
+    // Several rows at once, so that the results are loaded and stored less often.
+    constexpr std::int64_t together = 8;
+    for (; r + together <= reduced.count(); r += together) {
+      const float *lines[together];
+      for (std::int64_t t = 0; t < together; ++t)
+        lines[t] = base + reduced.offset(r + t);
+      WINDLASS_SIMD
+      for (std::int64_t i = 0; i < n; ++i) {
+        float merged = lines[0][i];
+        for (std::int64_t t = 1; t < together; ++t)
+          merged = Op::merge(merged, lines[t][i]);
+        results[i] = Op::add(results[i], merged);
+      }
+    }
+    for (; r < reduced.count(); ++r) {
       const float *row = base + reduced.offset(r);
       WINDLASS_SIMD
       for (std::int64_t i = 0; i < n; ++i)

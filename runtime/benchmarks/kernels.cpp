@@ -1,0 +1,206 @@
+// Each kernel of a training step of GPT-2 124M, at its shapes (4 x 256 tokens), against what bounds it.
+//
+// usage: windlass_kernels [THREADS]
+//
+// The bound is the larger of two times: that of the arithmetic at the rate of f32 multiply-adds from registers, and
+// that of the operands' bytes, each once, at the rate of memory or, where they are less than 64 MiB and the kernel
+// finds them in the last-level cache when it is called again and again, of the cache. Rates are measured between the
+// kernels, in turns; the best of each counts.
+#include "windlass/rt/kernels.h"
+#include "windlass/rt/backend.h"
+#include "windlass/rt/kernel_times.h"
+#include "windlass/rt/map.h"
+#include "windlass/rt/streams.h"
+
+#include "windlass/rt/detail/machine_rates.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace windlass::rt;
+
+namespace {
+
+struct adds {
+  using outputs = type_list<float>;
+  using inputs = type_list<float, float>;
+  static constexpr const char *name = "add";
+  static void apply(float &r, float a, float b) { r = a + b; }
+};
+struct gelus {
+  using outputs = type_list<float>;
+  using inputs = type_list<float>;
+  static constexpr const char *name = "gelu_tanh";
+  static void apply(float &r, float a) { r = windlass::scalar::gelu_tanh(a); }
+};
+struct gelu_grads {
+  using outputs = type_list<float>;
+  using inputs = type_list<float, float>;
+  static constexpr const char *name = "gelu_tanh_grad";
+  static void apply(float &r, float a, float d) { r = windlass::scalar::gelu_tanh_grad(a, d); }
+};
+
+constexpr std::int64_t batch = 4, tokens = 256, rows = batch * tokens, width = 768, heads = 12, head = width / heads,
+                       hidden = 4 * width, classes = 50257, cached_bytes = 64 << 20;
+
+/// Views of memory that is taken once and filled with small numbers.
+class operands {
+public:
+  view f32(std::initializer_list<std::int64_t> sizes) {
+    std::int64_t n = 1;
+    for (const std::int64_t size : sizes)
+      n *= size;
+    std::vector<float> &v = floats_.emplace_back(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<float>(static_cast<int>(i * 7919 % 1009) - 504) * 1e-3f;
+    return dense_view(reinterpret_cast<std::byte *>(v.data()), element_type::f32, sizes);
+  }
+  view scalar(float value) {
+    const view v = f32({});
+    *v.as<float>() = value;
+    return v;
+  }
+  view ids(std::initializer_list<std::int64_t> sizes, std::int64_t count) {
+    std::vector<std::int64_t> &v = ids_.emplace_back(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<std::int64_t>(i * 7919 % classes);
+    return dense_view(reinterpret_cast<std::byte *>(v.data()), element_type::i64, sizes);
+  }
+
+private:
+  std::vector<std::vector<float>> floats_;
+  std::vector<std::vector<std::int64_t>> ids_;
+};
+
+view transposed(view v) {
+  std::swap(v.sizes[0], v.sizes[1]);
+  std::swap(v.strides[0], v.strides[1]);
+  return v;
+}
+
+struct kernel {
+  std::string name;
+  int calls; ///< in a step
+  std::function<status()> run;
+  work what = {};
+  double seconds = 1e9;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const auto threads = static_cast<std::int32_t>(argc > 1 ? std::atoi(argv[1]) : 1);
+  if (threads < 1 || threads > 1024)
+    return std::fprintf(stderr, "usage: windlass_kernels [THREADS]\n"), 2;
+  std::vector<std::byte> scratch(static_cast<std::size_t>(threads) << 23);
+  const std::unique_ptr<stream> owner =
+      make_inline_stream(threads, scratch.data(), static_cast<std::int64_t>(scratch.size()));
+  stream &s = *owner;
+  operands o;
+  const view x = o.f32({rows, width}), y = o.f32({rows, width}), dx = o.f32({rows, width}), gain = o.f32({width}),
+             bias = o.f32({width}), mean = o.f32({rows}), rstd = o.f32({rows});
+  const view wide = o.f32({rows, hidden}), wide_grad = o.f32({rows, hidden}), wide_out = o.f32({rows, hidden});
+  const view logits = o.f32({rows, classes}), table = o.f32({classes, width}), labels = o.ids({rows}, rows);
+  const view table_grad = o.f32({classes, width}), first = o.f32({classes, width}), second = o.f32({classes, width});
+  const view sum = o.scalar(0), count = o.scalar(0), one = o.scalar(1), small = o.scalar(1e-3f);
+  // A head's rows lie within rows of q, k and v side by side, as the products leave them.
+  const view qkv = o.f32({rows, 3 * width}), qkv_grad = o.f32({rows, 3 * width}), lse = o.f32({batch, heads, tokens});
+  const auto part = [](const view &all, std::int64_t which) {
+    return strided_view(all.data + which * width * 4, element_type::f32, {batch, heads, tokens, head},
+                        {tokens * 3 * width, head, 3 * width, 1});
+  };
+  const auto by_heads = [](const view &v) {
+    return strided_view(v.data, element_type::f32, {batch, heads, tokens, head}, {tokens * width, head, width, 1});
+  };
+
+  std::vector<kernel> kernels;
+  const auto product = [&](std::int64_t in, std::int64_t out, int calls) {
+    const view a = o.f32({rows, in}), w = o.f32({in, out}), c = o.f32({rows, out}), wg = o.f32({in, out});
+    const std::string size = std::to_string(in) + " to " + std::to_string(out);
+    kernels.push_back({"matmul " + size, calls, [=, &s] { return matmul(s, c, a, w, 0, 1, false); }});
+    kernels.push_back(
+        {"matmul " + size + ", of its input", calls, [=, &s] { return matmul(s, a, c, transposed(w), 0, 1, false); }});
+    kernels.push_back({"matmul " + size + ", of its weight", calls,
+                       [=, &s] { return matmul(s, wg, transposed(a), c, 0, 1, false); }});
+  };
+  product(width, 3 * width, 12);
+  product(width, width, 12);
+  product(width, hidden, 12);
+  product(hidden, width, 12);
+  kernels.push_back({"matmul logits", 1, [&] { return matmul(s, logits, x, transposed(table), 0, 1, false); }});
+  kernels.push_back({"matmul logits, of its input", 1, [&] { return matmul(s, dx, logits, table, 0, 1, false); }});
+  kernels.push_back(
+      {"matmul logits, of its weight", 1, [&] { return matmul(s, table_grad, transposed(logits), x, 0, 1, false); }});
+  kernels.push_back(
+      {"attention", 12,
+       [&] { return attention(s, by_heads(y), lse, part(qkv, 0), part(qkv, 1), part(qkv, 2), view(), 0.125, true); }});
+  kernels.push_back({"attention_grad", 12, [&] {
+                       return attention_grad(s, part(qkv_grad, 0), part(qkv_grad, 1), part(qkv_grad, 2), by_heads(dx),
+                                             part(qkv, 0), part(qkv, 1), part(qkv, 2), view(), by_heads(y), lse, 0.125,
+                                             true);
+                     }});
+  kernels.push_back({"gelu_tanh", 12, [&] { return map(s, gelus(), {wide_out}, {wide}); }});
+  kernels.push_back({"gelu_tanh_grad", 12, [&] { return map(s, gelu_grads(), {wide_out}, {wide, wide_grad}); }});
+  kernels.push_back({"add", 24, [&] { return map(s, adds(), {dx}, {x, y}); }});
+  kernels.push_back({"layer_norm", 25, [&] { return layer_norm(s, y, mean, rstd, x, gain, bias, 1e-5); }});
+  kernels.push_back(
+      {"layer_norm_grad", 25, [&] { return layer_norm_grad(s, dx, gain, bias, y, x, gain, mean, rstd); }});
+  kernels.push_back({"reduce to a bias", 12, [&] {
+                       const view by_columns = transposed(wide);
+                       view out = wide_out;
+                       out.rank = 1, out.sizes[0] = hidden, out.strides[0] = 1;
+                       return reduce(s, out, by_columns, 1, reduction::sum, false);
+                     }});
+  kernels.push_back({"embedding", 1, [&] { return embedding(s, y, table, labels, view(), 0); }});
+  kernels.push_back({"embedding_grad", 1, [&] { return embedding_grad(s, table_grad, labels, y, view(), 0, true); }});
+  kernels.push_back(
+      {"softmax_cross_entropy", 1, [&] { return softmax_cross_entropy(s, sum, count, mean, logits, labels, -100); }});
+  kernels.push_back({"softmax_cross_entropy_grad", 1,
+                     [&] { return softmax_cross_entropy_grad(s, logits, small, logits, labels, mean, -100); }});
+  kernels.push_back({"square_sum", 3, [&] { return square_sum(s, sum, table_grad, false); }});
+  kernels.push_back(
+      {"adamw", 3,
+       [&] { return adamw(s, table, first, second, table_grad, small, one, one, one, small, one, one, one, true); }});
+
+  double peak = 0, memory = 0, cache = 0;
+  const view small_add[] = {o.f32({1 << 20}), o.f32({1 << 20}), o.f32({1 << 20})}; // 12 MiB
+  constexpr int turns = 5;
+  for (int turn = 0; turn < turns; ++turn) {
+    peak = std::max(peak, detail::multiply_add_rate(threads, false, 2));
+    memory = std::max(memory, detail::memory_rate(threads, 1));
+    for (int again = 0; again < 5; ++again) {
+      const double start = clock_seconds();
+      if (!map(s, adds(), {small_add[0]}, {small_add[1], small_add[2]}).is_ok())
+        return 1;
+      cache = std::max(cache, static_cast<double>(12 << 20) / (clock_seconds() - start));
+    }
+    for (kernel &k : kernels)
+      for (int again = 0; again < 2; ++again) {
+        kernel_times times;
+        s.count_times(&times);
+        const status result = k.run();
+        s.count_times(nullptr);
+        if (!result.is_ok())
+          return std::fprintf(stderr, "%s: %s\n", k.name.c_str(), result.message().c_str()), 1;
+        k.what = times.rows().front().what;
+        k.seconds = std::min(k.seconds, times.rows().front().seconds);
+      }
+  }
+  std::sort(kernels.begin(), kernels.end(),
+            [](const kernel &a, const kernel &b) { return a.seconds * a.calls > b.seconds * b.calls; });
+  std::printf("%d threads, %s; multiply-adds %.0f GFLOP/s, memory %.1f GB/s, cache %.1f GB/s\n"
+              "%10s %6s %10s %9s %7s %7s  %s\n",
+              threads, describe_backend().gemm.c_str(), peak * 1e-9, memory * 1e-9, cache * 1e-9, "ms/step", "calls",
+              "ms/call", "GFLOP/s", "GB/s", "bound", "kernel");
+  for (const kernel &k : kernels) {
+    const auto flops = static_cast<double>(k.what.flops), bytes = static_cast<double>(k.what.bytes);
+    const double bound = std::max(flops / peak, bytes / (k.what.bytes < cached_bytes ? cache : memory));
+    std::printf("%10.3f %6d %10.3f %9.1f %7.1f %6.0f%%  %s\n", k.seconds * k.calls * 1e3, k.calls, k.seconds * 1e3,
+                flops / k.seconds * 1e-9, bytes / k.seconds * 1e-9, 100 * bound / k.seconds, k.name.c_str());
+  }
+  return 0;
+}
