@@ -150,10 +150,13 @@ class ClusterTest(common.Case):
     def test_plans_for_gpus(self):
         out = self.succeed('plan', self.model, '--cluster', 'a100-40g:4x8', '--micro-batches', 32, '-o', self.plan).out
         self.assertIn('4 hosts of 8 x a100-40g', out)
-        for words in (('emit', self.model, '--plan', self.plan, '-o', self.folder / 'project'), ('emit', self.model, '--cluster', 'l4:1', '-o', self.folder / 'project'),
-                      ('train', self.model, '--cluster', 'h200:1', '--data', self.model, '--steps', 1, '-o', self.folder / 'project')):
-            self.assertIn("back end 'cpu' only", self.refuse('WL0306', *words))
-            self.assertFalse((self.folder / 'project').exists())
+        for i, words in enumerate((('--plan', self.plan), ('--cluster', 'l4:1'), ('--cluster', 'h200:1', '--precision', 'bf16'))):
+            project = self.folder / f'project{i}'
+            self.succeed('emit', self.model, *words, '-o', project)
+            self.assertIn('set(WINDLASS_BACKEND cuda ', (project / 'CMakeLists.txt').read_text())
+        refused = self.refuse('WL0306', 'train', self.model, '--cluster', 'h200:1', '--data', self.model, '--steps', 1, '-o', self.folder / 'run')
+        self.assertIn("runs programs on this machine's processors", refused)
+        self.assertFalse((self.folder / 'run').exists())
 
     def test_order_of_devices(self):
         self.succeed('plan', self.model, '--cluster', self.write(self.GOOD), '--micro-batches', 8, '-o', self.plan)

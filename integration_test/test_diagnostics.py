@@ -82,7 +82,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0307', 'plan', model, '--cluster', 'cpu:2', '--pin', 'nothing=whole')
         self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--onnx-pins', 'nothing')
         self.meet('WL0311', 'plan', model, '--cluster', 'cpu:2', '--costs', text)
-        self.meet('WL0306', 'emit', model, '--cluster', 'h200:1', '-o', missing)
+        self.meet('WL0306', 'emit', model, '--cluster', 'cpu:1', '--precision', 'bf16', '-o', missing)
         self.meet('WL0309', 'plan', model, '--verify', plan)
         self.meet('WL0310', 'plan', model, '--cluster', 'h200:8', '--strategy', 'auto', '--max-gap', 0)
 

@@ -237,10 +237,8 @@ int Compilation::verify() {
 }
 
 int Compilation::emit(cpp::ProjectFiles &files) {
-  if (cluster.getBackend() != "cpu")
-    return fail(Code::devices, "programs are made for back end 'cpu' only, but the cluster's " + cluster.describe() +
-                                   " is of '" + cluster.getBackend() + "': plan for it, or emit for --cluster cpu:N");
-  if (plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision != "f32")
+  const std::string &backend = cluster.getBackend();
+  if (backend == "cpu" && plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision != "f32")
     return fail(Code::devices,
                 "programs for back end 'cpu' compute in f32, but the plan is of --precision bf16: plan with it "
                 "for a cluster of GPUs, or emit with --precision f32");
@@ -249,6 +247,7 @@ int Compilation::emit(cpp::ProjectFiles &files) {
   cpp::ProjectOptions options;
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
+  options.backend = backend;
   options.ranks = getRanks();
   options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
   auto made = cpp::makeProject(*scheduled.module, options);

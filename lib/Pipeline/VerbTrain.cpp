@@ -111,6 +111,11 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     return code;
   std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
   cpp::ProjectFiles files;
+  if (compilation.getCluster().getBackend() != "cpu")
+    return fail(Code::devices,
+                "'windlass train' runs programs on this machine's processors, but the plan is for " +
+                    compilation.getCluster().describe() +
+                    ": emit the program with 'windlass emit' and build it there, or train with --cluster cpu:N");
   if ((code = compilation.emit(files)))
     return code;
 

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_CONFORMANCE_TESTING_H
 #define WINDLASS_CONFORMANCE_TESTING_H
 
+#include "windlass/rt/detail/backend.h"
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/streams.h"
 #include "windlass/rt/view.h"
@@ -9,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <new>
 #include <random>
 #include <vector>
 
@@ -22,6 +25,26 @@ namespace windlass::rt::testing {
   } while (false)
 
 using sizes = std::vector<std::int64_t>;
+
+/// Memory that both the test and the kernels reach: pinned where kernels run on a device.
+struct memory_deleter {
+  void operator()(std::byte *memory) const {
+    if constexpr (detail::backend_has_device)
+      detail::free_memory(detail::memory_kind::pinned, memory);
+    else
+      ::operator delete[](memory, std::align_val_t(64));
+  }
+};
+using test_memory = std::unique_ptr<std::byte[], memory_deleter>;
+inline test_memory allocate_zeros(std::int64_t bytes) {
+  std::byte *memory = nullptr;
+  if constexpr (detail::backend_has_device)
+    EXPECT_STATUS_OK(detail::allocate_memory(detail::memory_kind::pinned, bytes, "test", memory));
+  else
+    memory = static_cast<std::byte *>(::operator new[](static_cast<std::size_t>(bytes), std::align_val_t(64)));
+  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  return test_memory(memory);
+}
 
 /// Storage of `T` with a view on it. The view covers a part of the storage where the layout leaves gaps.
 template <class T> class basic_tensor {
@@ -48,9 +71,9 @@ public:
       if (i + 1 == order.size())
         stride += gap;
     }
-    values_.reset(new T[static_cast<std::size_t>(stride + 64)]());
     count_ = stride + 64;
-    view_.data = reinterpret_cast<std::byte *>(values_.get());
+    memory_ = allocate_zeros(count_ * static_cast<std::int64_t>(sizeof(T)));
+    view_.data = memory_.get();
   }
 
   const view &v() const { return view_; }
@@ -64,17 +87,17 @@ public:
       offset += i % view_.sizes[d] * view_.strides[d];
       i /= view_.sizes[d];
     }
-    return values_[static_cast<std::size_t>(offset)];
+    return view_.as<T>()[offset];
   }
 
   basic_tensor &fill_with(const std::function<T(std::int64_t)> &f) {
     for (std::int64_t i = 0; i < count_; ++i)
-      values_[static_cast<std::size_t>(i)] = f(i);
+      view_.as<T>()[i] = f(i);
     return *this;
   }
 
 private:
-  std::unique_ptr<T[]> values_;
+  test_memory memory_;
   std::int64_t count_ = 0;
   view view_;
 };
@@ -84,7 +107,7 @@ class tensor : public basic_tensor<float> {
 public:
   explicit tensor(const sizes &shape, std::vector<int> order = {}, std::int64_t gap = 0, std::vector<int> repeated = {})
       : basic_tensor<float>(shape, element_type::f32, std::move(order), gap, std::move(repeated)) {
-    static std::mt19937 engine(7);
+    static thread_local std::mt19937 engine(7);
     std::normal_distribution<float> normal;
     fill_with([&](std::int64_t) { return normal(engine); });
   }
@@ -128,14 +151,14 @@ inline void expect_near(const tensor &actual, const std::vector<double> &expecte
 /// A stream on this thread with scratch.
 class test_stream {
 public:
-  explicit test_stream(std::int32_t threads = 2) : scratch_(1 << 18) {
-    stream_ = make_inline_stream(threads, reinterpret_cast<std::byte *>(scratch_.data()),
-                                 static_cast<std::int64_t>(scratch_.size() * sizeof(double)));
+  explicit test_stream(std::int32_t threads = 2) : scratch_(allocate_zeros(scratch_bytes)) {
+    stream_ = make_inline_stream(threads, scratch_.get(), scratch_bytes);
   }
   operator stream &() { return *stream_; }
 
 private:
-  std::vector<double> scratch_;
+  static constexpr std::int64_t scratch_bytes = 1 << 21;
+  test_memory scratch_;
   std::unique_ptr<stream> stream_;
 };
 

@@ -1,6 +1,5 @@
 #include "windlass/rt/context.h"
 
-#include "windlass/rt/detail/backend.h"
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/streams.h"
 #include "windlass/rt/transport.h"
@@ -13,16 +12,26 @@
 namespace windlass::rt {
 
 arena::~arena() {
-  if (base_ != nullptr)
+  if (base_ == nullptr)
+    return;
+  if constexpr (detail::backend_has_device)
+    detail::free_memory(kind_, base_);
+  else
     munmap(base_, static_cast<std::size_t>(size_));
 }
 
-status arena::allocate(std::int64_t bytes, const char *what) {
+status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind kind) {
   constexpr std::int64_t page = 4096;
   if (base_ != nullptr || bytes < 0)
     return internal_error(std::string("the ") + what + " arena was allocated twice or with a negative size");
   // At least one page, so that even an empty arena has an address.
   const std::int64_t size = (std::max<std::int64_t>(bytes, 1) + page - 1) / page * page;
+  kind_ = kind;
+  if constexpr (detail::backend_has_device) {
+    WINDLASS_TRY(detail::allocate_memory(kind, size, what, base_));
+    size_ = size;
+    return {};
+  }
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (detail::backend_moves_data ? 0 : MAP_NORESERVE);
   void *base = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, flags, -1, 0);
   if (base == MAP_FAILED)
@@ -68,9 +77,15 @@ status context::create(const program &p, transport &world, std::int32_t threads)
     coordinates_[i] = rank_ / step[i] % axis_sizes_[i];
   }
 
-  WINDLASS_TRY(device_.allocate(p.device_bytes, "device"));
-  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned"));
-  WINDLASS_TRY(scratch_.allocate(p.scratch_bytes * threads, "scratch"));
+  std::int64_t scratch_bytes = p.scratch_bytes * threads;
+  if constexpr (detail::backend_has_device) {
+    scratch_bytes = p.scratch_bytes + detail::workspace_bytes(); // one command runs at a time
+    WINDLASS_TRY(detail::open_device(world, p.device_bytes + scratch_bytes).as(diagnostic::backend));
+  }
+  using detail::memory_kind;
+  WINDLASS_TRY(device_.allocate(p.device_bytes, "device", memory_kind::device));
+  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned", memory_kind::pinned));
+  WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device));
 
   for (const communicator_entry &entry : p.communicators) {
     // The members, the first of the entry's axes being the slowest.
@@ -89,16 +104,22 @@ status context::create(const program &p, transport &world, std::int32_t threads)
   }
 
   events_ = std::vector<event>(static_cast<std::size_t>(p.events));
-  // The caller's thread computes; communication that has partners, and copies, run beside it.
+  // The caller's thread computes, or a device does; communication that has partners, and copies, run beside it.
   for (std::int32_t i = 0; i < p.streams; ++i) {
     const auto peer = static_cast<std::size_t>(i - 1);
     const bool is_alone = i > 0 && peer < communicators_.size() && communicators_[peer]->size() == 1;
-    if (i == 0)
-      streams_.push_back(make_inline_stream(threads, scratch_.at(0), p.scratch_bytes * threads));
+    if (detail::backend_has_device)
+      streams_.push_back(make_worker_stream(threads, i == 0 ? scratch_.at(0) : nullptr, i == 0 ? scratch_bytes : 0));
+    else if (i == 0)
+      streams_.push_back(make_inline_stream(threads, scratch_.at(0), scratch_bytes));
     else if (is_alone)
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
     else
       streams_.push_back(make_worker_stream(1, nullptr, 0));
+    if constexpr (detail::backend_has_device)
+      if (i > 0 && peer < communicators_.size() && !is_alone)
+        WINDLASS_TRY(detail::make_device_communicator(world, std::move(communicators_[peer]), *streams_.back(),
+                                                      communicators_[peer]));
   }
   return detail::prepare_kernels(threads);
 }

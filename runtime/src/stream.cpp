@@ -193,6 +193,8 @@ private:
 
 } // namespace
 
+event::~event() = default;
+
 std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
   return std::make_unique<inline_stream>(threads, scratch, scratch_bytes);
 }

@@ -8,6 +8,13 @@ using namespace windlass;
 
 namespace {
 
+/// The type of an element in memory; half types are computed with as float.
+std::string memoryTypeText(Type type) {
+  return type.isBF16() ? "detail::bf16" : type.isF16() ? "detail::f16" : cpp::scalarTypeText(type);
+}
+
+bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
+
 /// Builds the body of one functor: every scalar op is a call of its definition in windlass/rt/scalar.h.
 class FunctorEmitter {
 public:
@@ -18,14 +25,14 @@ public:
     auto result = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     std::string outputs, inputs, parameters;
     for (auto [i, value] : llvm::enumerate(result.getOperands())) {
-      std::string type = cpp::scalarTypeText(value.getType());
+      std::string type = memoryTypeText(value.getType());
       outputs += (i ? ", " : "") + type;
       parameters += (i ? ", " : "") + type + " &r" + std::to_string(i);
     }
     for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
-      std::string type = cpp::scalarTypeText(argument.getType());
+      std::string type = memoryTypeText(argument.getType()), name = "a" + std::to_string(i);
       inputs += (i ? ", " : "") + type;
-      names[argument] = "a" + std::to_string(i);
+      names[argument] = isHalf(argument.getType()) ? "static_cast<float>(" + name + ")" : name;
       // An argument that the function does not read would be a warning in the emitted program.
       parameters += ", [[maybe_unused]] " + type + " a" + std::to_string(i);
     }
@@ -37,8 +44,12 @@ public:
     for (Operation &op : function.getBody().front().without_terminator())
       if (failed(emit(&op)))
         return failure();
-    for (auto [i, value] : llvm::enumerate(result.getOperands()))
-      line("    r" + std::to_string(i) + " = " + names.lookup(value) + ";");
+    for (auto [i, value] : llvm::enumerate(result.getOperands())) {
+      std::string expression = names.lookup(value);
+      if (isHalf(value.getType()))
+        expression = memoryTypeText(value.getType()) + "(" + expression + ")";
+      line("    r" + std::to_string(i) + " = " + expression + ";");
+    }
     line("  }");
     line("};");
     return success();

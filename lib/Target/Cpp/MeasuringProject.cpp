@@ -49,7 +49,7 @@ FailureOr<ProjectFiles> cpp::makeMeasuringProject(ModuleOp module, llvm::ArrayRe
     return failure();
   files["src/commands.cpp"] += writeTable(commands, options);
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp");
+  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", "cpu");
   files["run.sh"] = runScript(options.ranks, "measure");
   addRuntime(files);
   return files;

@@ -53,7 +53,18 @@ endif()
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(WINDLASS_BACKEND cpu CACHE STRING "cpu, cuda or null")
+set(WINDLASS_BACKEND @backend@ CACHE STRING "cpu, cuda or null")
+option(WINDLASS_CUDA_EMULATED "Compile the kernels of cuda for this processor, to test them where no device is" OFF)
+set(is_cuda FALSE)
+if(WINDLASS_BACKEND STREQUAL "cuda" AND NOT WINDLASS_CUDA_EMULATED)
+  set(is_cuda TRUE)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90) # A100 and H100, and what comes after by the driver's compiler
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)
+  find_package(CUDAToolkit REQUIRED)
+endif()
 
 # The runtime is part of this folder; a build of it that exists already may be named instead.
 set(WINDLASS_RUNTIME_BUILD "" CACHE PATH "Build folder of the same runtime")
@@ -71,16 +82,22 @@ endif()
 
 )";
 
-std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources) {
-  return (kCMake + llvm::Twine("add_executable(") + target + " " + sources + ")\ntarget_link_libraries(" + target +
-          " PRIVATE windlass_runtime)\ntarget_compile_options(" + target + " PRIVATE -Wall -Wextra)\n")
+std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources, llvm::StringRef backend) {
+  auto [before, after] = llvm::StringRef(kCMake).split("@backend@");
+  // The same sources serve all back ends: nvcc compiles them for a device.
+  return (before + backend + after + "set(sources " + sources +
+          ")\nif(is_cuda)\n  set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)\nendif()\n"
+          "add_executable(" +
+          target + " ${sources})\ntarget_link_libraries(" + target + " PRIVATE windlass_runtime)\n" +
+          "target_compile_options(" + target +
+          " PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)\n")
       .str();
 }
 
 static constexpr char kReadme[] = R"(# A training program
 
 Emitted by Windlass from an ONNX training graph and a plan (`plan.json`). It needs CMake and a C++17 compiler, and MPI to
-run as several processes.
+run as several processes. With `-DWINDLASS_BACKEND=cuda` it needs nvcc and cuBLASLt, and runs on NVIDIA's GPUs.
 
     cmake -S . -B build && cmake --build build
     build/train --help
@@ -137,7 +154,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   files["src/tables.cpp"] = *tables;
   files["src/step.h"] = kStepHeader;
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp");
+  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp", options.backend);
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
   files["run.sh"] = runScript(options.ranks, "train");

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_BACKENDS_CPU_ROWS_H
 #define WINDLASS_BACKENDS_CPU_ROWS_H
 
+#include "windlass/rt/detail/sequence.h"
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/view.h"
 
@@ -9,46 +10,7 @@
 
 namespace windlass::rt::cpu {
 
-/// The dims [first, last) of a view as one sequence in row-major order: where its element i begins.
-class sequence {
-public:
-  sequence(const view &v, int first, int last) {
-    for (int d = first; d < last; ++d) {
-      if (v.sizes[d] == 1)
-        continue;
-      if (rank_ > 0 && strides_[rank_ - 1] == v.strides[d] * v.sizes[d]) {
-        sizes_[rank_ - 1] *= v.sizes[d];
-        strides_[rank_ - 1] = v.strides[d];
-      } else {
-        sizes_[rank_] = v.sizes[d];
-        strides_[rank_++] = v.strides[d];
-      }
-      count_ *= v.sizes[d];
-    }
-  }
-
-  std::int64_t count() const { return count_; }
-  /// Whether the elements are evenly spaced; `stride` is their distance.
-  bool is_even() const { return rank_ <= 1; }
-  std::int64_t stride() const { return rank_ == 0 ? 1 : strides_[rank_ - 1]; }
-  /// The innermost evenly spaced run.
-  std::int64_t run() const { return rank_ == 0 ? 1 : sizes_[rank_ - 1]; }
-
-  std::int64_t offset(std::int64_t i) const {
-    if (rank_ <= 1)
-      return rank_ == 0 ? 0 : i * strides_[0];
-    std::int64_t result = 0;
-    for (int d = rank_ - 1; d >= 0; --d) {
-      result += i % sizes_[d] * strides_[d];
-      i /= sizes_[d];
-    }
-    return result;
-  }
-
-private:
-  int rank_ = 0;
-  std::int64_t count_ = 1, sizes_[max_rank] = {}, strides_[max_rank] = {};
-};
+using detail::sequence;
 
 using unit_stride = std::integral_constant<std::int64_t, 1>;
 

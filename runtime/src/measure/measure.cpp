@@ -3,6 +3,7 @@
 #include "windlass/rt/communicator.h"
 #include "windlass/rt/context.h"
 #include "windlass/rt/file.h"
+#include "windlass/rt/host_copy.h"
 #include "windlass/rt/json.h"
 #include "windlass/rt/kernel_times.h"
 #include "windlass/rt/transport.h"
@@ -273,6 +274,12 @@ private:
     return {};
   }
 
+  status fill(std::int64_t offset, const measured_operand &operand) {
+    host_copy memory(context_, offset, operand.elements * size_of(operand.type));
+    contents_.fill(memory.data(), operand);
+    return memory.store();
+  }
+
   status measure(const measured_command &command, sample &loaded, sample &alone) {
     bool goes_on;
     WINDLASS_TRY(decide(clock_seconds() - start_ < s_.seconds, goes_on));
@@ -296,7 +303,7 @@ private:
         const measured_operand &operand = command.operands[static_cast<std::int64_t>(i)];
         offsets[i] = places[i] + turn % instances * bytes;
         if (operand.is_read)
-          contents_.fill(context_.device().at(offsets[i]), operand);
+          WINDLASS_TRY(fill(offsets[i], operand));
       }
       return {};
     };
@@ -318,10 +325,7 @@ private:
     const auto at = [&](std::int64_t offset, std::int64_t elements) {
       return dense_view(context_.device().at(offset), element_type::f32, {elements});
     };
-    const auto prepare = [&](int) -> status {
-      contents_.fill(context_.device().at(0), {element_type::f32, whole, 0, true});
-      return {};
-    };
+    const auto prepare = [&](int) -> status { return fill(0, {element_type::f32, whole, 0, true}); };
     const auto issue = [&]() -> status {
       switch (kind) {
       case collective_kind::all_gather:

@@ -1,6 +1,8 @@
 // Conversions between element types of files and of inputs.
 #include "data.h"
 
+#include "windlass/rt/detail/half.h"
+
 #include <cstring>
 #include <limits>
 
@@ -100,6 +102,12 @@ bool convert_elements(element_type from, const std::byte *in, element_type to, s
       break;
     case element_type::f64:
       store<double>(out, i, floating_at(from, in, i));
+      break;
+    case element_type::bf16:
+      store<std::uint16_t>(out, i, detail::bf16(static_cast<float>(floating_at(from, in, i))).bits);
+      break;
+    case element_type::f16:
+      store<std::uint16_t>(out, i, detail::f16(static_cast<float>(floating_at(from, in, i))).bits);
       break;
     case element_type::i64:
       store<std::int64_t>(out, i, integer_at(from, in, i));

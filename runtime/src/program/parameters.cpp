@@ -1,5 +1,6 @@
 #include "parameters.h"
 
+#include "windlass/rt/host_copy.h"
 #include "windlass/rt/safetensors.h"
 
 #include "data.h"
@@ -46,17 +47,23 @@ public:
 
   status fill(const parameter_entry &row) {
     element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
-    WINDLASS_TRY(
-        fill(row, master, {master, part_of_this_rank(row, row.master_splits), c_.device().at(row.master_offset)}));
+    WINDLASS_TRY(fill(row, master, master, row.master_splits, row.master_offset));
     if (!has_own_master(row))
       return ok_status();
-    return fill(row, master,
-                {row.tensor.type, part_of_this_rank(row, row.tensor.splits), c_.device().at(row.tensor.offset)});
+    return fill(row, master, row.tensor.type, row.tensor.splits, row.tensor.offset);
   }
 
 private:
   tensor_part part_of_this_rank(const parameter_entry &row, span<split> splits) {
     return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
+  }
+
+  status fill(const parameter_entry &row, element_type external, element_type type, span<split> splits,
+              std::int64_t offset) {
+    tensor_part part = part_of_this_rank(row, splits);
+    host_copy memory(c_, offset, part.elements() * size_of(type));
+    WINDLASS_TRY(fill(row, external, {type, std::move(part), memory.data()}));
+    return memory.store();
   }
 
   /// `external` is the type of values outside, where the file does not say.
@@ -79,11 +86,10 @@ private:
 
   status fill_random(const parameter_entry &row, const destination &to) {
     const tensor_entry &tensor = row.tensor;
-    if (to.type != element_type::f32)
-      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
-                       "; --init random fills F32 parameters only");
     std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
-    float *out = reinterpret_cast<float *>(to.memory);
+    const bool is_direct = to.type == element_type::f32;
+    std::vector<float> values(is_direct ? 0 : static_cast<std::size_t>(to.part.elements()));
+    float *out = is_direct ? reinterpret_cast<float *>(to.memory) : values.data();
     for_each_run(whole_box(sizes_of(tensor)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
         double value = row.random == initializer::ones ? 1.0 : 0.0;
@@ -92,6 +98,10 @@ private:
         out[at + i] = static_cast<float>(value);
       }
     });
+    if (!is_direct && !convert_elements(element_type::f32, reinterpret_cast<const std::byte *>(out), to.type, to.memory,
+                                        to.part.elements()))
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
+                       "; --init random fills floating-point parameters only");
     return ok_status();
   }
 
@@ -199,9 +209,12 @@ status load_parameters(const program &p, context &c, const parameter_settings &s
   for (const parameter_entry &row : p.parameters)
     WINDLASS_TRY(l.fill(row));
   for (const stored_tensor &tensor : stored_tensors(p))
-    if (tensor.is_state)
-      std::memset(c.device().at(tensor.offset), 0,
-                  static_cast<std::size_t>(stored_part(p, tensor, c.rank()).elements() * size_of(tensor.type)));
+    if (tensor.is_state) {
+      const std::int64_t bytes = stored_part(p, tensor, c.rank()).elements() * size_of(tensor.type);
+      host_copy memory(c, tensor.offset, bytes);
+      std::memset(memory.data(), 0, static_cast<std::size_t>(bytes));
+      WINDLASS_TRY(memory.store());
+    }
   return ok_status();
 }
 

@@ -1,6 +1,7 @@
 #include "rank_state.h"
 
 #include "windlass/rt/file.h"
+#include "windlass/rt/host_copy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -107,14 +108,17 @@ status check_program(const program &p) {
   return scalars_fit ? ok_status() : wrong("a scalar lies outside the arena");
 }
 
-float read_scalar(context &c, std::int64_t offset) {
-  float value;
-  std::memcpy(&value, c.device().at(offset), sizeof value);
-  return value;
+status read_scalar(context &c, std::int64_t offset, float &value) {
+  host_copy copy(c, offset, sizeof value);
+  WINDLASS_TRY(copy.load());
+  std::memcpy(&value, copy.data(), sizeof value);
+  return ok_status();
 }
 
-void write_scalar(context &c, std::int64_t offset, float value) {
-  std::memcpy(c.device().at(offset), &value, sizeof value);
+status write_scalar(context &c, std::int64_t offset, float value) {
+  host_copy copy(c, offset, sizeof value);
+  std::memcpy(copy.data(), &value, sizeof value);
+  return copy.store();
 }
 
 } // namespace windlass::rt

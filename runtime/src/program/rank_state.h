@@ -40,8 +40,8 @@ std::vector<held_part> distinct_parts(const program &p, const stored_tensor &ten
 /// Checks the tables against the arena's size before anything is written through them.
 status check_program(const program &p);
 
-float read_scalar(context &c, std::int64_t offset);
-void write_scalar(context &c, std::int64_t offset, float value);
+status read_scalar(context &c, std::int64_t offset, float &value);
+status write_scalar(context &c, std::int64_t offset, float value);
 
 } // namespace windlass::rt
 

@@ -1,5 +1,7 @@
 #include "saving.h"
 
+#include "windlass/rt/host_copy.h"
+
 #include "data.h"
 
 #include <algorithm>
@@ -71,7 +73,9 @@ status write_pieces(const program &p, context &c, const std::string &folder, con
   std::vector<std::byte> buffer;
   for (const safetensors_entry &entry : entries) {
     const auto &[tensor, where] = sources[entry.name];
-    const std::byte *bytes = c.device().at(tensor->offset);
+    host_copy held(c, tensor->offset, stored_part(p, *tensor, c.rank()).elements() * size_of(tensor->type));
+    WINDLASS_TRY(held.load());
+    const std::byte *bytes = held.data();
     if (!(where.held == where.frame) || where.skipped > 0) {
       buffer.resize(static_cast<std::size_t>(entry.bytes));
       copy_overlap({where.frame.sizes, {where}}, bytes, where.held, buffer.data(), size_of(entry.type));
@@ -252,8 +256,10 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
                        safetensors_name(saved->type) + sizes_text(saved->sizes) + ", this program has " +
                        safetensors_name(tensor.type) + sizes_text(tensor.sizes));
     const tensor_part part = stored_part(p, tensor, c.rank());
-    WINDLASS_TRY(reader.read(*saved, part, c.device().at(tensor.offset)));
-    fill_up(part, c.device().at(tensor.offset), size_of(tensor.type));
+    host_copy held(c, tensor.offset, part.elements() * size_of(tensor.type));
+    WINDLASS_TRY(reader.read(*saved, part, held.data()));
+    fill_up(part, held.data(), size_of(tensor.type));
+    WINDLASS_TRY(held.store());
   }
   std::vector<std::byte> buffer;
   for (const parameter_entry &row : p.parameters) {
@@ -263,11 +269,12 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
     const tensor_part part = local_part(sizes_of(row.tensor), row.tensor.splits, p.axes, c.rank());
     buffer.resize(static_cast<std::size_t>(part.elements() * size_of(saved.type)));
     WINDLASS_TRY(reader.read(saved, part, buffer.data()));
-    if (!convert_elements(saved.type, buffer.data(), row.tensor.type, c.device().at(row.tensor.offset),
-                          part.elements()))
+    host_copy held(c, row.tensor.offset, part.elements() * size_of(row.tensor.type));
+    if (!convert_elements(saved.type, buffer.data(), row.tensor.type, held.data(), part.elements()))
       return bad_input("checkpoint " + quote(folder) + " holds " + quote(row.tensor.name) + " as " +
                        safetensors_name(saved.type) + ", this program computes with " +
                        safetensors_name(row.tensor.type));
+    WINDLASS_TRY(held.store());
   }
   return ok_status();
 }
@@ -289,9 +296,11 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
   for (const safetensors_entry &entry : entries) {
     const stored_tensor &tensor =
         *std::find_if(tensors.begin(), tensors.end(), [&](const stored_tensor &t) { return t.name == entry.name; });
-    const std::byte *bytes = c.device().at(tensor.offset);
+    const std::int64_t width = size_of(tensor.type), part_bytes = stored_part(p, tensor, c.rank()).elements() * width;
+    host_copy held(c, tensor.offset, part_bytes);
+    WINDLASS_TRY(held.load());
+    const std::byte *bytes = held.data();
     if (tensor.splits.size > 0) {
-      std::int64_t width = size_of(tensor.type), part_bytes = stored_part(p, tensor, c.rank()).elements() * width;
       WINDLASS_TRY(ranks.gather(bytes, part_bytes, parts));
       whole.resize(static_cast<std::size_t>(entry.bytes));
       for (std::int32_t rank = 0; rank < ranks.size() && c.rank() == 0; ++rank)

@@ -143,6 +143,10 @@ status trainer::set_up() {
   WINDLASS_TRY(together(open_sources()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
   WINDLASS_TRY(context_.create(p_, world_, threads_));
+  for (std::size_t i = 0; i < input_parts_.size(); ++i) {
+    const tensor_entry &input = p_.inputs[static_cast<std::int64_t>(i)].tensor;
+    input_copies_.emplace_back(context_, input.offset, input_parts_[i].elements() * size_of(input.type));
+  }
   parameter_settings settings = {o_.random_init, seed_, o_.weights, o_.parameters};
   WINDLASS_TRY(together(resume_folder_.empty()
                             ? load_parameters(p_, context_, settings).as(diagnostic::initial_values)

@@ -43,27 +43,30 @@ double tokens_per_micro_batch(const program &p) {
 
 status trainer::write_inputs(data_source &from, std::int64_t k) {
   stopwatch watch(action_seconds_[inputs_activity]);
-  // What the previous micro-batch still reads must not be overwritten; an inline stream has read it already.
-  if (!context_.get_stream(0).is_inline())
-    WINDLASS_TRY(context_.get_stream(0).synchronize());
   const std::int64_t data_count = data_inputs(p_).size;
   for (std::int64_t i = 0; i < p_.inputs.size; ++i) {
     const tensor_part &local = input_parts_[static_cast<std::size_t>(i)];
-    std::byte *to = context_.device().at(p_.inputs[i].tensor.offset);
+    host_copy &to = input_copies_[static_cast<std::size_t>(i)];
     if (i < data_count)
-      WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to).as(diagnostic::data_file));
+      WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to.data()).as(diagnostic::data_file));
     else
-      write_dropout_keys(p_.inputs[i], seed_, k, local, to);
+      write_dropout_keys(p_.inputs[i], seed_, k, local, to.data());
+    WINDLASS_TRY(to.store());
   }
   return ok_status();
 }
 
 status trainer::find_bad_gradient(bool &is_bad) {
-  is_bad = !std::isfinite(read_scalar(context_, p_.loss_offset));
+  float loss;
+  WINDLASS_TRY(read_scalar(context_, p_.loss_offset, loss));
+  is_bad = !std::isfinite(loss);
   double sum = 0; // infinite or NaN as soon as one gradient is
   for (std::int64_t g = 0; g < p_.gradients.size; ++g) {
-    const float *values = reinterpret_cast<const float *>(context_.device().at(p_.gradients[g].offset));
-    for (std::int64_t i = 0, n = gradient_elements_[static_cast<std::size_t>(g)]; i < n && !is_bad; ++i)
+    const std::int64_t n = gradient_elements_[static_cast<std::size_t>(g)];
+    host_copy gradient(context_, p_.gradients[g].offset, n * 4);
+    WINDLASS_TRY(gradient.load());
+    const float *values = gradient.as<const float>();
+    for (std::int64_t i = 0; i < n && !is_bad; ++i)
       sum += static_cast<double>(values[i]) * values[i];
   }
   span<double> sums;
@@ -117,7 +120,7 @@ status trainer::run_action(const action &what, std::int64_t s) {
     break;
   case action_kind::update:
     for (const scalar_entry &row : p_.scalars)
-      write_scalar(context_, row.offset, static_cast<float>(scalar_value(p_, o_, row.kind, s)));
+      WINDLASS_TRY(write_scalar(context_, row.offset, static_cast<float>(scalar_value(p_, o_, row.kind, s))));
     result = p_.update(context_);
     break;
   case action_kind::repeat:
@@ -157,9 +160,11 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   }
   next_micro_batch_ += p_.micro_batches;
   row.step = s + 1;
-  row.loss = read_scalar(context_, p_.loss_offset);
+  WINDLASS_TRY(read_scalar(context_, p_.loss_offset, row.loss));
   row.has_grad_norm = !skips_update_;
-  row.grad_norm = skips_update_ ? 0 : read_scalar(context_, p_.grad_norm_offset);
+  row.grad_norm = 0;
+  if (!skips_update_)
+    WINDLASS_TRY(read_scalar(context_, p_.grad_norm_offset, row.grad_norm));
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
   row.sent = context_.take_sent();
@@ -205,7 +210,9 @@ status trainer::evaluate(std::int64_t step) {
     WINDLASS_TRY(p_.evaluate(context_));
     WINDLASS_TRY(context_.synchronize());
     if (k < count) {
-      mine.loss += read_scalar(context_, p_.evaluate_offset);
+      float loss;
+      WINDLASS_TRY(read_scalar(context_, p_.evaluate_offset, loss));
+      mine.loss += loss;
       mine.weight += 1;
     }
   }

@@ -3,6 +3,7 @@
 #define WINDLASS_RT_SRC_PROGRAM_TRAINER_H
 
 #include "windlass/rt/context.h"
+#include "windlass/rt/host_copy.h"
 #include "windlass/rt/program.h"
 
 #include "control.h"
@@ -76,6 +77,7 @@ private:
   context context_;
   std::unique_ptr<data_source> data_, eval_data_;
   std::vector<tensor_part> input_parts_;
+  std::vector<host_copy> input_copies_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
   run_lock lock_;                               ///< of rank 0
   metrics_file metrics_;

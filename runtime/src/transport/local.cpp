@@ -143,6 +143,7 @@ public:
   std::int32_t rank() const override { return rank_; }
   std::int32_t size() const override { return size_; }
   bool is_one_host() const override { return true; }
+  bool is_one_process() const override { return true; }
 
   status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) override {
     std::int32_t index = -1;

@@ -15,6 +15,7 @@ using ProjectFiles = std::map<std::string, std::string>;
 struct ProjectOptions {
   std::string planJson;
   std::string planHash;
+  std::string backend = "cpu"; ///< that the project builds for unless told otherwise
   int64_t ranks = 1;
   int64_t scratchBytes = 0;
 };

@@ -76,6 +76,8 @@ public:
   virtual std::int32_t size() const = 0;
   /// Whether all ranks run on this host.
   virtual bool is_one_host() const = 0;
+  /// Whether all ranks are threads of this process.
+  virtual bool is_one_process() const { return false; }
   /// Collective over all ranks: each gives the groups in the same order; the result is the one that holds this rank.
   virtual status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) = 0;
   /// Ends the job on all ranks after an error on this one.

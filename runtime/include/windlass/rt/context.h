@@ -8,6 +8,8 @@
 #include "windlass/rt/stream.h"
 #include "windlass/rt/view.h"
 
+#include "windlass/rt/detail/backend.h"
+
 #include <memory>
 #include <vector>
 
@@ -20,13 +22,14 @@ public:
   arena(const arena &) = delete;
   arena &operator=(const arena &) = delete;
   ~arena();
-  status allocate(std::int64_t bytes, const char *what);
+  status allocate(std::int64_t bytes, const char *what, detail::memory_kind kind = detail::memory_kind::device);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
   std::int64_t size() const { return size_; }
 
 private:
   std::byte *base_ = nullptr;
   std::int64_t size_ = 0;
+  detail::memory_kind kind_ = detail::memory_kind::device;
 };
 
 class context {

@@ -14,8 +14,9 @@
 //   WINDLASS_TRY(windlass::rt::map(stream, fused_3{}, {out}, {x, y, mask}));
 //
 // `outputs` and `inputs` name the C++ types of the elements in the order of the views: float f32, double f64,
-// std::int64_t i64, std::int32_t i32, std::uint16_t u16, std::uint8_t u8, bool boolean. `apply` takes the results by
-// reference, then the arguments by value. A functor may hold constants as members; then `apply` is const, not static.
+// std::int64_t i64, std::int32_t i32, std::uint16_t u16, std::uint8_t u8, bool boolean, detail::bf16 bf16. `apply`
+// takes the results by reference, then the arguments by value. A functor may hold constants as members; then `apply` is
+// const, not static.
 //
 // The iteration space is the sizes of the first output; every view has that rank and those sizes, inputs repeat by
 // strides of 0. An input may be the very view that is written (in place); other overlaps are not allowed. `outputs`
@@ -24,6 +25,7 @@
 #define WINDLASS_RT_MAP_H
 
 #include "windlass/rt/detail/backend.h"
+#include "windlass/rt/detail/half.h"
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/scalar.h"
 #include "windlass/rt/status.h"
@@ -51,6 +53,8 @@ template <class T> constexpr element_type type_of() {
     return element_type::f64;
   else if constexpr (std::is_same_v<T, bool>)
     return element_type::boolean;
+  else if constexpr (std::is_same_v<T, bf16>)
+    return element_type::bf16;
   else if constexpr (std::is_same_v<T, std::uint8_t>)
     return element_type::u8;
   else if constexpr (std::is_same_v<T, std::uint16_t>)
@@ -223,6 +227,13 @@ template <class... T> bool types_match(const view *views, type_list<T...>) {
 inline bool types_match(const view *, type_list<>) { return true; }
 
 } // namespace detail
+} // namespace windlass::rt
+
+#if defined(WINDLASS_BACKEND_CUDA)
+#include "windlass/rt/detail/map_cuda.h"
+#endif
+
+namespace windlass::rt {
 
 /// Applies `f` element by element; see the top of this file.
 template <class F> status map(stream &s, F f, std::initializer_list<view> outs, std::initializer_list<view> ins) {
@@ -254,11 +265,15 @@ template <class F> status map(stream &s, F f, std::initializer_list<view> outs, 
   work what = {F::name, 0, 0, {space.elements()}};
   for (const std::initializer_list<view> &list : {outs, ins})
     what.bytes += bytes_of(list);
+#if defined(WINDLASS_BACKEND_CUDA)
+  return s.submit(what, [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
+#else
   return s.submit(what, [f, nest, threads = s.threads()]() -> status {
     if constexpr (detail::backend_moves_data)
       detail::map_now(f, nest, threads);
     return {};
   });
+#endif
 }
 
 } // namespace windlass::rt

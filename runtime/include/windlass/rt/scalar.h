@@ -10,15 +10,11 @@
 #ifndef WINDLASS_RT_SCALAR_H
 #define WINDLASS_RT_SCALAR_H
 
+#include "windlass/rt/detail/function.h"
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-
-#if defined(__CUDACC__)
-#define WINDLASS_FN __host__ __device__ inline
-#else
-#define WINDLASS_FN inline
-#endif
 
 namespace windlass::scalar {
 

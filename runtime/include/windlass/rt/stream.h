@@ -18,8 +18,10 @@ class event {
 public:
   event() = default;
   event(const event &) {} // vectors of fresh events only
+  ~event();
   std::atomic<std::uint64_t> issued{0}, reached{0};
   std::atomic<std::uint32_t> changes{0}, sleepers{0}; ///< what waiting threads sleep on
+  void *native = nullptr;                             ///< a device's own event, made when it is first recorded
 };
 
 /// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring
@@ -31,6 +33,9 @@ public:
   virtual status record(event &e) = 0;
   virtual status wait(event &e) = 0;
   virtual status synchronize() = 0;
+  /// While times are counted: returns when the commands so far are done, that is at once where none runs beside the
+  /// caller's thread.
+  virtual status settle() { return {}; }
   /// Size of the compute team that commands of this stream may use.
   std::int32_t threads() const { return threads_; }
   /// The stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
@@ -44,9 +49,12 @@ public:
   template <class F> status submit(const work &what, F f) {
     if (times_ == nullptr)
       return submit(f);
-    return submit([f, what, times = times_]() -> status {
+    return submit([this, f, what, times = times_]() -> status {
+      WINDLASS_TRY(settle());
       const double start = clock_seconds();
       status result = f();
+      if (result.is_ok())
+        result = settle();
       times->add(what, clock_seconds() - start);
       return result;
     });

@@ -4,7 +4,16 @@
 
 #include "windlass/rt/status.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace windlass::rt {
+class communicator;
+class stream;
+class transport;
+} // namespace windlass::rt
 
 namespace windlass::rt::detail {
 
@@ -14,6 +23,34 @@ constexpr bool backend_moves_data = false;
 #else
 constexpr bool backend_moves_data = true;
 #endif
+
+/// Whether commands run on a device with a memory of its own, beside the thread that issues them.
+#if defined(WINDLASS_BACKEND_CUDA)
+constexpr bool backend_has_device = true;
+#else
+constexpr bool backend_has_device = false;
+#endif
+
+enum class memory_kind { device, pinned };
+
+// Of back ends with a device only.
+
+/// Chooses the device of this thread's rank and checks that it can run the program and has that many bytes free.
+status open_device(const transport &world, std::int64_t bytes);
+status allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out);
+void free_memory(memory_kind kind, std::byte *memory);
+/// After the commands of `s` issued so far; the first may return before the copy is made, but not before `from` may
+/// change.
+status copy_to_device(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
+status copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
+/// Bytes of the compute stream's scratch beside what the program plans.
+std::int64_t workspace_bytes();
+/// Collectives on the device's memory for a group whose hosts reach each other by `hosts`; they run on `s`. Collective
+/// over the members.
+status make_device_communicator(const transport &world, std::unique_ptr<communicator> hosts, stream &s,
+                                std::unique_ptr<communicator> &out);
+
+// Of every back end.
 
 /// Bytes that kernels, or the library that they call, keep for a team of that many threads.
 std::int64_t kernel_bytes(std::int32_t threads);

@@ -2,17 +2,19 @@
 #ifndef WINDLASS_RT_DETAIL_HALF_H
 #define WINDLASS_RT_DETAIL_HALF_H
 
+#include "windlass/rt/detail/function.h"
+
 #include <cstdint>
 #include <cstring>
 
 namespace windlass::rt::detail {
 
-inline float float_from_bits(std::uint32_t bits) {
+WINDLASS_FN float float_from_bits(std::uint32_t bits) {
   float x;
   std::memcpy(&x, &bits, sizeof(x));
   return x;
 }
-inline std::uint32_t bits_from_float(float x) {
+WINDLASS_FN std::uint32_t bits_from_float(float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
   return bits;
@@ -21,18 +23,18 @@ inline std::uint32_t bits_from_float(float x) {
 struct bf16 {
   std::uint16_t bits;
   bf16() = default;
-  explicit bf16(float x) {
+  WINDLASS_FN explicit bf16(float x) {
     const std::uint32_t b = bits_from_float(x);
     const bool is_nan = (b & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<std::uint16_t>(is_nan ? (b >> 16) | 0x40u : (b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
   }
-  explicit operator float() const { return float_from_bits(std::uint32_t(bits) << 16); }
+  WINDLASS_FN explicit operator float() const { return float_from_bits(std::uint32_t(bits) << 16); }
 };
 
 struct f16 {
   std::uint16_t bits;
   f16() = default;
-  explicit f16(float x) {
+  WINDLASS_FN explicit f16(float x) {
     const std::uint32_t b = bits_from_float(x);
     const std::uint32_t sign = (b >> 16) & 0x8000u;
     const std::uint32_t magnitude = b & 0x7fffffffu;
@@ -47,7 +49,7 @@ struct f16 {
       half = bits_from_float(float_from_bits(magnitude) + 0.5f) - bits_from_float(0.5f);
     bits = static_cast<std::uint16_t>(sign | half);
   }
-  explicit operator float() const {
+  WINDLASS_FN explicit operator float() const {
     const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
     std::uint32_t b;
     if (magnitude >= 0x7c00u)

@@ -1,0 +1,97 @@
+"""Programs for CUDA devices where no device is: nvcc compiles them, and the same kernels run on the processor.
+
+The emulation (runtime/backends/cuda/emulation) runs every kernel of the back end but those of cuBLASLt and NCCL, so that what it
+trains is compared with PyTorch's stored losses, gradients and parameters. What nvcc builds is linked, and refuses to start without
+a device. Tests that need nvcc are skipped, with the reason, where there is none.
+"""
+
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+import common
+
+BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
+NVCC = shutil.which('nvcc') or next((str(p) for p in [pathlib.Path('/usr/local/cuda/bin/nvcc')] if p.exists()), None)
+EMULATED = ['-DWINDLASS_CUDA_EMULATED=ON']
+COMPILED = [f'-DCMAKE_CUDA_COMPILER={NVCC}', '-DCMAKE_CUDA_ARCHITECTURES=80-real;90']
+
+
+class CudaTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix='windlass-test-')
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = pathlib.Path(cls.scratch.name)
+
+    def succeed(self, command, **options):
+        done = common.run(command, timeout=1800, **options)
+        self.assertEqual(done.code, 0, (done.out + done.err)[-4000:])
+        return done
+
+    def build(self, source, build, flags):
+        if shutil.which('ccache'):
+            flags = [*flags, *(f'-DCMAKE_{language}_COMPILER_LAUNCHER=ccache' for language in ('CXX', 'CUDA'))]
+        self.succeed(['cmake', '-S', source, '-B', build, '-G', 'Ninja', '-DWINDLASS_BACKEND=cuda', '-DWINDLASS_MPI=OFF', *flags])
+        self.succeed(['cmake', '--build', build, '-j', str(os.cpu_count())])
+
+    def emit(self, model, *flags):
+        project = self.folder / '-'.join([model.name, *(str(f).strip('-').replace(':', '') for f in flags)])
+        outcome = common.windlass('emit', model / 'model.onnx', *flags, '-o', project)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        return project
+
+    def compare(self, program, model, *flags):
+        done = self.succeed([sys.executable, common.ROOT / 'integration_test' / 'parity.py', '--program', program, '--model', model, *flags])
+        print(done.out, end='')
+
+
+class Emulated(CudaTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.runtime = BUILD / 'cuda-emulated'
+
+    def program(self, project):
+        self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
+        self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
+        return project / 'build' / 'train'
+
+    def model(self, name):
+        return pathlib.Path(common.prepared(name, self.folder))
+
+    def test_kernels(self):
+        self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
+        self.succeed([self.runtime / 'conformance' / 'windlass_runtime_conformance', '--gtest_brief=1'])
+
+    def test_transformer(self):
+        model = self.model('gpt2-tiny')
+        self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
+
+    def test_ranks_that_share_a_device(self):
+        model = self.model('mlp')
+        project = self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp')
+        self.compare(self.program(project), model)
+
+
+@unittest.skipUnless(NVCC, 'nvcc is not installed: programs for CUDA devices are not compiled')
+class Compiled(CudaTest):
+    def test_programs_link_and_want_a_device(self):
+        runtime = BUILD / 'cuda'
+        self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON'])
+        for name, flags in (('gpt2-tiny', ('--cluster', 'h200:1')), ('mlp', ('--cluster', 'h200:1', '--precision', 'bf16'))):
+            model = pathlib.Path(common.prepared(name, self.folder))
+            project = self.emit(model, *flags)
+            self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror'])
+            if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
+                continue  # there is a device, on which scripts/gpu-check runs it
+            done = common.run([project / 'build' / 'train', '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'run'])
+            self.assertEqual(done.code, 1, done.err)
+            self.assertRegex(done.err, r'^error: .*(driver|device).* \[WL0505\]\n$')
+
+
+if __name__ == '__main__':
+    common.main()

@@ -1,0 +1,199 @@
+// Collectives between ranks that are threads of this process and share one device: copies and reduction kernels that
+// work on each other's memory. Hosts exchange addresses and events while they issue; nothing waits for the device.
+#include "communicator.h"
+#include "kernel.h"
+
+#include "windlass/rt/detail/backend.h"
+#include "windlass/rt/detail/combine.h"
+#include "windlass/rt/transport.h"
+
+#include <array>
+#include <vector>
+
+namespace windlass::rt {
+
+namespace cuda {
+namespace {
+
+constexpr std::int32_t most_members = 64;
+
+/// The parts that a reduction reads, one for each member, and the places that it writes, which may be the same.
+struct exchanged {
+  const std::byte *parts[most_members];
+  std::byte *outputs[most_members];
+  std::int32_t members, output_count;
+};
+
+/// Reduces in the members' order. T is the stored type, A the one that sums are kept in.
+template <class T, class A> __global__ void combine_kernel(exchanged of, std::int64_t elements, reduction kind) {
+  for (std::int64_t i = grid_thread(); i < elements; i += grid_threads()) {
+    A sum = static_cast<A>(reinterpret_cast<const T *>(of.parts[0])[i]);
+    for (std::int32_t m = 1; m < of.members; ++m) {
+      const A next = static_cast<A>(reinterpret_cast<const T *>(of.parts[m])[i]);
+      sum = kind == reduction::sum   ? static_cast<A>(sum + next)
+            : kind == reduction::max ? larger_value::join(sum, next)
+                                     : smaller_value::join(sum, next);
+    }
+    for (std::int32_t o = 0; o < of.output_count; ++o)
+      reinterpret_cast<T *>(of.outputs[o])[i] = static_cast<T>(sum);
+  }
+}
+
+template <class T, class A = T>
+status combine_as(const stream &s, const exchanged &of, std::int64_t elements, reduction kind) {
+  return launch(s, blocks_for(elements), block_threads, combine_kernel<T, A>, of, elements, kind);
+}
+
+status combine(const stream &s, const exchanged &of, std::int64_t elements, element_type type, reduction kind) {
+  if (elements == 0)
+    return {};
+  switch (type) {
+  case element_type::f32:
+    return combine_as<float>(s, of, elements, kind);
+  case element_type::f64:
+    return combine_as<double>(s, of, elements, kind);
+  case element_type::bf16:
+    return combine_as<detail::bf16, float>(s, of, elements, kind);
+  case element_type::f16:
+    return combine_as<detail::f16, float>(s, of, elements, kind);
+  case element_type::i64:
+    return combine_as<std::int64_t>(s, of, elements, kind);
+  case element_type::i32:
+    return combine_as<std::int32_t>(s, of, elements, kind);
+  case element_type::u16:
+    return combine_as<std::uint16_t>(s, of, elements, kind);
+  case element_type::u8:
+    return combine_as<std::uint8_t>(s, of, elements, kind);
+  case element_type::boolean: // 0 or 1, for which sum is max
+    return combine_as<std::uint8_t>(s, of, elements, kind == reduction::sum ? reduction::max : kind);
+  }
+  return internal_error("unknown element type in a reduction between ranks");
+}
+
+/// Every collective: the stream waits until all members' streams have come to it, works, and waits until all have done
+/// their part, so that no buffer changes that another one still reads.
+class shared_communicator final : public communicator {
+public:
+  shared_communicator(std::unique_ptr<communicator> hosts, stream &s)
+      : hosts_(std::move(hosts)), stream_(s), offers_(static_cast<std::size_t>(hosts_->size())) {}
+  ~shared_communicator() override {
+    for (cudaEvent_t e : {ready_, done_})
+      if (e != nullptr)
+        cudaEventDestroy(e);
+  }
+
+  status create() {
+    if (size() > most_members)
+      return bad_input("a plan of " + std::to_string(size()) +
+                       " ranks in one group cannot run on one device, which takes " + std::to_string(most_members) +
+                       "; start the ranks as processes");
+    WINDLASS_TRY(check(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), "making an event"));
+    return check(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "making an event");
+  }
+
+  std::int32_t size() const override { return hosts_->size(); }
+  std::int32_t index() const override { return hosts_->index(); }
+
+  status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
+    if (size() == 1 || elements == 0)
+      return {};
+    return together(data, [&]() -> status {
+      // Each member reduces its part of all buffers and writes the result into all of them; parts do not overlap.
+      const std::int64_t begin = detail::part_begin(elements, size(), index());
+      const std::int64_t end = detail::part_begin(elements, size(), index() + 1);
+      exchanged of = {{}, {}, size(), size()};
+      for (std::int32_t m = 0; m < size(); ++m)
+        of.parts[m] = of.outputs[m] = address(m) + begin * size_of(type);
+      return combine(stream_, of, end - begin, type, kind);
+    });
+  }
+
+  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    return together(in, [&]() -> status {
+      for (std::int32_t m = 0; m < size(); ++m)
+        WINDLASS_TRY(move(out + m * bytes, address(m), bytes));
+      return {};
+    });
+  }
+
+  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
+    return together(in, [&]() -> status {
+      exchanged of = {{}, {out}, size(), 1};
+      for (std::int32_t m = 0; m < size(); ++m)
+        of.parts[m] = address(m) + index() * elements * size_of(type);
+      return combine(stream_, of, elements, type, reduction::sum);
+    });
+  }
+
+  status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    return together(in, [&]() -> status {
+      for (std::int32_t m = 0; m < size(); ++m)
+        WINDLASS_TRY(move(out + m * bytes, address(m) + index() * bytes, bytes));
+      return {};
+    });
+  }
+
+  status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t, std::int32_t from) override {
+    return together(in, [&] { return move(out, address(from), bytes); });
+  }
+
+  status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
+    return together(data, [&] { return index() == root ? ok_status() : move(data, address(root), bytes); });
+  }
+
+  status barrier() override { return hosts_->barrier(); }
+
+private:
+  struct offer {
+    std::byte *data;
+    cudaEvent_t reached;
+  };
+
+  std::byte *address(std::int32_t member) const { return offers_[static_cast<std::size_t>(member)].data; }
+
+  status move(std::byte *to, const std::byte *from, std::int64_t bytes) {
+    if (bytes == 0)
+      return {};
+    return check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, native(stream_)),
+                 "a copy between ranks");
+  }
+
+  /// Waits, on the device, until all members' streams have come to where they are now. An event is recorded again only
+  /// when all hosts have told their streams to wait for it: they exchange once more before.
+  status meet(const std::byte *data, cudaEvent_t event) {
+    WINDLASS_TRY(check(cudaEventRecord(event, native(stream_)), "recording an event"));
+    const offer mine = {const_cast<std::byte *>(data), event};
+    std::vector<offer> &all = offers_;
+    WINDLASS_TRY(hosts_->all_gather(reinterpret_cast<std::byte *>(all.data()),
+                                    reinterpret_cast<const std::byte *>(&mine), sizeof mine));
+    for (const offer &each : all)
+      WINDLASS_TRY(check(cudaStreamWaitEvent(native(stream_), each.reached, 0), "waiting for another rank"));
+    return {};
+  }
+
+  template <class F> status together(const std::byte *data, F work) {
+    WINDLASS_TRY(meet(data, ready_));
+    WINDLASS_TRY(work());
+    return meet(data, done_);
+  }
+
+  std::unique_ptr<communicator> hosts_;
+  stream &stream_;
+  std::vector<offer> offers_;
+  cudaEvent_t ready_ = nullptr, done_ = nullptr;
+};
+
+} // namespace
+} // namespace cuda
+
+status detail::make_device_communicator(const transport &world, std::unique_ptr<communicator> hosts, stream &s,
+                                        std::unique_ptr<communicator> &out) {
+  if (!world.is_one_process())
+    return cuda::make_nccl_communicator(std::move(hosts), s, out);
+  auto made = std::make_unique<cuda::shared_communicator>(std::move(hosts), s);
+  WINDLASS_TRY(made->create());
+  out = std::move(made);
+  return {};
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,146 @@
+// The device of a rank: which one, whether it can run the program, and its memory.
+#include "kernel.h"
+
+#include "windlass/rt/backend.h"
+#include "windlass/rt/detail/backend.h"
+#include "windlass/rt/transport.h"
+
+#include <cstdlib>
+
+namespace windlass::rt {
+
+namespace cuda {
+namespace {
+
+__global__ void probe_kernel() {}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string visible_devices() {
+  const char *text = std::getenv("CUDA_VISIBLE_DEVICES");
+  return text == nullptr ? "" : text;
+}
+
+/// A rank's number among those of its host, as launchers tell it; -1 where none does.
+std::int32_t local_number() {
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char *text = std::getenv(name))
+      return static_cast<std::int32_t>(std::strtol(text, nullptr, 10));
+  return -1;
+}
+
+status count_devices(int &count) {
+  int driver = 0, runtime = 0;
+  cudaRuntimeGetVersion(&runtime);
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return bad_input("this machine has no driver for CUDA devices; install it, or build with -DWINDLASS_BACKEND=cpu");
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaErrorInsufficientDriver || driver / 1000 < runtime / 1000)
+    return bad_input("the driver is for CUDA " + version_text(driver) + ", the program was built with CUDA " +
+                     version_text(runtime) + "; update the driver, or build with an older toolkit");
+  if (result == cudaErrorNoDevice || (result == cudaSuccess && count == 0)) {
+    const std::string visible = visible_devices();
+    return bad_input(std::getenv("CUDA_VISIBLE_DEVICES") == nullptr
+                         ? "this machine has no CUDA device; build with -DWINDLASS_BACKEND=cpu"
+                         : "no CUDA device is visible: CUDA_VISIBLE_DEVICES is '" + visible +
+                               "', which names none that this machine has");
+  }
+  return check(result, "counting devices");
+}
+
+/// Whether the device's architecture is among those that the program was compiled for.
+status check_architecture(int device) {
+  cudaDeviceProp properties;
+  WINDLASS_TRY(check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties"));
+  cudaFuncAttributes attributes;
+  const cudaError_t result = cudaFuncGetAttributes(&attributes, probe_kernel);
+  if (result == cudaSuccess)
+    return {};
+  cudaGetLastError(); // it would be the next call's
+  if (result != cudaErrorNoKernelImageForDevice)
+    return check(result, "loading the program's kernels");
+  return bad_input(
+      std::string("the program was not compiled for device ") + std::to_string(device) + ", " + properties.name +
+      " of architecture sm_" + std::to_string(properties.major) + std::to_string(properties.minor) +
+      "; build with -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(properties.major) + std::to_string(properties.minor));
+}
+
+} // namespace
+} // namespace cuda
+
+status detail::open_device(const transport &world, std::int64_t bytes) {
+  int count = 0;
+  WINDLASS_TRY(cuda::count_devices(count));
+  const std::int32_t number = world.is_one_process() ? 0 : cuda::local_number(); // threads share the first device
+  if (!world.is_one_process() && number >= count)
+    return bad_input("rank " + std::to_string(world.rank()) + " is number " + std::to_string(number + 1) +
+                     " of its host, which shows " + std::to_string(count) +
+                     " CUDA devices, and two ranks cannot share one; start fewer ranks for each host, or run them as "
+                     "threads with --communicator local");
+  const int device = number < 0 ? world.rank() % count : number;
+  WINDLASS_TRY(cuda::check(cudaSetDevice(device), "choosing a device"));
+  WINDLASS_TRY(cuda::check_architecture(device));
+  std::size_t free = 0, total = 0;
+  WINDLASS_TRY(cuda::check(cudaMemGetInfo(&free, &total), "asking for free memory"));
+  if (static_cast<std::int64_t>(free) < bytes)
+    return bad_input("device " + std::to_string(device) + " has " + std::to_string(free) + " of " +
+                     std::to_string(total) + " bytes free, the plan needs " + std::to_string(bytes) + " for rank " +
+                     std::to_string(world.rank()) +
+                     "; end what else runs there, or plan with a smaller --memory-limit or more ranks")
+        .as(diagnostic::allocation);
+  return {};
+}
+
+status detail::allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out) {
+  void *memory = nullptr;
+  const auto size = static_cast<std::size_t>(bytes);
+  const cudaError_t result =
+      kind == memory_kind::device ? cudaMalloc(&memory, size) : cudaHostAlloc(&memory, size, cudaHostAllocDefault);
+  if (result != cudaSuccess) {
+    cudaGetLastError();
+    return bad_input("cannot allocate " + std::to_string(bytes) + " bytes for the " + what + " arena " +
+                     (kind == memory_kind::device ? "on the device: " : "in pinned host memory: ") +
+                     cudaGetErrorString(result) + "; plan with a smaller --memory-limit or more ranks")
+        .as(diagnostic::allocation);
+  }
+  out = static_cast<std::byte *>(memory);
+  return {};
+}
+
+void detail::free_memory(memory_kind kind, std::byte *memory) {
+  if (kind == memory_kind::device)
+    cudaFree(memory);
+  else
+    cudaFreeHost(memory);
+}
+
+/// From memory that is not pinned, which CUDA copies before the call returns.
+status detail::copy_to_device(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes) {
+  return cuda::check(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, cuda::native(s)),
+      "a copy to the device");
+}
+
+status detail::copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes) {
+  WINDLASS_TRY(
+      cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, cuda::native(s)),
+                  "a copy to the host"));
+  return s.synchronize();
+}
+
+// What cuBLASLt is documented to need at most on current devices, and room for partial sums.
+std::int64_t detail::workspace_bytes() { return std::int64_t(64) << 20; }
+
+std::int64_t detail::kernel_bytes(std::int32_t) { return std::int64_t(512) << 20; } // the driver's context and modules
+status detail::prepare_kernels(std::int32_t) { return {}; }
+
+backend_facts describe_backend() {
+  backend_facts facts = {"cuda", "cuBLASLt", {}};
+  int count = 0;
+  facts.result = cuda::count_devices(count).as(diagnostic::backend);
+  return facts;
+}
+
+} // namespace windlass::rt

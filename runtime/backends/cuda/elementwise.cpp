@@ -1,0 +1,216 @@
+// copy, fill, iota and the optimizer steps.
+#include "kernel.h"
+
+#include "windlass/rt/map.h"
+
+namespace windlass::rt {
+
+namespace cuda {
+namespace {
+
+/// Calls f with a value of the C++ type of `type`.
+template <class F> status with_type(element_type type, F f) {
+  switch (type) {
+  case element_type::f32:
+    return f(float());
+  case element_type::f64:
+    return f(double());
+  case element_type::bf16:
+    return f(detail::bf16());
+  case element_type::f16:
+    return f(detail::f16());
+  case element_type::i64:
+    return f(std::int64_t());
+  case element_type::i32:
+    return f(std::int32_t());
+  case element_type::u16:
+    return f(std::uint16_t());
+  case element_type::u8:
+    return f(std::uint8_t());
+  case element_type::boolean:
+    return f(bool());
+  }
+  return internal_error("unknown element type");
+}
+
+template <class T> constexpr bool is_half = std::is_same_v<T, detail::bf16> || std::is_same_v<T, detail::f16>;
+
+template <class To, class From> WINDLASS_FN To convert(From x) {
+  if constexpr (is_half<From>)
+    return convert<To>(static_cast<float>(x));
+  else if constexpr (is_half<To>)
+    return To(static_cast<float>(x));
+  else if constexpr (std::is_same_v<To, bool>)
+    return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    // Through the widest integer, with values that do not fit made 0, as on other back ends.
+    return x > From(-9.2e18) && x < From(9.2e18) ? static_cast<To>(static_cast<std::int64_t>(x)) : To(0);
+  else
+    return static_cast<To>(x);
+}
+
+template <class To, class From> struct converter {
+  using outputs = type_list<To>;
+  using inputs = type_list<From>;
+  WINDLASS_FN static void apply(To &r, From x) { r = convert<To>(x); }
+};
+
+template <class T> struct filler {
+  using outputs = type_list<T>;
+  using inputs = type_list<>;
+  T value;
+  WINDLASS_FN void apply(T &r) const { r = value; }
+};
+
+template <int N> detail::loop_nest<N> nest_of(const view *const (&operands)[N]) {
+  detail::loop_nest<N> nest;
+  nest.rank = operands[0]->rank;
+  for (int d = 0; d < nest.rank; ++d)
+    nest.sizes[d] = operands[0]->sizes[d];
+  for (int k = 0; k < N; ++k) {
+    nest.data[k] = operands[k]->data;
+    for (int d = 0; d < nest.rank; ++d)
+      nest.strides[k][d] = operands[k]->strides[d];
+  }
+  nest.simplify();
+  return nest;
+}
+
+template <class T> status copy_as(stream &s, const detail::loop_nest<2> &nest) {
+  return detail::map_on_device(s, converter<T, T>(), nest);
+}
+
+/// out[.., i, ..] = start + step * i for the elements in row-major order, of which `inner` share an index.
+template <class T>
+__global__ void count_kernel(T *out, sequence places, std::int64_t inner, std::int64_t size, double start,
+                             double step) {
+  for (std::int64_t i = grid_thread(); i < places.count(); i += grid_threads())
+    out[places.offset(i)] = convert<T>(start + step * static_cast<double>(i / inner % size));
+}
+
+// The optimizer's scalars lie in device memory, where each thread reads them.
+
+struct adamw_scalars {
+  const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
+      *bias_correction2, *gradient_scale;
+  bool decays;
+};
+
+/// The same arithmetic as on the processor.
+struct adamw_step {
+  using outputs = type_list<float, float, float>;
+  using inputs = type_list<float, float, float, float>;
+  adamw_scalars of;
+  WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    const float rate = *of.learning_rate;
+    g *= *of.gradient_scale;
+    m = m + *of.one_minus_beta1 * (g - m);
+    v = v + *of.one_minus_beta2 * (g * g - v);
+    const float keep = of.decays ? 1.0f - rate * *of.weight_decay : 1.0f;
+    const float step_size = rate / *of.bias_correction1, root_scale = 1.0f / std::sqrt(*of.bias_correction2);
+    w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + *of.epsilon);
+    m_out = m;
+    v_out = v;
+  }
+};
+
+struct sgd_step {
+  using outputs = type_list<float, float>;
+  using inputs = type_list<float, float, float>;
+  const float *learning_rate, *momentum, *weight_decay, *gradient_scale;
+  bool decays;
+  WINDLASS_FN void apply(float &w_out, float &v_out, float w, float v, float g) const {
+    v = *momentum * v + (g * *gradient_scale + (decays ? *weight_decay : 0.0f) * w);
+    v_out = v;
+    w_out = w - *learning_rate * v;
+  }
+};
+
+} // namespace
+} // namespace cuda
+
+status copy(stream &s, const view &out, const view &in) {
+  if (!cuda::has_same_sizes(out, in))
+    return internal_error("copy between views of different sizes");
+  const detail::loop_nest<2> nest = cuda::nest_of<2>({&out, &in});
+  return s.submit({"copy", 0, bytes_of({out, in}), {out.elements()}},
+                  [nest, to = out.type, from = in.type, &s]() -> status {
+                    const std::int64_t bytes = size_of(to);
+                    if (to != from)
+                      return cuda::with_type(to, [&](auto t) {
+                        return cuda::with_type(from, [&](auto f) {
+                          return detail::map_on_device(s, cuda::converter<decltype(t), decltype(f)>(), nest);
+                        });
+                      });
+                    if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1)
+                      return cuda::check(cudaMemcpyAsync(nest.data[0], nest.data[1],
+                                                         static_cast<std::size_t>(nest.sizes[0] * bytes),
+                                                         cudaMemcpyDeviceToDevice, cuda::native(s)),
+                                         "a copy");
+                    switch (bytes) {
+                    case 8:
+                      return cuda::copy_as<std::int64_t>(s, nest);
+                    case 4:
+                      return cuda::copy_as<std::int32_t>(s, nest);
+                    case 2:
+                      return cuda::copy_as<std::uint16_t>(s, nest);
+                    default:
+                      return cuda::copy_as<std::uint8_t>(s, nest);
+                    }
+                  });
+}
+
+status fill(stream &s, const view &out, double value) {
+  const detail::loop_nest<1> nest = cuda::nest_of<1>({&out});
+  return s.submit({"fill", 0, bytes_of({out}), {out.elements()}}, [nest, type = out.type, value, &s]() -> status {
+    return cuda::with_type(type, [&](auto t) {
+      using T = decltype(t);
+      return detail::map_on_device(s, cuda::filler<T>{cuda::convert<T>(value)}, nest);
+    });
+  });
+}
+
+status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {
+  if (dim < 0 || dim >= out.rank)
+    return internal_error("iota along a dimension that the view does not have");
+  return s.submit({"iota", 0, bytes_of({out}), {out.elements()}}, [out, dim, start, step, &s]() -> status {
+    std::int64_t inner = 1;
+    for (int d = dim + 1; d < out.rank; ++d)
+      inner *= out.sizes[d];
+    return cuda::with_type(out.type, [&](auto t) {
+      using T = decltype(t);
+      return cuda::launch(s, cuda::blocks_for(out.elements()), cuda::block_threads, cuda::count_kernel<T>, out.as<T>(),
+                          detail::sequence(out, 0, out.rank), std::max<std::int64_t>(inner, 1), out.sizes[dim], start,
+                          step);
+    });
+  });
+}
+
+status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
+             const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
+             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+             const view &gradient_scale, bool decays) {
+  if (!cuda::has_same_sizes(weight, exp_avg) || !cuda::has_same_sizes(weight, exp_avg_sq) ||
+      !cuda::has_same_sizes(weight, gradient))
+    return internal_error("adamw got a weight, state and gradient of different sizes");
+  const auto nest = cuda::nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
+  const cuda::adamw_step f = {{learning_rate.as<const float>(), one_minus_beta1.as<const float>(),
+                               one_minus_beta2.as<const float>(), epsilon.as<const float>(),
+                               weight_decay.as<const float>(), bias_correction1.as<const float>(),
+                               bias_correction2.as<const float>(), gradient_scale.as<const float>(), decays}};
+  return s.submit({"adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient}), {weight.elements()}},
+                  [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
+}
+
+status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
+           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays) {
+  if (!cuda::has_same_sizes(weight, momentum_buffer) || !cuda::has_same_sizes(weight, gradient))
+    return internal_error("sgd got a weight, state and gradient of different sizes");
+  const auto nest = cuda::nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
+  const cuda::sgd_step f = {learning_rate.as<const float>(), momentum.as<const float>(), weight_decay.as<const float>(),
+                            gradient_scale.as<const float>(), decays};
+  return s.submit({"sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient}), {weight.elements()}},
+                  [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
+}
+
+} // namespace windlass::rt

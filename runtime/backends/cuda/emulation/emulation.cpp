@@ -1,0 +1,299 @@
+#include "cuda_runtime.h"
+
+#include "windlass/rt/detail/team.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <vector>
+
+thread_local emulated_place threadIdx, blockIdx, blockDim, gridDim;
+
+struct emulated_stream {};
+struct emulated_event {};
+
+namespace windlass::rt::cuda::emulation {
+
+namespace {
+
+/// The device's memory, open to the process only while something runs on the device.
+class guarded_memory {
+public:
+  void *allocate(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t size = (bytes + 4095) / 4096 * 4096;
+    void *base =
+        mmap(nullptr, size, users_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+      return nullptr;
+    areas_[base] = size;
+    return base;
+  }
+  void free(void *base) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = areas_.find(base);
+    if (found == areas_.end())
+      return;
+    munmap(base, found->second);
+    areas_.erase(found);
+  }
+  void open() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (users_++ == 0)
+      protect(PROT_READ | PROT_WRITE);
+  }
+  void close() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--users_ == 0)
+      protect(PROT_NONE);
+  }
+
+private:
+  void protect(int how) {
+    for (const auto &[base, size] : areas_)
+      mprotect(base, size, how);
+  }
+  std::mutex mutex_;
+  std::map<void *, std::size_t> areas_;
+  int users_ = 0;
+};
+
+guarded_memory &memory() {
+  static guarded_memory all;
+  return all;
+}
+
+struct open_memory {
+  open_memory() { memory().open(); }
+  ~open_memory() { memory().close(); }
+};
+
+constexpr std::size_t stack_bytes = 64 << 10;
+constexpr unsigned warp = 32;
+
+/// One thread of a block. A fiber runs thread after thread on one stack: fibers change places by jumps, which cost no
+/// system call.
+struct fiber {
+  ucontext_t context; ///< until it runs for the first time
+  jmp_buf place;
+  bool is_started = false;
+  std::unique_ptr<char[]> stack{new char[stack_bytes]};
+  unsigned number = 0;
+  enum { running, at_block, at_warp, done } state = done;
+  unsigned long long value[4] = {}; ///< what it gives to the others of its warp
+};
+
+/// The blocks that one thread of the process runs, one after another.
+class scheduler {
+public:
+  void run_block(unsigned threads, const std::function<void()> &thread) {
+    thread_ = &thread;
+    while (fibers_.size() < threads)
+      fibers_.push_back(std::make_unique<fiber>());
+    count_ = threads;
+    for (unsigned i = 0; i < threads; ++i) {
+      fiber &f = *fibers_[i];
+      f.number = i;
+      f.state = fiber::running;
+    }
+    while (true) {
+      unsigned left = 0;
+      bool moved = false;
+      for (unsigned i = 0; i < threads; ++i) {
+        if (fibers_[i]->state == fiber::running) {
+          resume(*fibers_[i]);
+          moved = true;
+        }
+        left += fibers_[i]->state != fiber::done;
+      }
+      if (left == 0)
+        return;
+      moved |= release(0, threads, fiber::at_block);
+      for (unsigned first = 0; first < threads; first += warp)
+        moved |= release(first, std::min(first + warp, threads), fiber::at_warp);
+      if (!moved) {
+        std::fputs("emulation: threads of a block wait at different barriers\n", stderr);
+        std::abort();
+      }
+    }
+  }
+
+  void wait(decltype(fiber::state) where) {
+    current_->state = where;
+    if (_setjmp(current_->place) == 0)
+      _longjmp(main_, 1);
+  }
+  void exchange(void *value, std::size_t bytes, unsigned lane) {
+    if (bytes > sizeof(fiber::value))
+      std::abort();
+    std::memcpy(current_->value, value, bytes);
+    wait(fiber::at_warp);
+    const unsigned other = current_->number / warp * warp + lane;
+    if (lane < warp && other < count_)
+      std::memcpy(value, fibers_[other]->value, bytes);
+    wait(fiber::at_warp); // before anybody gives the next value
+  }
+
+private:
+  static void enter();
+
+  void resume(fiber &f) {
+    current_ = &f;
+    threadIdx.x = f.number;
+    if (_setjmp(main_) != 0)
+      return;
+    if (f.is_started)
+      _longjmp(f.place, 1);
+    f.is_started = true;
+    getcontext(&f.context);
+    f.context.uc_stack = {f.stack.get(), 0, stack_bytes};
+    f.context.uc_link = nullptr;
+    makecontext(&f.context, &scheduler::enter, 0);
+    setcontext(&f.context);
+  }
+
+  /// Lets [first, last) go on where all that are left wait there.
+  bool release(unsigned first, unsigned last, decltype(fiber::state) where) {
+    bool any = false;
+    for (unsigned i = first; i < last; ++i) {
+      if (fibers_[i]->state != where && fibers_[i]->state != fiber::done)
+        return false;
+      any |= fibers_[i]->state == where;
+    }
+    for (unsigned i = first; i < last; ++i)
+      if (fibers_[i]->state == where)
+        fibers_[i]->state = fiber::running;
+    return any;
+  }
+
+  std::vector<std::unique_ptr<fiber>> fibers_;
+  jmp_buf main_;
+  fiber *current_ = nullptr;
+  const std::function<void()> *thread_ = nullptr;
+  unsigned count_ = 0;
+};
+
+scheduler &mine() {
+  static thread_local scheduler one;
+  return one;
+}
+
+void scheduler::enter() {
+  scheduler &s = mine();
+  while (true) {
+    (*s.thread_)();
+    s.wait(fiber::done);
+  }
+}
+
+} // namespace
+
+void run(unsigned blocks, unsigned threads, const std::function<void()> &thread) {
+  const open_memory open;
+  detail::flush_denormals();
+  gridDim.x = blocks;
+  blockDim.x = threads;
+  for (unsigned b = 0; b < blocks; ++b) {
+    blockIdx.x = b;
+    mine().run_block(threads, thread);
+  }
+}
+
+void exchange(void *value, std::size_t bytes, unsigned lane) { mine().exchange(value, bytes, lane); }
+
+} // namespace windlass::rt::cuda::emulation
+
+namespace emulation = windlass::rt::cuda::emulation;
+
+void __syncthreads() { emulation::mine().wait(emulation::fiber::at_block); }
+void __syncwarp() { emulation::mine().wait(emulation::fiber::at_warp); }
+
+const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "emulated error"; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+/// WINDLASS_EMULATED_DEVICES devices, by default one.
+cudaError_t cudaGetDeviceCount(int *count) {
+  const char *text = std::getenv("WINDLASS_EMULATED_DEVICES");
+  *count = text == nullptr ? 1 : std::atoi(text);
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+static thread_local int current_device = 0;
+cudaError_t cudaSetDevice(int device) {
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
+  *out = {};
+  std::strcpy(out->name, "emulated on the processor");
+  out->major = 9;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
+  *free = *total = std::size_t(1) << 40;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void **out, std::size_t bytes) {
+  *out = emulation::memory().allocate(bytes);
+  return *out == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFree(void *memory) {
+  emulation::memory().free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void **out, std::size_t bytes, unsigned) {
+  *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *out == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFreeHost(void *memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  const emulation::open_memory open;
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t) {
+  const emulation::open_memory open;
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+// Streams do at once what they are given, so that events have always been reached.
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+  *out = new emulated_stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+  *out = new emulated_event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }

@@ -1,0 +1,40 @@
+// Plain loops in place of the device's library.
+#include "../gemm.h"
+#include "../kernel.h"
+
+namespace windlass::rt::cuda {
+
+namespace {
+
+void multiply(const column_gemm &call) {
+  const auto element = [](const column_gemm::matrix &of, std::int64_t batch, std::int64_t row, std::int64_t column) {
+    if (of.is_transposed)
+      std::swap(row, column);
+    return batch * of.batch_stride + row + column * of.leading;
+  };
+  const operand x(call.x.data, call.x.type), y(call.y.data, call.y.type), d(call.d.data, call.d.type);
+  for (std::int64_t batch = 0; batch < call.batch; ++batch)
+    for (std::int64_t column = 0; column < call.n; ++column)
+      for (std::int64_t row = 0; row < call.m; ++row) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < call.k; ++i)
+          sum += double(x.get(element(call.x, batch, row, i))) * double(y.get(element(call.y, batch, i, column)));
+        const std::int64_t at = element(call.d, batch, row, column);
+        if (call.beta != 0)
+          sum += double(call.beta) * double(d.get(at));
+        d.set(at, static_cast<float>(sum));
+      }
+}
+
+class emulated_gemm final : public gemm_library {
+public:
+  status run(stream &s, const column_gemm &call, std::byte *, std::int64_t) override {
+    return launch(s, 1, 1, multiply, call);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<gemm_library> make_gemm_library() { return std::make_unique<emulated_gemm>(); }
+
+} // namespace windlass::rt::cuda

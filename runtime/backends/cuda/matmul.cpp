@@ -1,0 +1,178 @@
+#include "gemm.h"
+#include "kernel.h"
+
+#include "windlass/rt/detail/matmul_plan.h"
+
+namespace windlass::rt {
+
+namespace cuda {
+
+/// A matrix whose rows lie in a row is, with columns in a row, its own transpose: so the library computes the transpose
+/// of the product where the result's rows lie in a row.
+column_gemm as_columns(const gemm_call &call) {
+  const bool is_swapped = call.c.row_stride != 1 || (call.m == 1 && call.c.column_stride == 1);
+  const auto stored = [is_swapped](const gemm_call::matrix &of, std::int64_t rows, std::int64_t columns) {
+    std::int64_t row_stride = of.row_stride, column_stride = of.column_stride;
+    if (is_swapped) {
+      std::swap(rows, columns);
+      std::swap(row_stride, column_stride);
+    }
+    column_gemm::matrix out = {of.data, of.type, false, rows, columns, 0, of.batch_stride};
+    // Lines of columns: the row stride is 1, and the distance of columns is the leading dimension.
+    const bool fits = (rows == 1 || row_stride == 1) && (columns == 1 || column_stride >= rows);
+    if (!fits) {
+      out.is_transposed = true;
+      std::swap(out.rows, out.columns);
+      std::swap(row_stride, column_stride);
+    }
+    out.leading = std::max(out.columns == 1 ? out.rows : column_stride, std::max<std::int64_t>(out.rows, 1));
+    return out;
+  };
+  column_gemm out;
+  const gemm_call::matrix &first = is_swapped ? call.b : call.a, &second = is_swapped ? call.a : call.b;
+  out.m = is_swapped ? call.n : call.m;
+  out.n = is_swapped ? call.m : call.n;
+  out.k = call.k;
+  out.x = is_swapped ? stored(first, call.k, call.n) : stored(first, call.m, call.k);
+  out.y = is_swapped ? stored(second, call.m, call.k) : stored(second, call.k, call.n);
+  out.d = stored(call.c, call.m, call.n);
+  out.batch = call.batch;
+  out.beta = call.beta;
+  return out;
+}
+
+namespace {
+
+using detail::matmul_dim;
+using detail::matmul_plan;
+
+/// Where in the three operands the call number `i` of nested loops works.
+struct offsets {
+  std::int64_t out = 0, a = 0, b = 0;
+  offsets(const matmul_dim *loops, int count, std::int64_t i) {
+    for (int d = count - 1; d >= 0; --d) {
+      const std::int64_t at = i % loops[d].size;
+      i /= loops[d].size;
+      out += at * loops[d].out;
+      a += at * loops[d].a;
+      b += at * loops[d].b;
+    }
+  }
+};
+
+/// dense[i, j] = from[i * row_stride + j * column_stride], or the other way round and added.
+__global__ void pack_matrix(operand dense, operand strided, std::int64_t rows, std::int64_t columns,
+                            std::int64_t row_stride, std::int64_t column_stride) {
+  for (std::int64_t i = grid_thread(); i < rows * columns; i += grid_threads())
+    dense.set(i, strided.get(i / columns * row_stride + i % columns * column_stride));
+}
+__global__ void unpack_matrix(operand strided, operand dense, std::int64_t rows, std::int64_t columns,
+                              std::int64_t row_stride, std::int64_t column_stride, bool adds) {
+  for (std::int64_t i = grid_thread(); i < rows * columns; i += grid_threads()) {
+    const std::int64_t at = i / columns * row_stride + i % columns * column_stride;
+    strided.set(at, (adds ? strided.get(at) : 0.0f) + dense.get(i));
+  }
+}
+
+struct product {
+  matmul_plan plan;
+  view out, a, b;
+  bool accumulate;
+
+  status run(stream &s) const {
+    // The longest loop whose calls are alike in everything but where they work is one batched call.
+    matmul_dim loops[3 * max_rank], batch;
+    int count = 0, batched = -1;
+    const bool packs = plan.packs_out || plan.packs_a || plan.packs_b;
+    for (int d = 0; d < plan.loop_count && !packs; ++d)
+      if (batched < 0 || plan.loops[d].size > plan.loops[batched].size)
+        batched = d;
+    for (int d = 0; d < plan.loop_count; ++d)
+      if (d == batched)
+        batch = plan.loops[d];
+      else
+        loops[count++] = plan.loops[d];
+    std::int64_t calls = 1, sums = 1;
+    for (int d = 0; d < count; ++d)
+      calls *= loops[d].size;
+    for (int d = 0; d < plan.sum_count; ++d)
+      sums *= plan.sums[d].size;
+    for (std::int64_t i = 0; i < calls; ++i) {
+      const offsets at(loops, count, i);
+      for (std::int64_t j = 0; j < sums; ++j) {
+        const offsets add(plan.sums, plan.sum_count, j);
+        WINDLASS_TRY(one(s, batch, at.out, at.a + add.a, at.b + add.b, accumulate || j > 0));
+      }
+    }
+    return {};
+  }
+
+  status one(stream &s, const matmul_dim &batch, std::int64_t out_at, std::int64_t a_at, std::int64_t b_at,
+             bool adds) const {
+    const matmul_dim &m = plan.m, &n = plan.n, &k = plan.k;
+    std::byte *free = s.scratch(), *const end = s.scratch() + s.scratch_bytes();
+    const auto place = [](const view &v, std::int64_t offset) { return v.data + offset * size_of(v.type); };
+    gemm_call call = {{place(a, a_at), a.type, m.a, k.a, batch.a},
+                      {place(b, b_at), b.type, k.b, n.b, batch.b},
+                      {place(out, out_at), out.type, m.out, n.out, batch.out},
+                      m.size,
+                      n.size,
+                      std::max<std::int64_t>(k.size, 1),
+                      batch.size,
+                      adds ? 1.0f : 0.0f};
+    const auto dense = [&](gemm_call::matrix &of, std::int64_t rows, std::int64_t columns) {
+      of.data = free;
+      of.row_stride = columns;
+      of.column_stride = 1;
+      free += (rows * columns * size_of(of.type) + 255) / 256 * 256;
+      return free <= end;
+    };
+    const gemm_call::matrix from_a = call.a, from_b = call.b, to = call.c;
+    bool fits = true;
+    if (plan.packs_a)
+      fits = fits && dense(call.a, call.m, call.k);
+    if (plan.packs_b)
+      fits = fits && dense(call.b, call.k, call.n);
+    if (plan.packs_out)
+      fits = fits && dense(call.c, call.m, call.n);
+    if (!fits)
+      return internal_error("matmul needs " + std::to_string(free - s.scratch()) +
+                            " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
+    const auto pack = [&](const gemm_call::matrix &into, const gemm_call::matrix &from, std::int64_t rows,
+                          std::int64_t columns) {
+      return launch(s, blocks_for(rows * columns), block_threads, pack_matrix, operand(into.data, into.type),
+                    operand(from.data, from.type), rows, columns, from.row_stride, from.column_stride);
+    };
+    if (plan.packs_a)
+      WINDLASS_TRY(pack(call.a, from_a, call.m, call.k));
+    if (plan.packs_b)
+      WINDLASS_TRY(pack(call.b, from_b, call.k, call.n));
+    if (plan.packs_out)
+      call.beta = 0;
+    WINDLASS_TRY(device_stream_of(s).gemms().run(s, as_columns(call), free, end - free));
+    if (!plan.packs_out)
+      return {};
+    return launch(s, blocks_for(call.m * call.n), block_threads, unpack_matrix, operand(to.data, to.type),
+                  operand(call.c.data, call.c.type), call.m, call.n, to.row_stride, to.column_stride, adds);
+  }
+};
+
+} // namespace
+} // namespace cuda
+
+status matmul(stream &s, const view &out, const view &a, const view &b, std::int32_t batch_rank,
+              std::int32_t contract_rank, bool accumulate) {
+  if (!cuda::are_real({out, a, b}) || a.type != b.type || (out.type != a.type && out.type != element_type::f32))
+    return internal_error("matmul takes two operands of one floating-point type, and gives that or f32");
+  cuda::product c = {{}, out, a, b, accumulate};
+  WINDLASS_TRY(detail::plan_matmul(out, a, b, batch_rank, contract_rank, c.plan));
+  if (out.elements() == 0 || a.elements() == 0)
+    return accumulate ? ok_status() : fill(s, out, 0);
+  const work what = {"matmul",
+                     c.plan.flops(),
+                     bytes_of({out, a, b}),
+                     {c.plan.m.size, c.plan.n.size, std::max<std::int64_t>(c.plan.k.size, 1), c.plan.products()}};
+  return s.submit(what, [c, &s]() -> status { return c.run(s); });
+}
+
+} // namespace windlass::rt

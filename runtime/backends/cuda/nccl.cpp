@@ -1,0 +1,228 @@
+// Collectives between devices of several processes by NCCL, which is opened at run time so that programs of one rank
+// need none of it.
+#include "communicator.h"
+#include "kernel.h"
+
+#if !defined(WINDLASS_CUDA_EMULATED) && __has_include(<nccl.h>)
+#include <nccl.h>
+#define WINDLASS_HAS_NCCL
+#endif
+
+#include <dlfcn.h>
+
+#include <ctime>
+#include <vector>
+
+namespace windlass::rt::cuda {
+
+#if defined(WINDLASS_HAS_NCCL)
+
+namespace {
+
+struct library {
+  decltype(&::ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&::ncclCommInitRankConfig) init = nullptr;
+  decltype(&::ncclCommGetAsyncError) async_error = nullptr;
+  decltype(&::ncclCommAbort) abort = nullptr;
+  decltype(&::ncclGetErrorString) error_text = nullptr;
+  decltype(&::ncclGroupStart) group_start = nullptr;
+  decltype(&::ncclGroupEnd) group_end = nullptr;
+  decltype(&::ncclAllReduce) all_reduce = nullptr;
+  decltype(&::ncclAllGather) all_gather = nullptr;
+  decltype(&::ncclReduceScatter) reduce_scatter = nullptr;
+  decltype(&::ncclBroadcast) broadcast = nullptr;
+  decltype(&::ncclSend) send = nullptr;
+  decltype(&::ncclRecv) receive = nullptr;
+  status opened;
+
+  library() {
+    void *const file = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (file == nullptr) {
+      opened =
+          bad_input("several processes need NCCL, but libnccl.so.2 cannot be opened; install it or name its folder in "
+                    "LD_LIBRARY_PATH, or run the ranks as threads with --communicator local")
+              .as(diagnostic::backend);
+      return;
+    }
+    find(file, get_unique_id, "ncclGetUniqueId");
+    find(file, init, "ncclCommInitRankConfig");
+    find(file, async_error, "ncclCommGetAsyncError");
+    find(file, abort, "ncclCommAbort");
+    find(file, error_text, "ncclGetErrorString");
+    find(file, group_start, "ncclGroupStart");
+    find(file, group_end, "ncclGroupEnd");
+    find(file, all_reduce, "ncclAllReduce");
+    find(file, all_gather, "ncclAllGather");
+    find(file, reduce_scatter, "ncclReduceScatter");
+    find(file, broadcast, "ncclBroadcast");
+    find(file, send, "ncclSend");
+    find(file, receive, "ncclRecv");
+  }
+
+private:
+  template <class F> void find(void *file, F &function, const char *name) {
+    function = reinterpret_cast<F>(dlsym(file, name));
+    if (function == nullptr && opened.is_ok())
+      opened = bad_input(std::string("libnccl.so.2 has no ") + name + "; install NCCL 2.18 or newer")
+                   .as(diagnostic::backend);
+  }
+};
+
+const library &nccl() {
+  static const library one;
+  return one;
+}
+
+bool type_of(element_type type, ncclDataType_t &out) {
+  switch (type) {
+  case element_type::f32:
+    out = ncclFloat32;
+    return true;
+  case element_type::f64:
+    out = ncclFloat64;
+    return true;
+  case element_type::bf16:
+    out = ncclBfloat16;
+    return true;
+  case element_type::f16:
+    out = ncclFloat16;
+    return true;
+  case element_type::i64:
+    out = ncclInt64;
+    return true;
+  case element_type::i32:
+    out = ncclInt32;
+    return true;
+  case element_type::u8:
+  case element_type::boolean:
+    out = ncclUint8;
+    return true;
+  case element_type::u16:
+    return false;
+  }
+  return false;
+}
+
+class nccl_communicator final : public communicator {
+public:
+  nccl_communicator(std::unique_ptr<communicator> hosts, stream &s) : hosts_(std::move(hosts)), stream_(s) {}
+  /// Commands are done by then, or the job has failed: either way nothing is waited for.
+  ~nccl_communicator() override {
+    if (group_ != nullptr)
+      nccl().abort(group_);
+  }
+
+  status create() {
+    WINDLASS_TRY(nccl().opened);
+    ncclUniqueId id = {};
+    if (index() == 0)
+      WINDLASS_TRY(check_nccl(nccl().get_unique_id(&id), "a name for the group"));
+    WINDLASS_TRY(hosts_->broadcast(reinterpret_cast<std::byte *>(&id), sizeof id, 0));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const ncclResult_t result = nccl().init(&group_, size(), id, index(), &config);
+    return settle(result, "joining the group");
+  }
+
+  std::int32_t size() const override { return hosts_->size(); }
+  std::int32_t index() const override { return hosts_->index(); }
+
+  status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
+    // Of booleans, 0 or 1, the sum is the maximum.
+    const bool is_sum = kind == reduction::sum && type != element_type::boolean;
+    const ncclRedOp_t op = is_sum ? ncclSum : kind == reduction::min ? ncclMin : ncclMax;
+    ncclDataType_t of;
+    WINDLASS_TRY(check_type(type, of));
+    return settle(nccl().all_reduce(data, data, count(elements), of, op, group_, on()), "an all-reduce");
+  }
+  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    return settle(nccl().all_gather(in, out, count(bytes), ncclUint8, group_, on()), "an all-gather");
+  }
+  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
+    ncclDataType_t of;
+    WINDLASS_TRY(check_type(type, of));
+    const ncclRedOp_t op = type == element_type::boolean ? ncclMax : ncclSum;
+    return settle(nccl().reduce_scatter(in, out, count(elements), of, op, group_, on()), "a reduce-scatter");
+  }
+  status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    WINDLASS_TRY(settle(nccl().group_start(), "an all-to-all"));
+    for (std::int32_t m = 0; m < size(); ++m) {
+      nccl().send(in + m * bytes, count(bytes), ncclUint8, m, group_, on());
+      nccl().receive(out + m * bytes, count(bytes), ncclUint8, m, group_, on());
+    }
+    return settle(nccl().group_end(), "an all-to-all"); // also says what was wrong inside the group
+  }
+  status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t to, std::int32_t from) override {
+    WINDLASS_TRY(settle(nccl().group_start(), "a permute"));
+    nccl().send(in, count(bytes), ncclUint8, to, group_, on());
+    nccl().receive(out, count(bytes), ncclUint8, from, group_, on());
+    return settle(nccl().group_end(), "a permute");
+  }
+  status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
+    return settle(nccl().broadcast(data, data, count(bytes), ncclUint8, root, group_, on()), "a broadcast");
+  }
+  status barrier() override { return hosts_->barrier(); }
+
+  /// What a thread that waits for the device asks again and again: a group with a lost member never ends its kernels.
+  status health() {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = nccl().async_error(group_, &state);
+    if (asked == ncclSuccess && (state == ncclSuccess || state == ncclInProgress))
+      return {};
+    const char *const text = nccl().error_text(asked == ncclSuccess ? state : asked);
+    nccl().abort(group_);
+    group_ = nullptr;
+    return status(status_code::stopped, std::string("NCCL lost another rank: ") + text).as(diagnostic::rank_lost);
+  }
+
+private:
+  static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
+  cudaStream_t on() const { return native(stream_); }
+
+  static status check_nccl(ncclResult_t result, const char *what) {
+    if (result == ncclSuccess)
+      return {};
+    return internal_error(std::string("NCCL: ") + what + " failed: " + nccl().error_text(result));
+  }
+  static status check_type(element_type type, ncclDataType_t &out) {
+    return type_of(type, out) ? ok_status() : internal_error("NCCL does not reduce 16-bit integers");
+  }
+
+  /// Calls of a group that does not block return before they are through; the next may come only after that.
+  status settle(ncclResult_t result, const char *what) {
+    while (result == ncclInProgress) {
+      const timespec nap = {0, 20'000};
+      nanosleep(&nap, nullptr);
+      if (nccl().async_error(group_, &result) != ncclSuccess)
+        return internal_error(std::string("NCCL: ") + what + " lost its group");
+    }
+    return check_nccl(result, what);
+  }
+
+  std::unique_ptr<communicator> hosts_;
+  stream &stream_;
+  ncclComm_t group_ = nullptr;
+};
+
+} // namespace
+
+status make_nccl_communicator(std::unique_ptr<communicator> hosts, stream &s, std::unique_ptr<communicator> &out) {
+  auto made = std::make_unique<nccl_communicator>(std::move(hosts), s);
+  WINDLASS_TRY(made->create());
+  device_stream_of(s).guard_with([group = made.get()] { return group->health(); });
+  out = std::move(made);
+  return {};
+}
+
+#else
+
+status make_nccl_communicator(std::unique_ptr<communicator>, stream &, std::unique_ptr<communicator> &) {
+  return bad_input(
+             "several processes need NCCL, but nccl.h was not found when the program was built; install it, or run "
+             "the ranks as threads with --communicator local")
+      .as(diagnostic::backend);
+}
+
+#endif
+
+} // namespace windlass::rt::cuda

@@ -1,0 +1,145 @@
+// Reductions over dimensions, and the sum of squares.
+#include "kernel.h"
+
+namespace windlass::rt {
+
+namespace cuda {
+namespace {
+
+// Sums are kept in double, so that their order hardly matters; memory is the bottleneck.
+struct sum_of : add_values {
+  using value = double;
+  WINDLASS_FN static double start() { return 0; }
+  WINDLASS_FN static double take(float x) { return static_cast<double>(x); }
+};
+struct squares_of : sum_of {
+  WINDLASS_FN static double take(float x) { return static_cast<double>(x) * static_cast<double>(x); }
+};
+struct max_of : larger_value {
+  using value = float;
+  WINDLASS_FN static float start() { return -std::numeric_limits<float>::infinity(); }
+  WINDLASS_FN static float take(float x) { return x; }
+};
+struct min_of : smaller_value {
+  using value = float;
+  WINDLASS_FN static float start() { return std::numeric_limits<float>::infinity(); }
+  WINDLASS_FN static float take(float x) { return x; }
+};
+
+template <class T> __device__ inline void put(const operand &out, std::int64_t at, T value, bool adds) {
+  out.set(at, static_cast<float>(adds ? static_cast<T>(out.get(at)) + value : value));
+}
+
+/// A block for each result.
+template <class Op>
+__global__ void reduce_rows(operand out, operand in, sequence kept_out, sequence kept_in, sequence reduced, bool adds) {
+  for (std::int64_t row = blockIdx.x; row < kept_in.count(); row += gridDim.x) {
+    const std::int64_t base = kept_in.offset(row);
+    typename Op::value sum = Op::start();
+    for (std::int64_t i = threadIdx.x; i < reduced.count(); i += blockDim.x)
+      sum = Op::join(sum, Op::take(in.get(base + reduced.offset(i))));
+    sum = reduce_block<Op>(sum);
+    if (threadIdx.x == 0)
+      put(out, kept_out.offset(row), sum, adds);
+  }
+}
+
+/// A thread for each result and each part of what it sums, neighbours for neighbours; parts join later.
+template <class Op>
+__global__ void reduce_columns(typename Op::value *partial, operand in, sequence kept_in, sequence reduced,
+                               std::int64_t parts) {
+  const std::int64_t columns = kept_in.count(), total = columns * parts;
+  for (std::int64_t i = grid_thread(); i < total; i += grid_threads()) {
+    const std::int64_t part = i / columns, base = kept_in.offset(i % columns);
+    typename Op::value sum = Op::start();
+    const std::int64_t end = reduced.count() * (part + 1) / parts;
+    for (std::int64_t r = reduced.count() * part / parts; r < end; ++r)
+      sum = Op::join(sum, Op::take(in.get(base + reduced.offset(r))));
+    partial[i] = sum;
+  }
+}
+
+template <class Op>
+__global__ void join_columns(operand out, const typename Op::value *partial, sequence kept_out, std::int64_t parts,
+                             bool adds) {
+  const std::int64_t columns = kept_out.count();
+  for (std::int64_t i = grid_thread(); i < columns; i += grid_threads()) {
+    typename Op::value sum = Op::start();
+    for (std::int64_t part = 0; part < parts; ++part)
+      sum = Op::join(sum, partial[part * columns + i]);
+    put(out, kept_out.offset(i), sum, adds);
+  }
+}
+
+/// Of everything, as many partial results as there are blocks.
+template <class Op> __global__ void reduce_all(typename Op::value *partial, operand in, sequence elements) {
+  typename Op::value sum = Op::start();
+  for (std::int64_t i = grid_thread(); i < elements.count(); i += grid_threads())
+    sum = Op::join(sum, Op::take(in.get(elements.offset(i))));
+  sum = reduce_block<Op>(sum);
+  if (threadIdx.x == 0)
+    partial[blockIdx.x] = sum;
+}
+
+template <class Op>
+__global__ void join_all(operand out, const typename Op::value *partial, std::int64_t parts, bool adds) {
+  typename Op::value sum = Op::start();
+  for (std::int64_t i = threadIdx.x; i < parts; i += blockDim.x)
+    sum = Op::join(sum, partial[i]);
+  sum = reduce_block<Op>(sum);
+  if (threadIdx.x == 0)
+    put(out, 0, sum, adds);
+}
+
+template <class Op> status reduce_as(stream &s, const view &out, const view &in, int reduced_rank, bool adds) {
+  using value = typename Op::value;
+  const int kept_rank = in.rank - reduced_rank;
+  const sequence kept_in(in, 0, kept_rank), kept_out(out, 0, out.rank), reduced(in, kept_rank, in.rank);
+  value *partial = reinterpret_cast<value *>(s.scratch());
+  const std::int64_t room = s.scratch_bytes() / static_cast<std::int64_t>(sizeof(value));
+  if (kept_in.count() == 1 && room > 0) {
+    const std::int64_t blocks = std::min<std::int64_t>({blocks_for(reduced.count(), 8 * block_threads), 1024, room});
+    WINDLASS_TRY(
+        launch(s, static_cast<unsigned>(blocks), block_threads, reduce_all<Op>, partial, operand(in), reduced));
+    return launch(s, 1, block_threads, join_all<Op>, operand(out), partial, blocks, adds);
+  }
+  const bool is_by_columns = reduced.stride() != 1 && kept_in.stride() == 1 && kept_in.run() >= 8;
+  if (!is_by_columns || room < kept_in.count())
+    return launch(s, blocks_for_rows(kept_in.count()), block_threads, reduce_rows<Op>, operand(out), operand(in),
+                  kept_out, kept_in, reduced, adds);
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(reduced.count() / 16, 1, std::min<std::int64_t>(room / kept_in.count(), 256));
+  WINDLASS_TRY(launch(s, blocks_for(kept_in.count() * parts), block_threads, reduce_columns<Op>, partial, operand(in),
+                      kept_in, reduced, parts));
+  return launch(s, blocks_for(kept_in.count()), block_threads, join_columns<Op>, operand(out), partial, kept_out, parts,
+                adds);
+}
+
+} // namespace
+} // namespace cuda
+
+status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate) {
+  bool fits = cuda::are_real({out, in}) && reduced_rank >= 0 && out.rank + reduced_rank == in.rank &&
+              (!accumulate || kind == reduction::sum);
+  if (!fits || !cuda::has_same_dims(out, in, out.rank))
+    return internal_error("reduce got views that do not fit, or max or min with accumulate");
+  return s.submit({"reduce", 0, bytes_of({out, in}), {in.elements(), out.elements()}}, [=, &s]() -> status {
+    switch (kind) {
+    case reduction::sum:
+      return cuda::reduce_as<cuda::sum_of>(s, out, in, reduced_rank, accumulate);
+    case reduction::max:
+      return cuda::reduce_as<cuda::max_of>(s, out, in, reduced_rank, false);
+    case reduction::min:
+      return cuda::reduce_as<cuda::min_of>(s, out, in, reduced_rank, false);
+    }
+    return {};
+  });
+}
+
+status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
+  WINDLASS_TRY(cuda::check_views(cuda::are_real({out, in}), "square_sum"));
+  return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}},
+                  [=, &s]() -> status { return cuda::reduce_as<cuda::squares_of>(s, out, in, in.rank, accumulate); });
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,138 @@
+#include "stream.h"
+
+#include "gemm.h"
+
+#include "windlass/rt/streams.h"
+
+#include <ctime>
+#include <map>
+
+namespace windlass::rt {
+
+event::~event() {
+  if (native != nullptr)
+    cudaEventDestroy(static_cast<cudaEvent_t>(native));
+}
+
+namespace cuda {
+
+cudaStream_t native(const stream &s) { return static_cast<const device_stream &>(s).native(); }
+
+device_stream::device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes)
+    : is_blocking_(is_blocking) {
+  threads_ = threads;
+  scratch_ = scratch;
+  scratch_bytes_ = scratch_bytes;
+  made_ = check(cudaStreamCreateWithFlags(&native_, cudaStreamNonBlocking), "making a stream");
+  void *memory = nullptr;
+  if (made_.is_ok())
+    made_ = check(cudaHostAlloc(&memory, sizeof(fault), cudaHostAllocDefault), "making a stream");
+  fault_ = static_cast<fault *>(memory);
+  if (fault_ != nullptr)
+    *fault_ = {};
+}
+
+namespace {
+
+/// By stream; a rank's streams are made, used and ended by one thread.
+std::map<const device_stream *, std::function<status()>> &guards_of_thread() {
+  static thread_local std::map<const device_stream *, std::function<status()>> guards;
+  return guards;
+}
+
+} // namespace
+
+void device_stream::guard_with(std::function<status()> guard) {
+  guards_of_thread()[this] = std::move(guard);
+  guards_ = true;
+}
+
+status device_stream::wait_for_device() {
+  const auto &guards = guards_of_thread();
+  if (guards.empty())
+    return check(cudaStreamSynchronize(native_), "a command of the device");
+  while (true) {
+    const cudaError_t state = cudaStreamQuery(native_);
+    if (state != cudaErrorNotReady)
+      return check(state, "a command of the device");
+    for (const auto &[s, guard] : guards)
+      WINDLASS_TRY(guard());
+    const timespec nap = {0, 20'000};
+    nanosleep(&nap, nullptr);
+  }
+}
+
+device_stream::~device_stream() {
+  if (guards_)
+    guards_of_thread().erase(this);
+  if (native_ != nullptr) {
+    if (failed_.is_ok()) // what has failed may never end
+      cudaStreamSynchronize(native_);
+    cudaStreamDestroy(native_);
+  }
+  if (fault_ != nullptr)
+    cudaFreeHost(fault_);
+}
+
+gemm_library &device_stream::gemms() {
+  if (gemms_ == nullptr)
+    gemms_ = make_gemm_library();
+  return *gemms_;
+}
+
+status device_stream::record(event &e) {
+  WINDLASS_TRY(made_);
+  if (e.native == nullptr) {
+    cudaEvent_t made = nullptr;
+    WINDLASS_TRY(check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event"));
+    e.native = made;
+  }
+  return check(cudaEventRecord(static_cast<cudaEvent_t>(e.native), native_), "recording an event");
+}
+
+status device_stream::wait(event &e) {
+  WINDLASS_TRY(made_);
+  if (e.native == nullptr) // never recorded
+    return {};
+  return check(cudaStreamWaitEvent(native_, static_cast<cudaEvent_t>(e.native), 0), "waiting for an event");
+}
+
+status device_stream::synchronize() {
+  WINDLASS_TRY(made_);
+  if (!failed_.is_ok())
+    return failed_;
+  failed_ = wait_for_device();
+  if (!failed_.is_ok() || fault_->kind == no_fault)
+    return failed_;
+  const fault found = *fault_;
+  const char *what = found.kind == label_fault ? "label " : found.kind == id_fault ? "id " : "index ";
+  const char *where = found.kind == label_fault ? " classes" : "";
+  failed_ = bad_input(what + std::to_string(found.value) + " at position " + std::to_string(found.position) +
+                      " is outside of the " + (found.kind == label_fault ? "" : "table of ") +
+                      std::to_string(found.limit) + where + "; check the data");
+  return failed_;
+}
+
+status device_stream::enqueue(const void *command, std::size_t, status (*run)(void *)) {
+  WINDLASS_TRY(made_);
+  if (!failed_.is_ok())
+    return failed_;
+  status result = run(const_cast<void *>(command));
+  if (result.is_ok() && is_blocking_)
+    result = synchronize();
+  if (!result.is_ok())
+    failed_ = result;
+  return result;
+}
+
+} // namespace cuda
+
+std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
+  return std::make_unique<cuda::device_stream>(true, threads, scratch, scratch_bytes);
+}
+
+std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
+  return std::make_unique<cuda::device_stream>(false, threads, scratch, scratch_bytes);
+}
+
+} // namespace windlass::rt

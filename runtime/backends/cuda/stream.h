@@ -1,0 +1,59 @@
+// A stream of the device as one of the runtime's streams.
+#ifndef WINDLASS_BACKENDS_CUDA_STREAM_H
+#define WINDLASS_BACKENDS_CUDA_STREAM_H
+
+#include "windlass/rt/detail/cuda_device.h"
+#include "windlass/rt/stream.h"
+
+#include <functional>
+#include <memory>
+
+namespace windlass::rt::cuda {
+
+/// What a kernel found wrong in its data: the first thread that does writes it. It lies in memory that host and device
+/// share, and is read when the stream is synchronised.
+struct fault {
+  unsigned long long kind; ///< 0: none, else a fault_kind
+  std::int64_t value, position, limit;
+};
+enum fault_kind : unsigned long long { no_fault, label_fault, id_fault, index_fault };
+
+class gemm_library;
+
+class device_stream final : public stream {
+public:
+  /// `is_blocking`: every command is done when the call that issues it returns.
+  device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
+  ~device_stream() override;
+  bool is_inline() const override { return false; }
+  status record(event &e) override;
+  status wait(event &e) override;
+  status synchronize() override;
+  status settle() override { return synchronize(); }
+
+  /// Asked while a thread waits for the device; an error ends the wait. Guards are those of the calling thread's rank,
+  /// since the streams of a rank wait for each other.
+  void guard_with(std::function<status()> guard);
+
+  cudaStream_t native() const { return native_; }
+  fault *faults() const { return fault_; }
+  gemm_library &gemms();
+
+protected:
+  status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) override;
+
+private:
+  cudaStream_t native_ = nullptr;
+  fault *fault_ = nullptr;
+  bool is_blocking_;
+  status wait_for_device();
+  bool guards_ = false;  ///< whether this stream has given a guard
+  status made_, failed_; ///< of the constructor; the first error of a command, which sticks
+  std::unique_ptr<gemm_library> gemms_;
+};
+
+inline device_stream &device_stream_of(stream &s) { return static_cast<device_stream &>(s); }
+
+} // namespace windlass::rt::cuda
+
+#endif

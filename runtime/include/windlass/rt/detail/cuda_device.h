@@ -1,0 +1,59 @@
+// What code for CUDA devices is written with: launches, and the streams that they go to. Compiled by nvcc, or by a C++
+// compiler against the emulation (runtime/backends/cuda/emulation).
+#ifndef WINDLASS_RT_DETAIL_CUDA_DEVICE_H
+#define WINDLASS_RT_DETAIL_CUDA_DEVICE_H
+
+#include "windlass/rt/status.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace windlass::rt {
+class stream;
+}
+
+namespace windlass::rt::cuda {
+
+inline status check(cudaError_t result, const char *what) {
+  if (result == cudaSuccess)
+    return {};
+  return internal_error(std::string("cuda: ") + what + " failed: " + cudaGetErrorString(result));
+}
+
+/// The device's stream behind one of the runtime's.
+cudaStream_t native(const stream &s);
+
+/// Threads of a block of most kernels.
+constexpr int block_threads = 256;
+
+/// Blocks for that many items, one or more for each thread; kernels walk in strides of the whole grid.
+inline unsigned blocks_for(std::int64_t items, std::int64_t per_block = block_threads) {
+#if defined(__CUDACC__)
+  constexpr std::int64_t most = 132 * 32; // fills the largest devices several times
+#else
+  constexpr std::int64_t most = 4; // an emulated thread costs more than an element
+#endif
+  return static_cast<unsigned>(std::clamp<std::int64_t>((items + per_block - 1) / per_block, 1, most));
+}
+
+/// Runs `kernel` on the stream; both the kernel and the arguments decide how it is spelt.
+#if defined(__CUDACC__)
+template <class... P, class... A>
+status launch(const stream &s, unsigned blocks, int threads, void (*kernel)(P...), const A &...arguments) {
+  kernel<<<blocks, static_cast<unsigned>(threads), 0, native(s)>>>(static_cast<P>(arguments)...);
+  return check(cudaGetLastError(), "the launch of a kernel");
+}
+#else
+template <class... P, class... A>
+status launch(const stream &, unsigned blocks, int threads, void (*kernel)(P...), const A &...arguments) {
+  emulation::run(blocks, static_cast<unsigned>(threads), [&] { kernel(static_cast<P>(arguments)...); });
+  return {};
+}
+#endif
+
+} // namespace windlass::rt::cuda
+
+#endif

@@ -1,0 +1,32 @@
+// The device arena as the host reads and writes it.
+#ifndef WINDLASS_RT_HOST_COPY_H
+#define WINDLASS_RT_HOST_COPY_H
+
+#include "windlass/rt/context.h"
+
+#include <memory>
+
+namespace windlass::rt {
+
+/// Some bytes of the device arena for the host: the bytes themselves where it shares memory with the device, else a
+/// copy. Copies take their turn in the order of the compute stream's commands.
+class host_copy {
+public:
+  host_copy(context &c, std::int64_t offset, std::int64_t bytes);
+  std::byte *data() { return own_ ? own_.get() : memory_; }
+  template <class T> T *as() { return reinterpret_cast<T *>(data()); }
+  /// Brings what the device holds; waits for the commands before.
+  status load();
+  /// Hands to the device what the host has written; the host may write again at once.
+  status store();
+
+private:
+  stream &compute_;
+  std::byte *memory_;
+  std::int64_t bytes_;
+  std::unique_ptr<std::byte[]> own_;
+};
+
+} // namespace windlass::rt
+
+#endif
