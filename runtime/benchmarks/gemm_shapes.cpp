@@ -1,8 +1,7 @@
-// Our GEMMs beside OpenBLAS, on one thread in turns, at the products of a GPT-2 layer of 124M parameters (1024 tokens)
+// Our GEMM beside OpenBLAS, on one thread in turns, at the products of a GPT-2 layer of 124M parameters (1024 tokens)
 // and at small ones as in attention; with the left or right operand transposed.
 //
 // usage: windlass_gemm_shapes
-#include "gemm_amx.h"
 #include "gemm_avx512.h"
 #include "openblas.h"
 
@@ -37,16 +36,14 @@ void compare(const shape &s, bool a_transposed, bool b_transposed) {
       multiply({c.data(), s.m, s.n, s.n, 1}, left, right, 1.0f, 0.0f);
     return 2e-9 * static_cast<double>(s.m * s.n * s.k * repeats) / (now() - start);
   };
-  double own = 0, rival = 0, tiles = 0;
+  double own = 0, rival = 0;
   for (int turn = 0; turn < 8; ++turn) {
-    if (amx::is_supported())
-      tiles = std::max(tiles, rate(amx::multiply));
     own = std::max(own, rate(avx512::multiply));
     rival = std::max(rival, rate(openblas::multiply));
   }
-  std::printf("%5lld x %5lld x %5lld  %c%c  AMX %6.1f  AVX-512 %6.1f  OpenBLAS %6.1f GFLOP/s  ratios %.2f %.2f\n",
+  std::printf("%5lld x %5lld x %5lld  %c%c  own %6.1f  OpenBLAS %6.1f GFLOP/s  ratio %.2f\n",
               static_cast<long long>(s.m), static_cast<long long>(s.n), static_cast<long long>(s.k),
-              a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', tiles, own, rival, tiles / rival, own / rival);
+              a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', own, rival, own / rival);
 }
 
 } // namespace

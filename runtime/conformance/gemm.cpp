@@ -1,6 +1,5 @@
-// All implementations of GEMM, of which matmul uses those that the machine can run.
+// Both implementations of GEMM, of which matmul uses one per machine.
 #include "gemm.h"
-#include "gemm_amx.h"
 #include "gemm_avx512.h"
 #include "openblas.h"
 
@@ -78,66 +77,6 @@ void check_all(gemm_function multiply) {
   }
   for (const float beta : {0.0f, 0.5f})
     check(multiply, 5, 40, 0, order::rows, order::rows, order::rows, 1.0f, beta);
-}
-
-TEST(Gemm, Amx) {
-  if (!amx::is_supported())
-    GTEST_SKIP() << "the processor has no AMX, or the system does not let it be used";
-  check_all(amx::multiply);
-  check(amx::multiply, 1056, 272, 1100, order::rows, order::rows, order::rows, 1.0f, 1.0f);
-  check(amx::multiply, 64, 300, 2100, order::rows, order::columns, order::columns, 1.0f, 0.0f);
-}
-
-/// The mean relative error of sums of `depth` positive products, where nothing cancels, against double.
-double mean_error(gemm_function multiply, std::int64_t depth) {
-  constexpr std::int64_t size = 64;
-  std::mt19937 random(static_cast<unsigned>(depth));
-  stored a(size, depth, order::rows, random), b(depth, size, order::rows, random), c(size, size, order::rows, random);
-  double sum = 0;
-  for (stored *s : {&a, &b})
-    for (float &x : s->values)
-      x = std::abs(x);
-  multiply(c.m, a.m, b.m, 1.0f, 0.0f);
-  for (std::int64_t i = 0; i < size; ++i)
-    for (std::int64_t j = 0; j < size; ++j) {
-      double exact = 0;
-      for (std::int64_t k = 0; k < depth; ++k)
-        exact += static_cast<double>(a.at(i, k)) * static_cast<double>(b.at(k, j));
-      sum += std::abs(static_cast<double>(c.at(i, j)) - exact) / exact / (size * size);
-    }
-  return sum;
-}
-
-// Six products of bf16 may be worse than one of f32 by half of the last place at most.
-TEST(Gemm, AmxIsAsExactAsF32) {
-  if (!amx::is_supported() || !avx512::is_supported())
-    GTEST_SKIP() << "the processor has no AMX, or the system does not let it be used";
-  for (const std::int64_t depth : {32, 64, 256, 768, 4096}) {
-    EXPECT_LE(mean_error(amx::multiply, depth), mean_error(avx512::multiply, depth) + 0x1p-24) << depth;
-  }
-}
-
-TEST(Gemm, AmxPartsAreExact) {
-  if (!amx::is_supported())
-    GTEST_SKIP() << "the processor has no AMX, or the system does not let it be used";
-  // Times 1, all 24 bits of a number arrive, the largest float's too.
-  std::mt19937 random(1);
-  stored a(32, 32, order::rows, random), b(32, 32, order::rows, random), c(32, 32, order::rows, random);
-  a.at(3, 4) = std::numeric_limits<float>::max();
-  a.at(4, 3) = -0x1.fffffep-90f;
-  for (std::int64_t i = 0; i < 32; ++i)
-    for (std::int64_t j = 0; j < 32; ++j)
-      b.at(i, j) = i == j ? 1.0f : 0.0f;
-  amx::multiply(c.m, a.m, b.m, 1.0f, 0.0f);
-  for (std::int64_t i = 0; i < 32; ++i)
-    for (std::int64_t j = 0; j < 32; ++j)
-      EXPECT_EQ(c.at(i, j), a.at(i, j));
-  a.at(0, 0) = std::numeric_limits<float>::quiet_NaN();
-  a.at(1, 0) = std::numeric_limits<float>::infinity();
-  amx::multiply(c.m, a.m, b.m, 1.0f, 0.0f);
-  EXPECT_TRUE(std::isnan(c.at(0, 0)));
-  EXPECT_FALSE(std::isfinite(c.at(1, 0)));
-  EXPECT_EQ(c.at(2, 0), a.at(2, 0));
 }
 
 TEST(Gemm, Avx512) {

@@ -1,6 +1,5 @@
 #include "gemm.h"
 
-#include "gemm_amx.h"
 #include "gemm_avx512.h"
 #include "openblas.h"
 
@@ -15,16 +14,12 @@ namespace windlass::rt::cpu {
 status prepare_gemm() { return avx512::is_supported() ? status() : openblas::load(); }
 
 void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
-  static const bool has_avx512 = avx512::is_supported(), has_amx = amx::is_supported();
-  if (has_amx && amx::pays(c.rows, c.columns, a.columns))
-    return amx::multiply(c, a, b, alpha, beta);
+  static const bool has_avx512 = avx512::is_supported();
   (has_avx512 ? avx512::multiply : openblas::multiply)(c, a, b, alpha, beta);
 }
 
 // OpenBLAS makes its own memory at its first product.
-bool prepare_gemm_thread() {
-  return (!avx512::is_supported() || avx512::prepare_thread()) && (!amx::is_supported() || amx::prepare_thread());
-}
+bool prepare_gemm_thread() { return !avx512::is_supported() || avx512::prepare_thread(); }
 
 void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
   for (std::int64_t i = 0; i < c.rows; ++i)
@@ -44,7 +39,7 @@ namespace windlass::rt {
 
 std::int64_t detail::kernel_bytes(std::int32_t threads) {
   if (cpu::avx512::is_supported())
-    return threads * (cpu::avx512::thread_bytes + (cpu::amx::is_supported() ? cpu::amx::thread_bytes : 0));
+    return threads * cpu::avx512::thread_bytes;
   // OpenBLAS 0.3.21: its code, and per thread what it packs of products with many columns.
   return (std::int64_t(8) << 20) + threads * (std::int64_t(32) << 20);
 }
@@ -66,10 +61,9 @@ status detail::prepare_kernels(std::int32_t threads) {
 backend_facts describe_backend() {
   const status ready = cpu::prepare_gemm();
   return {"cpu",
-          cpu::amx::is_supported()      ? "own kernels for AMX and AVX-512"
-          : cpu::avx512::is_supported() ? "own kernels for AVX-512"
-          : ready.is_ok()               ? cpu::openblas::description()
-                                        : "",
+          cpu::avx512::is_supported() ? "own kernels for AVX-512"
+          : ready.is_ok()             ? cpu::openblas::description()
+                                      : "",
           ready};
 }
 

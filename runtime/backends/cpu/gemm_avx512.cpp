@@ -13,8 +13,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
-#include "transpose_avx512.h"
-
+#include <immintrin.h>
 #include <sys/mman.h>
 #endif
 
@@ -25,6 +24,8 @@ namespace windlass::rt::cpu::avx512 {
 // The blocked algorithm of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a block
 // of b is packed for the L2 cache, blocks of a beside it, and the innermost loop adds products to a tile of c that
 // stays in registers. A narrow panel of a stays in L1 while the panels of b stream by.
+
+#define WINDLASS_AVX512 __attribute__((target("avx512f")))
 
 namespace {
 
@@ -72,6 +73,40 @@ struct strip {
 
 WINDLASS_AVX512 inline __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>(n >= lanes ? 0xffff : (1u << n) - 1);
+}
+
+/// Columns of 16 x 16 values become rows.
+WINDLASS_AVX512 inline void transpose(__m512 (&r)[16]) {
+  const auto low = [](__m512 x, __m512 y) WINDLASS_AVX512 {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+  };
+  const auto high = [](__m512 x, __m512 y) WINDLASS_AVX512 {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+  };
+  __m512 t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = low(t[i], t[i + 2]);
+    r[i + 1] = high(t[i], t[i + 2]);
+    r[i + 2] = low(t[i + 1], t[i + 3]);
+    r[i + 3] = high(t[i + 1], t[i + 3]);
+  }
+  // Now blocks of four values move as wholes: even ones by 0x88, odd ones by 0xdd.
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88);
+    t[4 + i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd);
+    t[8 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
+    t[12 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0x88);
+    r[8 + i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0xdd);
+    r[4 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0x88);
+    r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
+  }
 }
 
 /// `count` lanes, at most 16, from `lane` on and the depths begin to end, to to[depth * pitch]; the vectors' other
