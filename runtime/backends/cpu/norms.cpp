@@ -125,18 +125,29 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
         means[g] = centers ? sum / static_cast<float>(n) : 0.0f;
         dots[g] = dot / static_cast<float>(n);
       }
-      WINDLASS_SIMD
-      for (std::int64_t i = 0; i < n; ++i) {
-        const float factor = factors == nullptr ? 1.0f : factors[i * sscale];
-        float scale_sum = 0, bias_sum = 0;
+      // By strips, whose sums stay in L1 for all rows of the group.
+      constexpr std::int64_t strip = 256;
+      for (std::int64_t from = 0; from < n; from += strip) {
+        const std::int64_t columns = std::min(strip, n - from);
+        float scale_strip[strip] = {}, bias_strip[strip] = {};
         for (std::int64_t g = 0; g < count; ++g) {
-          const float slope = d[g][i * sdy], normal = (in[g][i * sx] - m[g]) * r[g];
-          scale_sum += slope * normal;
-          bias_sum += slope;
-          out[g][i * sdx] = r[g] * (slope * factor - means[g] - normal * dots[g]);
+          const float *const in_row = in[g] + from * sx, *const d_row = d[g] + from * sdy;
+          const float row_mean = m[g], row_rstd = r[g], slope_mean = means[g], dot = dots[g];
+          float *const out_row = out[g] + from * sdx;
+          WINDLASS_SIMD
+          for (std::int64_t i = 0; i < columns; ++i) {
+            const float normal = (in_row[i * sx] - row_mean) * row_rstd;
+            const float slope = factors == nullptr ? d_row[i * sdy] : d_row[i * sdy] * factors[(from + i) * sscale];
+            scale_strip[i] += d_row[i * sdy] * normal;
+            bias_strip[i] += d_row[i * sdy];
+            out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot);
+          }
         }
-        scale_sums[i] += static_cast<double>(scale_sum);
-        bias_sums[i] += static_cast<double>(bias_sum);
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < columns; ++i) {
+          scale_sums[from + i] += static_cast<double>(scale_strip[i]);
+          bias_sums[from + i] += static_cast<double>(bias_strip[i]);
+        }
       }
     };
     detail::for_parts(rows, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
