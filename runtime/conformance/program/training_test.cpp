@@ -384,6 +384,7 @@ TEST_F(Training, ProfilesByKernel) {
   ASSERT_TRUE(parse_json(read_all(folder / "r/kernels.json"), report).is_ok());
   EXPECT_EQ(report.find("steps")->integer, 3); // the first warms up
   EXPECT_GT(report.find("flops_per_second")->number, 1e8);
+  EXPECT_GT(report.find("peak_flops_per_second")->number, 1e8);
   EXPECT_GT(report.find("bytes_per_second")->number, 1e7);
   double sum = 0;
   std::map<std::string, std::int64_t> calls;

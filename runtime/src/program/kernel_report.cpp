@@ -25,6 +25,7 @@ double kernel_report::roof(const work &what) const {
 std::string kernel_report::json() const {
   std::string text = "{\n \"version\": 1,\n \"rank\": 0,\n \"steps\": " + std::to_string(steps) +
                      ",\n \"step_seconds\": " + json_number(step_seconds) +
+                     ",\n \"peak_flops_per_second\": " + json_number(peak_rate) +
                      ",\n \"flops_per_second\": " + json_number(flops_rate) +
                      ",\n \"bytes_per_second\": " + json_number(bytes_rate) + ",\n \"kernels\": [";
   const char *separator = "\n  ";

@@ -12,6 +12,7 @@ struct kernel_report {
   kernel_times times;      ///< of rank 0
   std::int64_t steps = 0;  ///< that the times are of
   double step_seconds = 0; ///< of these steps together
+  double peak_rate = 0;    ///< multiply-adds with operands in registers, operations per second, all threads
   double flops_rate = 0;   ///< multiply-adds with operands from L1, operations per second, all threads
   double bytes_rate = 0;   ///< of memory, bytes per second, all threads
 

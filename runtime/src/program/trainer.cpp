@@ -330,6 +330,7 @@ void trainer::count_kernels(bool on) {
 
 status trainer::write_profile() {
   // All ranks measure at once, as they compute.
+  kernels_.peak_rate = detail::multiply_add_rate(threads_, false, 10);
   kernels_.flops_rate = detail::multiply_add_rate(threads_, true, 10);
   kernels_.bytes_rate = detail::memory_rate(threads_, 3);
   struct seconds {
