@@ -389,6 +389,9 @@ void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &c
         }
       }
     }
+    // What a collective brings is added where the addition stands: before, the stream would wait for it.
+    if (destination && isa<AddToOp>(destination->consumer) && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op))
+      destination.reset();
     if (destination && destination->mode != Mode::Overwrite && !canAccumulate) {
       additions.push_back({result, *destination});
       destination.reset();

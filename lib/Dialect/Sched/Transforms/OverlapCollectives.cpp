@@ -103,28 +103,53 @@ void issueGathersEarly(Block &block, int64_t window) {
   }
 }
 
-/// Moves the addition of a scattered gradient down: behind the start of the next scatter.
+/// A scattered gradient: the views of its part and the addition to what is accumulated.
+struct Scatter {
+  ReduceScatterOp op;
+  SmallVector<Operation *, 4> chain;
+  int64_t bytes = 0;
+};
+
+std::optional<Scatter> findScatter(ReduceScatterOp op) {
+  Scatter scatter{op, {}, getTensorBytes(cast<RankedTensorType>(op.getInput().getType()))};
+  Operation *user = op;
+  while (user->getNumResults() == 1 && user->getResult(0).hasOneUse() &&
+         (isView(*user->getResult(0).user_begin()) || isa<AddToOp>(*user->getResult(0).user_begin()))) {
+    user = *user->getResult(0).user_begin();
+    scatter.chain.push_back(user);
+  }
+  if (!isa<AddToOp>(user))
+    return std::nullopt;
+  return scatter;
+}
+
+/// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
+/// behind their own as the largest one moves, the last ones to the end. A scatter then runs beside operators of several
+/// others: the next one may be that of a bias, no more than a small operator away.
 void addLate(Block &block) {
-  SmallVector<Operation *, 4> waiting;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto scatter = dyn_cast<ReduceScatterOp>(op);
-    if (!scatter)
-      continue;
-    Operation *place = scatter;
-    for (Operation *delayed : waiting) {
-      delayed->moveAfter(place);
-      copyRepeat(scatter, delayed);
-      place = delayed;
+  SmallVector<Scatter> scatters;
+  int64_t window = 0;
+  for (auto op : block.getOps<ReduceScatterOp>())
+    if (std::optional<Scatter> scatter = findScatter(op)) {
+      window = std::max(window, scatter->bytes);
+      scatters.push_back(std::move(*scatter));
     }
-    waiting.clear();
-    Operation *user = scatter;
-    while (user->getNumResults() == 1 && user->getResult(0).hasOneUse() &&
-           (isView(*user->getResult(0).user_begin()) || isa<AddToOp>(*user->getResult(0).user_begin()))) {
-      user = *user->getResult(0).user_begin();
-      waiting.push_back(user);
+  // Behind each scatter that some wait for, the last one of what they do.
+  llvm::DenseMap<Operation *, Operation *> ends;
+  size_t next = 0;
+  int64_t begun = 0;
+  for (Scatter &scatter : scatters) {
+    begun -= scatter.bytes;
+    while (begun < window && next < scatters.size())
+      begun += scatters[next++].bytes;
+    Operation *awaited = begun < window ? block.getTerminator() : scatters[next - 1].op.getOperation();
+    for (Operation *delayed : scatter.chain) {
+      copyRepeat(awaited, delayed);
+      if (awaited == block.getTerminator())
+        delayed->moveBefore(awaited);
+      else
+        delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
     }
-    if (waiting.empty() || !isa<AddToOp>(waiting.back()))
-      waiting.clear();
   }
 }
 

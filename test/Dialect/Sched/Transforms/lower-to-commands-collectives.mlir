@@ -48,3 +48,34 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     return
   }
 }
+
+// -----
+
+// The stream of operators waits for a scattered gradient where that is added, not where it is scattered.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource value @z : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource value @y : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource gradient @a.grad : tensor<8xf32> of tensor<16xf32> #plan.layout<[#plan.dim<[#plan.factor<16, ["data"]>]>]>
+  // CHECK-LABEL: func.func @backward() {
+  // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} : memref
+  // CHECK-NEXT: sched.record [[#E:]] stream 1
+  // CHECK-NOT: sched.wait
+  // CHECK: sched.launch "matmul"
+  // CHECK: sched.wait [[#E]] stream 0
+  // CHECK: sched.launch_map {{.*}} accumulate_after_first
+  func.func @forward() {
+    return
+  }
+  func.func @backward() {
+    %x = sched.load @x : tensor<4x4xf32>
+    %g = train.reshape %x : tensor<4x4xf32> -> tensor<2x8xf32>
+    %a = sched.reduce_scatter %g dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>
+    %z = sched.load @z : tensor<4x4xf32>
+    %y = train.matmul %z, %z batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    sched.store @y, %y : tensor<4x4xf32>
+    %v = train.reshape %a : tensor<1x8xf32> -> tensor<8xf32>
+    sched.add_to @a.grad, %v : tensor<8xf32>
+    return
+  }
+}

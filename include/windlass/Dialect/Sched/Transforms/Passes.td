@@ -24,13 +24,14 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::mlir::ModuleOp"> {
 }
 
 def OverlapCollectives : Pass<"sched-overlap-collectives", "::mlir::ModuleOp"> {
-  let summary = "Begins gathers of weights before they are needed and adds scattered gradients after the next is begun";
+  let summary = "Begins gathers of weights before they are needed and adds scattered gradients after others are begun";
   let description = [{
     Afterwards a gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
     within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
     it stays where it is used. One that needs a copy to put its blocks in order stays too. The result of a scatter in
-    `@backward` is added to its gradient behind the start of the next one. What moves takes the `plan.repeat` of where
-    it goes. The attribute is dropped.
+    `@backward` is added to its gradient behind the start of the one with which as many bytes are under way as the
+    largest scatter moves; the last ones are added at the end. What moves takes the `plan.repeat` of where it goes. The
+    attribute is dropped.
   }];
 }
 
