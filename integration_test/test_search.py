@@ -98,6 +98,21 @@ class AutoTest(test_program.ProgramCase):
         named = common.windlass('plan', model, '--cluster', 'cpu:2', '--json')
         self.assertIsNone(json.loads(named.out)['cost_seconds'])
 
+    def test_memory_of_named_strategies(self):
+        """Under as much memory as a named strategy takes, the search counts it among those that fit, but for a little: with more micro-batches
+        than groups, gradients are accumulated, and those of a micro-batch live no longer than that takes."""
+        model = self.small_gpt(layers=4, tokens=16, width=256, vocabulary=64)
+        flags = ('--cluster', 'h100:2', '--micro-batches', 8, '--json')
+        for strategy in ('ddp', 'zero1', 'zero2', 'zero3', 'megatron'):
+            named = common.windlass('plan', model, *flags, '--strategy', strategy)
+            self.assertEqual(named.code, 0, named.err)
+            its = json.loads(named.out)['bytes_per_device']
+            self.assertEqual(its['reserve']['total'], 0)
+            auto = common.windlass('plan', model, *flags, '--strategy', 'auto', '--memory-limit', its['arena'])
+            self.assertEqual(auto.code, 0, auto.err)
+            excess = {row['strategy']: row['excess_bytes'] for row in json.loads(auto.out)['named']}[strategy]
+            self.assertLess(excess, 0.05 * its['arena'], strategy)
+
     def test_its_problem_is_what_it_solves(self):
         problem = self.folder / 'problem.json'
         said, _ = self.plan(self.small_gpt(**self.SIZES), '--dump-problem', problem)

@@ -49,6 +49,9 @@ void Lifetimes::findRows() {
 void Lifetimes::addUses(Value value, int64_t &lastForward, int64_t &lastBackward,
                         SmallVectorImpl<StringAttr> &blocks) const {
   for (Operation *user : value.getUsers()) {
+    // What is returned is a gradient, added where it is made to the parameter's accumulated one, or the loss.
+    if (llvm::isa<func::ReturnOp>(user))
+      continue;
     if (auto stash = llvm::dyn_cast<train::StashOp>(user)) {
       SmallVector<StringAttr> none;
       addUses(stash.getResult(), lastBackward, lastBackward, none);

@@ -124,8 +124,10 @@ int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) c
   plan::LayoutAttr shared = plan::shareOutFlat(label.read, mesh);
   plan::LayoutAttr master = label.zeroLevel > 0 ? shared : label.read;
   plan::LayoutAttr gradient = label.zeroLevel > 1 ? shared : label.read;
+  // The update reads a gradient as the master lies: one that is accumulated otherwise has that beside it.
+  int64_t reducedBytes = gradient == master ? 0 : getTensorBytes(master.getLocalType(type, mesh));
   // What has the layout and the type of the master is the master.
-  return getTensorBytes(gradient.getLocalType(type, mesh)) +
+  return reducedBytes + getTensorBytes(gradient.getLocalType(type, mesh)) +
          getTensorBytes(master.getLocalType(type, mesh)) * (1 + groups.getParameters()[group].states) +
          (compute == master && computeType == type ? 0 : computeBytes);
 }
