@@ -100,12 +100,11 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   auto read = search::parseCertificates(certificate);
   if (!read)
     return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
-  bool rerunsBlocks = scheduled.rerun.flops > 0;
   auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs);
   if (failed(search))
     return kInternal;
   std::vector<planner::SearchedMesh> meshes =
-      (*search)->getProblems(rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit());
+      (*search)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/scheduled.rerun.flops > 0);
   if (read->size() != meshes.size())
     return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
                                   std::to_string(meshes.size()) + " can be chosen");

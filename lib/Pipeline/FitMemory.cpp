@@ -16,6 +16,10 @@
 using namespace mlir;
 using namespace windlass;
 
+/// So many numbers of steps are tried by what they free; then the fewest are found but for one part in `kStepShare` of
+/// all.
+static constexpr int kMostGuesses = 3, kStepShare = 32;
+
 size_t RerunReport::countBlocks() const {
   return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
 }
@@ -123,7 +127,8 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
   int64_t limit = choice.getMemoryLimit();
   if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
     return code;
-  if (fit.schedule.bytes <= limit)
+  fit.excessBytes = fit.schedule.bytes - limit;
+  if (fit.excessBytes <= 0)
     return kDone;
 
   plan::RerunSteps steps(planned);
@@ -150,18 +155,38 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
   }
   if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
     return kDone;
-  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
-  while (count < steps.size()) {
-    int64_t freed = steps.getFreedBytes(count++);
-    while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
-      ++count;
+  auto tryCount = [&](size_t count, bool &fits) {
     Schedule next;
     if (int code = attempt(count, next))
       return code;
     missing = next.liveBytes - limit;
-    bool fits = next.bytes <= limit;
+    fits = next.bytes <= limit;
     if (fits || next.bytes < fit.schedule.bytes)
-      fit = {count, std::move(next)};
+      fit = {count, std::move(next), fit.excessBytes};
+    return int(kDone);
+  };
+  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
+  for (int guesses = 0; count < steps.size() && guesses < kMostGuesses; ++guesses) {
+    int64_t freed = steps.getFreedBytes(count++);
+    while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
+      ++count;
+    bool fits = false;
+    if (int code = tryCount(count, fits); code || fits)
+      return code;
+  }
+  // Where they free much less than that, halving what is left comes sooner to an end.
+  if (count < steps.size()) {
+    size_t low = count, high = steps.size();
+    bool fits = false;
+    if (int code = tryCount(high, fits))
+      return code;
+    while (fits && high - low > std::max<size_t>(1, steps.size() / kStepShare)) {
+      size_t middle = low + (high - low) / 2;
+      bool fitsThere = false;
+      if (int code = tryCount(middle, fitsThere))
+        return code;
+      (fitsThere ? high : low) = middle;
+    }
     if (fits)
       return kDone;
   }
@@ -171,7 +196,7 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
     if (int code = attempt(steps.countParts(), parts))
       return code;
     if (parts.bytes < fit.schedule.bytes)
-      fit = {steps.countParts(), std::move(parts)};
+      fit = {steps.countParts(), std::move(parts), fit.excessBytes};
   }
   return kDone;
 }

@@ -22,12 +22,14 @@ struct Fit {
   /// Of `plan::RerunSteps`.
   size_t steps = 0;
   Schedule schedule;
+  /// By how many bytes the plan as it came is above the limit; negative where it is below.
+  int64_t excessBytes = 0;
   /// Makes an L3 module what was found to fit.
   void apply(mlir::ModuleOp planned) const;
 };
 
 /// What makes an L3 module, which stays as it is, fit into the memory limit of `choice`: nothing; that weights are not
-/// gathered ahead, which costs no arithmetic; or that and the fewest steps. An exit code. Where nothing does, `fit`
+/// gathered ahead, which costs no arithmetic; or that and few steps. An exit code. Where nothing does, `fit`
 /// does not, and is the one that takes least of some where `wantsLeast`.
 int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit);
 

@@ -7,14 +7,124 @@
 #include "windlass/Planner/ChoosePlan.h"
 
 #include <chrono>
+#include <cmath>
+#include <set>
 
 using namespace mlir;
 using namespace windlass;
 
 /// So many plans are scheduled, to see what memory they take and what is run again in them.
 static constexpr int kMostTries = 5;
+/// Plans that can save no more than one part in so many are not.
+static constexpr int kWorthTry = 50;
+/// So many named strategies too, of those whose cost is above the time of the best plan by one part in `kNamedShare` at
+/// most.
+static constexpr int kMostNamed = 2, kNamedShare = 10;
 /// Bytes of gradients that are reduced together.
 static constexpr int64_t kBucketBytes = 4 << 20;
+
+namespace {
+
+/// Schedules plans, and keeps the one whose step is shortest when it is simulated.
+class Trials {
+public:
+  Trials(ModuleOp module, const PlanChoice &choice, const CostModel &costs, llvm::StringRef precision)
+      : module(module), choice(choice), costs(costs), precision(precision) {}
+
+  /// An exit code.
+  int schedule(const planner::Candidate &candidate) {
+    tried.insert(getKey(candidate));
+    if (failed(plan::applyStrategy(module, candidate.choice, kBucketBytes)))
+      return kInternal;
+    Fit fit;
+    // The excess is over what the candidate's rows say, so of as many blocks run again.
+    if (int code = fitMemory(module, choice, /*wantsLeast=*/candidate.rerunsBlocks, fit))
+      return code;
+    int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
+    bool fits = excess <= 0;
+    if (!candidate.rerunsBlocks && fit.schedule.rerun.flops > 0)
+      excess = fit.excessBytes;
+    // What it takes beside the rows of the model is known now.
+    if (excess > 0)
+      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess);
+    if (fits)
+      keep(candidate, std::move(fit));
+    return kDone;
+  }
+
+  bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
+
+  /// The best of all; without a module where none fits.
+  Fit best;
+  plan::StrategyChoice bestChoice;
+  search::Problem bestProblem;
+  int64_t bestCost = INT64_MAX;
+  double bestSeconds = INFINITY;
+  /// In as much by the model's rows, plans are likely to fit.
+  int64_t memoryBytes = INT64_MAX;
+
+private:
+  using Key = std::pair<std::vector<int64_t>, search::Solution>;
+  static Key getKey(const planner::Candidate &candidate) {
+    return {{candidate.choice.groups, candidate.choice.batchParts, candidate.choice.modelRanks}, candidate.solution};
+  }
+
+  void keep(const planner::Candidate &candidate, Fit fit) {
+    double seconds = predictStep(*fit.schedule.module, costs).seconds;
+    if (seconds >= bestSeconds)
+      return;
+    bestSeconds = seconds;
+    bestCost = candidate.costNanoseconds + getRerunNanoseconds(module, fit.schedule.rerun, costs, precision);
+    best = std::move(fit);
+    bestChoice = candidate.choice;
+    bestProblem = candidate.problem;
+  }
+
+  ModuleOp module;
+  const PlanChoice &choice;
+  const CostModel &costs;
+  llvm::StringRef precision;
+  std::set<Key> tried;
+};
+
+} // namespace
+
+/// The search, again with less memory as long as that is worth while.
+static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
+                             std::vector<SearchSummary::Named> &named) {
+  std::vector<planner::Candidate> fittingNamed;
+  for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0;) {
+    planner::SearchReport report = plans.choose(limits);
+    // Later searches have less memory than there is.
+    if (named.empty()) {
+      for (const planner::NamedCost &each : report.named)
+        named.push_back({each.name, each.costNanoseconds, each.excessBytes});
+      fittingNamed = std::move(report.fittingNamed);
+    }
+    for (const planner::Candidate &candidate : report.candidates) {
+      if (candidate.costNanoseconds >= trials.bestCost - trials.bestCost / kWorthTry || trials.hasTried(candidate))
+        continue;
+      if (tries++ == kMostTries)
+        break;
+      if (int code = trials.schedule(candidate))
+        return code;
+    }
+    if (trials.memoryBytes >= limits.memoryBytes)
+      break;
+    limits.memoryBytes = trials.memoryBytes;
+  }
+  int tries = 0;
+  for (const planner::Candidate &candidate : fittingNamed) {
+    double seconds = static_cast<double>(candidate.costNanoseconds) / 1e9;
+    if (trials.hasTried(candidate))
+      continue;
+    if (seconds > trials.bestSeconds * (1 + 1.0 / kNamedShare) || tries++ == kMostNamed)
+      break;
+    if (int code = trials.schedule(candidate))
+      return code;
+  }
+  return kDone;
+}
 
 int Compilation::searchPlan(const PlanChoice &choice) {
   if (!choice.pins.empty())
@@ -35,44 +145,12 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   if (failed(plans))
     return fail(Code::strategy, "no plan was found");
   search->meshes = (*plans)->countMeshes();
-  Fit best;
-  plan::StrategyChoice bestChoice;
-  int64_t bestCost = INT64_MAX;
-  for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0 && !best.schedule.module;) {
-    planner::SearchReport report = (*plans)->choose(limits);
-    // Later searches have less memory than there is.
-    if (search->named.empty())
-      for (const planner::NamedCost &named : report.named)
-        search->named.push_back({named.name, named.costNanoseconds, named.excessBytes});
-    if (report.candidates.empty())
-      break;
-    int64_t memory = limits.memoryBytes;
-    for (const planner::Candidate &candidate : report.candidates) {
-      if (candidate.leastNanoseconds >= bestCost || tries++ == kMostTries)
-        break;
-      if (failed(plan::applyStrategy(*module, candidate.choice, kBucketBytes)))
-        return kInternal;
-      Fit fit;
-      // The excess is over what the candidate's rows say, so of as many blocks run again.
-      if (int code = fitMemory(*module, choice, /*wantsLeast=*/candidate.rerunsBlocks, fit))
-        return code;
-      int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
-      if (excess > 0) {
-        // What it takes beside the rows of the model is known now.
-        memory = std::min(memory, std::min(limits.memoryBytes, candidate.peakBytes) - excess);
-        continue;
-      }
-      int64_t cost =
-          candidate.leastNanoseconds + getRerunNanoseconds(*module, fit.schedule.rerun, costs, compiled.precision);
-      if (cost < bestCost) {
-        bestCost = cost;
-        best = std::move(fit);
-        bestChoice = candidate.choice;
-        search->problem = candidate.problem;
-      }
-    }
-    limits.memoryBytes = memory;
-  }
+  Trials trials(*module, choice, costs, compiled.precision);
+  if (int code = searchAndSchedule(**plans, limits, trials, search->named))
+    return code;
+  Fit &best = trials.best;
+  int64_t bestCost = trials.bestCost;
+  search->problem = std::move(trials.bestProblem);
   if (!best.schedule.module) {
     // The thriftiest named strategy may fit all the same: the model of a search takes a block's peak for that of all.
     PlanChoice named = choice;
@@ -89,18 +167,17 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     if (!cost)
       return fail(Code::internal, "zero3 is no plan that the search knows");
     bestCost = *cost + getRerunNanoseconds(*module, best.schedule.rerun, costs, compiled.precision);
-    for (planner::SearchedMesh &mesh : (*plans)->getProblems(choice.getMemoryLimit()))
+    for (planner::SearchedMesh &mesh : (*plans)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/false))
       if (mesh.choice.groups == its.groups && mesh.choice.batchParts == its.batchParts &&
           mesh.choice.modelRanks == its.modelRanks)
         search->problem = std::move(mesh.problem);
-  } else if (failed(plan::applyStrategy(*module, bestChoice, kBucketBytes))) {
+  } else if (failed(plan::applyStrategy(*module, trials.bestChoice, kBucketBytes))) {
     return kInternal;
   }
   best.apply(*module);
   search->costNanoseconds = bestCost;
-  bool rerunsBlocks = best.schedule.rerun.flops > 0;
-  certify((*plans)->getProblems(rerunsBlocks ? planner::SearchLimits::kUnlimited : choice.getMemoryLimit()),
-          limits.threads, *search);
+  certify((*plans)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/best.schedule.rerun.flops > 0), limits.threads,
+          *search);
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

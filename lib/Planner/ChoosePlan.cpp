@@ -65,19 +65,38 @@ struct NamedSolution {
 struct PlanSearch::Mesh {
   Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const CostModel &costs)
       : choice(choice), reshards(axes, costs), labels(groups, reshards, costs),
-        builder(groups, labels, reshards, costs, choice), kept(builder.build(SearchLimits::kUnlimited, false)) {}
+        builder(groups, labels, reshards, costs, choice) {
+    problems[0] = builder.build(SearchLimits::kUnlimited, 0);
+  }
+
+  Candidate makeCandidate(int rerunParts, const search::Solution &solution) const {
+    const search::Problem &problem = problems[rerunParts];
+    std::vector<int64_t> usage = search::rowUsage(problem, solution);
+    Candidate candidate;
+    candidate.problem = problem;
+    candidate.solution = solution;
+    candidate.choice = builder.decode(solution);
+    candidate.rerunsBlocks = rerunParts > 0;
+    candidate.costNanoseconds = search::evaluate(problem, solution).cost;
+    candidate.guessNanoseconds =
+        search::addCosts(candidate.costNanoseconds, builder.getRerunCost(solution) / kRerunParts * rerunParts);
+    candidate.peakBytes =
+        *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(problem.capacity.size()));
+    return candidate;
+  }
 
   plan::StrategyChoice choice;
   Reshards reshards;
   Labels labels;
   MeshProblem builder;
-  /// With nothing run again, and with all blocks; the latter is built where it is wanted.
-  search::Problem kept, rerun;
+  /// By how many parts of the blocks are run again; all but that with none are built where they are wanted.
+  search::Problem problems[kRerunParts + 1];
+  /// Of those that lead to this mesh, where they were looked for.
   std::optional<std::vector<NamedSolution>> named;
   /// Without a limit of memory.
   std::optional<search::SolveResult> free;
-  /// With that of the search under way; `again` is of `rerun`.
-  search::SolveResult result, again;
+  /// With that of the search under way, where it was solved.
+  std::optional<search::SolveResult> results[kRerunParts + 1];
 };
 
 PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
@@ -103,18 +122,24 @@ static void setMemory(search::Problem &problem, int64_t bytes) {
   llvm::fill(problem.capacity, std::max<int64_t>(bytes, 0));
 }
 
-std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
+std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, bool mayRerun) const {
+  int parts = mayRerun ? kRerunParts : 0;
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
-    problems.push_back({mesh->choice, mesh->kept});
+    build(*mesh, parts);
+    problems.push_back({mesh->choice, mesh->problems[parts]});
     setMemory(problems.back().problem, memoryBytes);
   }
   return problems;
 }
 
+void PlanSearch::build(Mesh &mesh, int rerunParts) {
+  if (mesh.problems[rerunParts].nodes.empty())
+    mesh.problems[rerunParts] = mesh.builder.build(SearchLimits::kUnlimited, rerunParts);
+}
+
 /// The named strategies that lead to this mesh.
 void PlanSearch::solveByName(Mesh &mesh) {
-  mesh.named.emplace();
   int64_t dataRanks = mesh.choice.groups * mesh.choice.batchParts;
   if (mesh.choice.groups != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
@@ -126,7 +151,7 @@ void PlanSearch::solveByName(Mesh &mesh) {
   for (int level = 0; level <= (dataRanks > 1 ? 3 : 0); ++level) {
     choice.zeroLevel = level;
     std::optional<search::Solution> solution = mesh.builder.encode(choice);
-    if (solution && search::evaluate(mesh.kept, *solution).cost < search::kForbidden)
+    if (solution && search::evaluate(mesh.problems[0], *solution).cost < search::kForbidden)
       mesh.named->push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
   }
 }
@@ -144,14 +169,15 @@ static search::SolveResult solve(const search::Problem &problem, const SearchLim
 
 /// Without a limit first: where that fits, it is the answer with one too.
 void PlanSearch::solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const {
+  search::Problem &problem = mesh.problems[0];
   if (!mesh.free) {
-    setMemory(mesh.kept, SearchLimits::kUnlimited);
-    mesh.free = solve(mesh.kept, limits, best);
+    setMemory(problem, SearchLimits::kUnlimited);
+    mesh.free = solve(problem, limits, best);
   }
-  setMemory(mesh.kept, limits.memoryBytes);
-  mesh.result = *mesh.free;
-  if (!mesh.free->isFeasible() || !search::evaluate(mesh.kept, mesh.free->solution).isFeasible())
-    mesh.result = solve(mesh.kept, limits, best);
+  setMemory(problem, limits.memoryBytes);
+  mesh.results[0] = *mesh.free;
+  if (!mesh.free->isFeasible() || !search::evaluate(problem, mesh.free->solution).isFeasible())
+    mesh.results[0] = solve(problem, limits, best);
 }
 
 /// Calls `task` with each number below `count` and the least cost so far, a few of them beside each other: always as
@@ -171,12 +197,15 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   // Named strategies first: what is worse than one of them needs no search.
   std::vector<std::pair<int64_t, size_t>> order;
   for (auto [i, mesh] : llvm::enumerate(meshes)) {
-    if (!mesh->named && mesh->choice.modelRanks <= limits.hostDevices)
-      solveByName(*mesh);
-    setMemory(mesh->kept, limits.memoryBytes);
+    if (!mesh->named) {
+      mesh->named.emplace();
+      if (mesh->choice.modelRanks <= limits.hostDevices)
+        solveByName(*mesh);
+    }
+    setMemory(mesh->problems[0], limits.memoryBytes);
     int64_t least = search::kForbidden;
-    for (const NamedSolution &named : mesh->named.value_or(std::vector<NamedSolution>())) {
-      search::Evaluation evaluation = search::evaluate(mesh->kept, named.solution);
+    for (const NamedSolution &named : *mesh->named) {
+      search::Evaluation evaluation = search::evaluate(mesh->problems[0], named.solution);
       report.named.push_back({named.name, evaluation.cost, evaluation.excess});
       if (evaluation.isFeasible())
         least = std::min(least, evaluation.cost);
@@ -189,59 +218,55 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   runInWaves(limits.threads, order.size(), best, [&](size_t i, int64_t known) {
     Mesh &mesh = *meshes[order[i].second];
     solveFree(mesh, limits, known);
-    for (const NamedSolution &named : mesh.named.value_or(std::vector<NamedSolution>())) {
-      search::Evaluation evaluation = search::evaluate(mesh.kept, named.solution);
-      if (evaluation.isFeasible() && evaluation.cost < mesh.result.cost) {
-        mesh.result.cost = evaluation.cost;
-        mesh.result.solution = named.solution;
+    for (const NamedSolution &named : *mesh.named) {
+      search::Evaluation evaluation = search::evaluate(mesh.problems[0], named.solution);
+      if (evaluation.isFeasible() && evaluation.cost < mesh.results[0]->cost) {
+        mesh.results[0]->cost = evaluation.cost;
+        mesh.results[0]->solution = named.solution;
       }
     }
-    return mesh.result.cost;
+    return mesh.results[0]->cost;
   });
 
   // Memory is what makes it dearer: what is run again may pay.
-  std::vector<Mesh *> dear;
+  std::vector<std::pair<Mesh *, int>> tasks;
   for (auto &[least, i] : order)
-    if (Mesh &mesh = *meshes[i];
-        !mesh.result.isFeasible() || mesh.result.cost > mesh.free->bound + mesh.free->bound / kWorthRerun) {
-      if (mesh.rerun.nodes.empty())
-        mesh.rerun = mesh.builder.build(SearchLimits::kUnlimited, true);
-      dear.push_back(&mesh);
+    for (int parts = 1; parts <= kRerunParts; ++parts) {
+      Mesh &mesh = *meshes[i];
+      mesh.results[parts].reset();
+      if (mesh.results[0]->isFeasible() && mesh.results[0]->cost <= mesh.free->bound + mesh.free->bound / kWorthRerun)
+        continue;
+      if (mesh.free->bound >= best)
+        continue;
+      build(mesh, parts);
+      setMemory(mesh.problems[parts], limits.memoryBytes);
+      tasks.push_back({&mesh, parts});
     }
-  runInWaves(limits.threads, dear.size(), best, [&](size_t i, int64_t known) {
-    setMemory(dear[i]->rerun, limits.memoryBytes);
-    dear[i]->again = solve(dear[i]->rerun, limits, known);
-    return dear[i]->again.cost;
+  runInWaves(limits.threads, tasks.size(), best, [&](size_t i, int64_t known) {
+    auto [mesh, parts] = tasks[i];
+    mesh->results[parts] = solve(mesh->problems[parts], limits, known);
+    // What it costs is known once it is scheduled.
+    return search::kForbidden;
   });
 
-  // Ties are broken by the order of meshes.
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
-    auto keep = [&](const search::Problem &solved, const search::SolveResult &result, bool rerunsBlocks) {
-      if (!result.isFeasible())
-        return;
-      std::vector<int64_t> usage = search::rowUsage(solved, result.solution);
-      Candidate &candidate = report.candidates.emplace_back();
-      candidate.choice = mesh->builder.decode(result.solution);
-      candidate.rerunsBlocks = rerunsBlocks;
-      candidate.costNanoseconds = search::evaluate(solved, result.solution).cost;
-      candidate.leastNanoseconds = search::evaluate(mesh->kept, result.solution).cost;
-      candidate.peakBytes =
-          *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(solved.capacity.size()));
-      candidate.boundNanoseconds = result.bound;
-      candidate.problem = solved;
-    };
-    keep(mesh->kept, mesh->result, false);
-    if (llvm::is_contained(dear, mesh.get()))
-      keep(mesh->rerun, mesh->again, true);
+    for (int parts = 0; parts <= kRerunParts; ++parts)
+      if (const std::optional<search::SolveResult> &result = mesh->results[parts]; result && result->isFeasible()) {
+        report.candidates.push_back(mesh->makeCandidate(parts, result->solution));
+        report.candidates.back().boundNanoseconds = result->bound;
+      }
+    for (const NamedSolution &named : *mesh->named)
+      if (search::evaluate(mesh->problems[0], named.solution).isFeasible())
+        report.fittingNamed.push_back(mesh->makeCandidate(0, named.solution));
   }
-  std::vector<std::pair<int64_t, size_t>> ranks;
-  for (auto [i, candidate] : llvm::enumerate(report.candidates))
-    ranks.push_back({candidate.leastNanoseconds, i});
-  llvm::sort(ranks);
-  std::vector<Candidate> sorted;
-  for (auto &[cost, i] : ranks)
-    sorted.push_back(std::move(report.candidates[i]));
-  report.candidates = std::move(sorted);
+  // Ties are broken by the order of meshes.
+  for (std::vector<Candidate> *candidates : {&report.candidates, &report.fittingNamed})
+    llvm::sort(*candidates, [](const Candidate &a, const Candidate &b) {
+      auto toKey = [](const Candidate &its) {
+        return std::make_tuple(its.guessNanoseconds, its.choice.modelRanks, its.choice.batchParts, its.peakBytes);
+      };
+      return toKey(a) < toKey(b);
+    });
   return report;
 }
 
@@ -294,7 +319,7 @@ std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::Strate
   Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
   Labels labels(groups, reshards, costs);
   MeshProblem problem(groups, labels, reshards, costs, choice);
-  search::Problem built = problem.build(SearchLimits::kUnlimited, false);
+  search::Problem built = problem.build(SearchLimits::kUnlimited, 0);
   std::optional<search::Solution> solution = problem.encode(choice);
   if (!solution || !areRepeatsAlike(groups))
     return std::nullopt;

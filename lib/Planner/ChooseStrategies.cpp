@@ -57,7 +57,7 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       return failure();
     // A search that models something else than what it does would be of no use.
     std::optional<int64_t> applied = evaluatePlan(module, chosen.choice, costs);
-    if (!chosen.rerunsBlocks && applied != chosen.costNanoseconds)
+    if (applied != chosen.costNanoseconds)
       return module.emitError() << "costs " << applied.value_or(-1) << " ns per step as it is planned, but "
                                 << chosen.costNanoseconds << " ns were searched: this is a defect of the search";
     return success();

@@ -11,9 +11,7 @@ static StringAttr getBlock(Operation *op) {
   return segment ? segment.getBlock() : nullptr;
 }
 
-Lifetimes::Lifetimes(const Groups &groups, bool rerunsBlocks) : groups(groups), rerunsBlocks(rerunsBlocks) {
-  findRows();
-}
+Lifetimes::Lifetimes(const Groups &groups, int rerunParts) : groups(groups), rerunParts(rerunParts) { findRows(); }
 
 void Lifetimes::findRows() {
   struct Ends {
@@ -65,66 +63,75 @@ void Lifetimes::addUses(Value value, int64_t &lastForward, int64_t &lastBackward
   }
 }
 
-std::vector<LiveRun> Lifetimes::toRuns(const std::vector<Interval> &intervals) const {
-  std::vector<int64_t> changes(rows + 1, 0);
-  for (Interval interval : intervals) {
-    int32_t begin = rowAt[interval.begin], end = rowAt[interval.end + 1];
-    if (begin < end) {
-      ++changes[begin];
-      --changes[end];
+std::vector<int64_t> Lifetimes::countInRows(const Intervals &intervals) const {
+  std::vector<int64_t> counts(rows + 1, 0);
+  for (Interval interval : intervals)
+    if (int32_t begin = rowAt[interval.begin], end = rowAt[interval.end + 1]; begin < end) {
+      ++counts[begin];
+      --counts[end];
     }
-  }
+  for (int32_t row = 0; row < rows; ++row)
+    counts[row + 1] += counts[row];
+  counts.pop_back();
+  return counts;
+}
+
+std::vector<LiveRun> Lifetimes::toRuns(const std::vector<int64_t> &partsInRows) {
   std::vector<LiveRun> runs;
-  int64_t count = 0;
-  for (int32_t row = 0; row < rows; ++row) {
-    if (changes[row] != 0 || row == 0) {
-      count += changes[row];
-      if (!runs.empty() && runs.back().end < 0)
-        runs.back().end = row;
-      if (count > 0)
-        runs.push_back({row, -1, count});
-    }
+  auto rows = static_cast<int32_t>(partsInRows.size());
+  for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
+    while (end < rows && partsInRows[end] == partsInRows[begin])
+      ++end;
+    if (partsInRows[begin] > 0)
+      runs.push_back({begin, end, partsInRows[begin]});
   }
-  if (!runs.empty() && runs.back().end < 0)
-    runs.back().end = rows;
   return runs;
 }
 
+void Lifetimes::addIntervals(Operation *op, unsigned result, bool rerunsBlocks, Intervals &intervals) const {
+  int64_t made = positions.lookup(op), lastForward = made, lastBackward = -1;
+  SmallVector<StringAttr> readers;
+  addUses(op->getResult(result), lastForward, lastBackward, readers);
+  StringAttr own = getBlock(op);
+  int64_t last = std::max(lastForward, lastBackward);
+  auto begin = own ? backwardBegin.find(own) : backwardBegin.end();
+  if (!rerunsBlocks || !own || begin == backwardBegin.end()) {
+    if (rerunsBlocks)
+      for (StringAttr reader : readers)
+        if (auto found = backwardBegin.find(reader); found != backwardBegin.end())
+          last = std::max(last, found->second);
+    intervals.push_back({made, last});
+    return;
+  }
+  int64_t kept = lastForward;
+  for (StringAttr reader : readers)
+    if (auto found = backwardBegin.find(reader); reader != own && found != backwardBegin.end())
+      kept = std::max(kept, found->second);
+  if (lastBackward >= begin->second && kept < begin->second) {
+    intervals.push_back({made, kept});
+    intervals.push_back({begin->second, lastBackward});
+  } else {
+    intervals.push_back({made, std::max(kept, lastBackward)});
+  }
+}
+
 std::vector<LiveRun> Lifetimes::getRuns(unsigned group, unsigned result) const {
-  std::vector<Interval> intervals;
+  Intervals kept, rerun;
   for (Operation *op : groups.getOperators()[group].ops) {
     if (plan::Rerun::isView(op) || plan::Rerun::isFree(op))
       return {};
-    int64_t made = positions.lookup(op), lastForward = made, lastBackward = -1;
-    SmallVector<StringAttr> readers;
-    addUses(op->getResult(result), lastForward, lastBackward, readers);
-    StringAttr own = getBlock(op);
-    int64_t last = std::max(lastForward, lastBackward);
-    auto begin = own ? backwardBegin.find(own) : backwardBegin.end();
-    if (!rerunsBlocks || !own || begin == backwardBegin.end()) {
-      if (rerunsBlocks)
-        for (StringAttr reader : readers)
-          if (auto found = backwardBegin.find(reader); found != backwardBegin.end())
-            last = std::max(last, found->second);
-      intervals.push_back({made, last});
-      continue;
-    }
-    int64_t kept = lastForward;
-    for (StringAttr reader : readers)
-      if (auto found = backwardBegin.find(reader); reader != own && found != backwardBegin.end())
-        kept = std::max(kept, found->second);
-    if (lastBackward >= begin->second && kept < begin->second) {
-      intervals.push_back({made, kept});
-      intervals.push_back({begin->second, lastBackward});
-    } else {
-      intervals.push_back({made, std::max(kept, lastBackward)});
-    }
+    addIntervals(op, result, /*rerunsBlocks=*/false, kept);
+    if (rerunParts > 0)
+      addIntervals(op, result, /*rerunsBlocks=*/true, rerun);
   }
-  return toRuns(intervals);
+  std::vector<int64_t> parts = countInRows(kept), withAll = rerunParts > 0 ? countInRows(rerun) : parts;
+  for (auto [row, count] : llvm::enumerate(parts))
+    count = count * (kRerunParts - rerunParts) + std::min(count, withAll[row]) * rerunParts;
+  return toRuns(parts);
 }
 
 std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {
-  std::vector<Interval> intervals;
+  Intervals intervals;
   for (train::ReadOp read : groups.getParameters()[group].reads) {
     int64_t first = INT64_MAX, last = -1;
     for (Operation *user : read->getUsers()) {
@@ -134,5 +141,8 @@ std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {
     if (last >= 0)
       intervals.push_back({first, last});
   }
-  return toRuns(intervals);
+  std::vector<int64_t> parts = countInRows(intervals);
+  for (int64_t &count : parts)
+    count *= kRerunParts;
+  return toRuns(parts);
 }

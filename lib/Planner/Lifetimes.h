@@ -6,18 +6,23 @@
 
 namespace windlass::planner {
 
-/// How many values of a group live in rows [begin, end).
+/// Of all blocks, so many parts may have their forward pass run again in the backward pass.
+constexpr int kRerunParts = 2;
+
+/// How many values of a group live in rows [begin, end), in parts of one.
 struct LiveRun {
   int32_t begin = 0, end = 0;
-  int64_t count = 0;
+  int64_t parts = 0;
 };
 
 /// Rows are the operators of `@microbatch` in program order, without those of repeats between the first and the last
 /// one: what all repeats choose alike takes memory that is linear in their number there, so most at one of the ends.
 class Lifetimes {
 public:
-  /// With `rerunsBlocks`, what a block makes for its own backward pass lives from the beginning of that again.
-  Lifetimes(const Groups &groups, bool rerunsBlocks);
+  /// Where blocks are run again, what one makes for its own backward pass lives from the beginning of that again. With
+  /// some of `rerunParts` run again, each row has that share of what it has with all, the rest of what it has with
+  /// none. No choice of as many blocks or fewer takes less.
+  Lifetimes(const Groups &groups, int rerunParts);
 
   int32_t getRows() const { return rows; }
   /// Of a result of a group's operators; empty where others are views of it or it is one itself: the value that is
@@ -31,13 +36,17 @@ private:
   struct Interval {
     int64_t begin, end;
   };
+  using Intervals = std::vector<Interval>;
   void findRows();
   void addUses(mlir::Value value, int64_t &lastForward, int64_t &lastBackward,
                llvm::SmallVectorImpl<mlir::StringAttr> &blocks) const;
-  std::vector<LiveRun> toRuns(const std::vector<Interval> &intervals) const;
+  /// When a result of an operator lives where all blocks are run again, or none.
+  void addIntervals(mlir::Operation *op, unsigned result, bool rerunsBlocks, Intervals &intervals) const;
+  std::vector<int64_t> countInRows(const Intervals &intervals) const;
+  static std::vector<LiveRun> toRuns(const std::vector<int64_t> &partsInRows);
 
   const Groups &groups;
-  bool rerunsBlocks;
+  int64_t rerunParts;
   int32_t rows = 0;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
   /// Of each position, the first row at it or behind it.

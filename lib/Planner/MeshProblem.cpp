@@ -9,6 +9,10 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
+/// Of what runs beside operators, one part in so many is exposed all the same: no schedule hides all of it, and of
+/// plans that hide as much the one that moves less is better.
+static constexpr int64_t kExposedShare = 20;
+
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 /// Nanoseconds that something of so many picoseconds takes `count` times; search::kForbidden from there on.
@@ -30,23 +34,24 @@ MeshProblem::MeshProblem(const Groups &groups, const Labels &labels, Reshards &r
   rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
 }
 
-search::Problem MeshProblem::build(int64_t memoryBytes, bool rerunsBlocks) {
-  Lifetimes lifetimes(groups, rerunsBlocks);
+search::Problem MeshProblem::build(int64_t memoryBytes, int rerunParts) {
+  Lifetimes lifetimes(groups, rerunParts);
   problem = {};
   problem.capacity.assign(std::max(lifetimes.getRows(), 1), std::max<int64_t>(memoryBytes, 0));
   if (costs.overlapsCollectives()) {
-    problem.load.assign(kStreams, 0);
-    problem.windowEnd = {kComputeLast, kStreams};
+    problem.load.assign(kWindows * kStreams, 0);
+    for (int32_t window = 1; window <= kWindows; ++window)
+      problem.windowEnd.push_back(window * kStreams);
   }
   values.clear();
-  addOperators(rerunsBlocks);
+  addOperators();
   addParameters(lifetimes);
   addValues(lifetimes);
   addArguments();
   return std::move(problem);
 }
 
-void MeshProblem::addLoad(search::Node &node, Stream stream, std::vector<int64_t> load) {
+void MeshProblem::addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load) {
   if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
     return;
   // The sum of all loads stays within what rows may hold.
@@ -54,29 +59,32 @@ void MeshProblem::addLoad(search::Node &node, Stream stream, std::vector<int64_t
       (int64_t(1) << 58) / static_cast<int64_t>(groups.getOperators().size() + groups.getParameters().size());
   for (int64_t &each : load)
     each = std::min(each, most);
-  auto row = static_cast<int32_t>(problem.capacity.size() + stream);
+  auto row = static_cast<int32_t>(problem.capacity.size()) + window * kStreams + stream;
   node.pieces.push_back({row, row + 1, std::move(load)});
 }
 
-void MeshProblem::addOperators(bool rerunsBlocks) {
+void MeshProblem::addOperators() {
   for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
-    // Of the rounds, all but the last backward pass come before it; what is run again is part of the backward pass.
+    auto members = static_cast<int64_t>(its.ops.size());
     bool isBackward = its.front()->hasAttr(train::kForwardAttr);
-    bool runsAgain = rerunsBlocks && its.front()->hasAttr(plan::kSegmentAttr);
-    int64_t members = static_cast<int64_t>(its.ops.size());
-    int64_t last = isBackward || runsAgain ? members : 0;
-    int64_t before = (runsAgain ? 2 * rounds : rounds) * members - last;
-    search::Node &node = problem.nodes.emplace_back();
-    std::vector<int64_t> lastLoad, beforeLoad;
+    std::vector<int64_t> all, last, before;
     for (const OperatorLabel &label : labels.ofOperator(group)) {
-      node.costs.push_back(costs.overlapsCollectives() ? 0 : toCost(before + last, label.picoseconds));
-      lastLoad.push_back(toCost(last, label.picoseconds));
-      beforeLoad.push_back(toCost(before, label.picoseconds));
+      all.push_back(toCost(rounds * members, label.picoseconds));
+      last.push_back(toCost(members, label.picoseconds));
+      before.push_back(toCost((rounds - 1) * members, label.picoseconds));
     }
-    if (costs.overlapsCollectives()) {
-      addLoad(node, kComputeLast, std::move(lastLoad));
-      addLoad(node, kComputeBefore, std::move(beforeLoad));
+    search::Node &node = problem.nodes.emplace_back();
+    if (!costs.overlapsCollectives()) {
+      node.costs = std::move(all);
+      continue;
     }
+    node.costs.assign(all.size(), 0);
+    if (!isBackward) {
+      addLoad(node, kForward, kCompute, std::move(all));
+      continue;
+    }
+    addLoad(node, kBackward, kCompute, std::move(before));
+    addLoad(node, kLastBackward, kCompute, std::move(last));
   }
 }
 
@@ -86,7 +94,7 @@ void MeshProblem::addPieces(search::Node &node, const std::vector<LiveRun> &runs
     piece.begin = run.begin;
     piece.end = run.end;
     for (int64_t each : bytes)
-      piece.usage.push_back(run.count * each);
+      piece.usage.push_back(run.parts * each / kRerunParts);
   }
 }
 
@@ -96,21 +104,24 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
     RankedTensorType type = its.getComputeType();
     int64_t members = static_cast<int64_t>(its.parameters.size());
     search::Node &node = problem.nodes.emplace_back();
-    std::vector<int64_t> kept, gathered, last, before;
+    std::vector<int64_t> kept, gathered, loads[kWindows];
     for (const ParameterLabel &label : labels.ofParameter(group)) {
       ShareCosts share = getShareCosts(group, label);
       bool overlaps = costs.overlapsCollectives();
-      node.costs.push_back(multiply(members, overlaps ? share.exposed : share.exposed + share.last + share.before));
-      last.push_back(overlaps ? multiply(members, share.last) : 0);
-      before.push_back(overlaps ? multiply(members, share.before) : 0);
+      int64_t exposed = share.exposed;
+      for (int window = 0; window < kWindows; ++window) {
+        loads[window].push_back(overlaps ? multiply(members, share.inWindow[window]) : 0);
+        exposed += overlaps ? share.inWindow[window] / kExposedShare : share.inWindow[window];
+      }
+      node.costs.push_back(multiply(members, exposed));
       kept.push_back(getCopyBytes(group, label));
       gathered.push_back(label.zeroLevel > 2 ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
     }
-    addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members}}, kept);
+    addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members * kRerunParts}}, kept);
     if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
       addPieces(node, lifetimes.getReadRuns(group), gathered);
-    addLoad(node, kShareLast, std::move(last));
-    addLoad(node, kShareBefore, std::move(before));
+    for (int window = 0; window < kWindows; ++window)
+      addLoad(node, static_cast<Window>(window), kShare, std::move(loads[window]));
   }
 }
 
@@ -157,15 +168,15 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.last = toCost(2, gradient);
+    share.inWindow[kLastBackward] = toCost(2, gradient);
     break;
   case 1:
-    share.last = toCost(1, gradient);
+    share.inWindow[kLastBackward] = toCost(1, gradient);
     share.exposed += toCost(1, weight);
     break;
   case 2:
-    share.last = toCost(1, gradient);
-    share.before = toCost(rounds - 1, gradient);
+    share.inWindow[kLastBackward] = toCost(1, gradient);
+    share.inWindow[kBackward] = toCost(rounds - 1, gradient);
     share.exposed += toCost(1, weight);
     break;
   default: {
@@ -173,8 +184,9 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
     int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
     int64_t backwardReads = backward / members,
             forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
-    share.last = toCost(1, gradient) + toCost(backwardReads, weight);
-    share.before = toCost(rounds - 1, gradient) + toCost((rounds - 1) * backwardReads + rounds * forwardReads, weight);
+    share.inWindow[kForward] = toCost(rounds * forwardReads, weight);
+    share.inWindow[kBackward] = toCost(rounds - 1, gradient) + toCost((rounds - 1) * backwardReads, weight);
+    share.inWindow[kLastBackward] = toCost(1, gradient) + toCost(backwardReads, weight);
     // The update brings a flat master to where the weight lies between steps.
     if (compute != master)
       share.exposed += toCost(1, weight);
@@ -331,6 +343,15 @@ plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const
     }
   }
   return choice;
+}
+
+int64_t MeshProblem::getRerunCost(const search::Solution &solution) const {
+  int64_t cost = 0;
+  for (auto [group, its] : llvm::enumerate(groups.getOperators()))
+    if (its.front()->hasAttr(plan::kSegmentAttr))
+      cost = search::addCosts(cost, toCost(rounds * static_cast<int64_t>(its.ops.size()),
+                                           labels.ofOperator(group)[solution[group]].picoseconds));
+  return cost;
 }
 
 std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &choice) const {

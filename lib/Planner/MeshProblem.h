@@ -12,16 +12,20 @@ namespace windlass::planner {
 /// Nodes are operator groups, parameter groups, and those values that are read in more than one place: their label is
 /// the one layout in which they are found. Costs are nanoseconds of a step (the
 /// largest cost that a problem may have is 10^16, in picoseconds less than three hours): micro-batches one after
-/// another count m times. Where collectives run beside operators there are two windows, the last backward pass and all
-/// before it, each with a stream of operators and one of the collectives of parameters and gradients: a window takes as
-/// long as the busier. Reshards of values are exposed.
+/// another count m times. Where collectives run beside operators there are three windows, the forward passes, the last
+/// backward pass and those before it, each with a stream of operators and one of the collectives of parameters and
+/// gradients: a window takes as long as the busier. Reshards of values are exposed.
 class MeshProblem {
 public:
   MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
               const plan::StrategyChoice &choice);
 
-  /// For memory of so many bytes on a rank. With `rerunsBlocks`, the forward pass of blocks is run twice.
-  search::Problem build(int64_t memoryBytes, bool rerunsBlocks);
+  /// For memory of so many bytes on a rank, with so many parts of the blocks run again: in what memory they take, not
+  /// in what they cost.
+  search::Problem build(int64_t memoryBytes, int rerunParts);
+
+  /// What it costs to run all blocks again as a solution splits them.
+  int64_t getRerunCost(const search::Solution &solution) const;
 
   /// What a solution chooses.
   plan::StrategyChoice decode(const search::Solution &solution) const;
@@ -38,7 +42,7 @@ private:
     int32_t node;
   };
 
-  void addOperators(bool rerunsBlocks);
+  void addOperators();
   void addParameters(const Lifetimes &lifetimes);
   void addValues(const Lifetimes &lifetimes);
   void addArguments();
@@ -49,15 +53,16 @@ private:
   void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
   /// Of a parameter's copies, by label.
   int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
-  /// What a step's update of a parameter and the collectives of its copies take: those that nothing runs beside, those
-  /// beside the last backward pass, and those beside all before.
+  /// What a step's update of a parameter and the collectives of its copies take: those that nothing runs beside, and
+  /// those in each window.
   struct ShareCosts {
-    int64_t exposed = 0, last = 0, before = 0;
+    int64_t exposed = 0, inWindow[3] = {};
   };
   ShareCosts getShareCosts(unsigned group, const ParameterLabel &label) const;
   /// Adds to a node what it puts on a stream, by label.
-  enum Stream { kComputeBefore, kShareBefore, kComputeLast, kShareLast, kStreams };
-  void addLoad(search::Node &node, Stream stream, std::vector<int64_t> load);
+  enum Window { kForward, kBackward, kLastBackward, kWindows };
+  enum Stream { kCompute, kShare, kStreams };
+  void addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load);
   /// Of bringing so many gradients that is made in a layout to the copy that a label accumulates.
   int64_t getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
   int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,

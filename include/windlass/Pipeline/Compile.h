@@ -84,7 +84,8 @@ struct SearchSummary {
   /// That were tried.
   size_t meshes = 0;
   /// Of a step, by the model of costs, and what no plan of the searched kind is below: of plans that run nothing again
-  /// where this one does not, else of all, with memory without a limit.
+  /// where this one does not, else of all, which then take as little memory as if they ran all blocks again, at no
+  /// cost.
   int64_t costNanoseconds = 0, boundNanoseconds = 0;
   /// What proves the bound: the text of plan.cert.
   std::string certificate;

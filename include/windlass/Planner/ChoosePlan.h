@@ -35,23 +35,23 @@ struct SearchLimits {
   int64_t hostDevices = 1;
 };
 
-/// A mesh, and the best that was found on it.
+/// A plan for one mesh.
 struct Candidate {
   /// That it solves.
   search::Problem problem;
+  search::Solution solution;
   /// What the pass that applies strategies takes.
   plan::StrategyChoice choice;
-  /// Whether the model of costs runs all blocks again in the backward pass, so that what that needs of them takes no
-  /// memory before.
+  /// Whether blocks are run again in what it takes of memory; what that costs is known once it is scheduled.
   bool rerunsBlocks = false;
-  /// Of a step, by the model of costs: operators, reshards, reductions and updates one after the other, but for what
-  /// runs beside operators.
+  /// Of a step, by the model of costs, with nothing run again: operators, reshards, reductions and updates one after
+  /// the other, but for what runs beside operators.
   int64_t costNanoseconds = 0;
-  /// The same, with nothing run again.
-  int64_t leastNanoseconds = 0;
+  /// The same, with what as many blocks as the memory is counted for would take again.
+  int64_t guessNanoseconds = 0;
   /// The most that is taken of memory, in that model.
   int64_t peakBytes = 0;
-  /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as many blocks run again.
+  /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as much memory.
   int64_t boundNanoseconds = 0;
 };
 
@@ -63,14 +63,16 @@ struct NamedCost {
   int64_t excessBytes = 0;
 };
 
-/// A mesh, and the problem of labels that the choice of a plan on it is, with nothing run again.
+/// A mesh, and the problem of labels that the choice of a plan on it is.
 struct SearchedMesh {
   plan::StrategyChoice choice;
   search::Problem problem;
 };
 
 struct SearchReport {
-  /// By `leastNanoseconds`; those where nothing fits are left out.
+  /// The named strategies that fit, by their cost.
+  std::vector<Candidate> fittingNamed;
+  /// By `guessNanoseconds`; those where nothing fits are left out.
   std::vector<Candidate> candidates;
   /// Those that the labels can say, as they are found.
   std::vector<NamedCost> named;
@@ -89,12 +91,14 @@ public:
 
   size_t countMeshes() const { return meshes.size(); }
 
-  /// What `choose` searches with such a limit of memory.
-  std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
+  /// What `choose` searches with such a limit of memory: plans that run nothing again, or with `mayRerun` what costs as
+  /// much and takes as little memory as if all blocks were run again, so that no plan of either kind costs less.
+  std::vector<SearchedMesh> getProblems(int64_t memoryBytes, bool mayRerun) const;
 
 private:
   struct Mesh;
   explicit PlanSearch(mlir::ModuleOp module);
+  static void build(Mesh &mesh, int rerunParts);
   void solveByName(Mesh &mesh);
   void solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const;
 

@@ -124,14 +124,17 @@ std::optional<Scatter> findScatter(ReduceScatterOp op) {
 }
 
 /// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
-/// behind their own as the largest one moves, the last ones to the end. A scatter then runs beside operators of several
-/// others: the next one may be that of a bias, no more than a small operator away.
+/// behind their own as those of a block move, or the largest one where there are no blocks; the last ones to the end. A
+/// scatter then runs beside operators of a whole block: where the scatters are, there may be few.
 void addLate(Block &block) {
   SmallVector<Scatter> scatters;
+  llvm::DenseMap<Attribute, int64_t> ofRepeats;
   int64_t window = 0;
   for (auto op : block.getOps<ReduceScatterOp>())
     if (std::optional<Scatter> scatter = findScatter(op)) {
       window = std::max(window, scatter->bytes);
+      if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
+        window = std::max(window, ofRepeats[repeat] += scatter->bytes);
       scatters.push_back(std::move(*scatter));
     }
   // Behind each scatter that some wait for, the last one of what they do.
