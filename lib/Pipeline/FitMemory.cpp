@@ -16,9 +16,9 @@
 using namespace mlir;
 using namespace windlass;
 
-/// So many numbers of steps are tried by what they free; then the fewest are found but for one part in `kStepShare` of
-/// all.
-static constexpr int kMostGuesses = 3, kStepShare = 32;
+/// Of more than `kStepShare` steps, so many numbers are tried by what they free; then the fewest are found but for one
+/// part in `kStepShare` of all.
+static constexpr size_t kMostGuesses = 3, kStepShare = 32;
 
 size_t RerunReport::countBlocks() const {
   return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
@@ -166,7 +166,8 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
     return int(kDone);
   };
   // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
-  for (int guesses = 0; count < steps.size() && guesses < kMostGuesses; ++guesses) {
+  size_t mostGuesses = steps.size() > kStepShare ? kMostGuesses : steps.size();
+  for (size_t guesses = 0; count < steps.size() && guesses < mostGuesses; ++guesses) {
     int64_t freed = steps.getFreedBytes(count++);
     while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
       ++count;
