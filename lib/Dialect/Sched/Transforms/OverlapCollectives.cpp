@@ -123,11 +123,25 @@ std::optional<Scatter> findScatter(ReduceScatterOp op) {
   return scatter;
 }
 
+/// The last operation, but for additions, before another instance of a block begins than the scatter is in.
+Operation *findBorder(const Scatter &scatter, const llvm::DenseMap<Attribute, Operation *> &lastOf) {
+  ReduceScatterOp op = scatter.op;
+  if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
+    return lastOf.lookup(repeat);
+  Operation *border = op;
+  for (Operation *next = op->getNextNode(); next && !next->hasAttr(plan::kRepeatAttr); next = next->getNextNode())
+    if (!llvm::is_contained(scatter.chain, next) && !next->hasTrait<OpTrait::IsTerminator>())
+      border = next;
+  return border;
+}
+
 /// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
-/// behind their own as those of a block move, or the largest one where there are no blocks; the last ones to the end. A
-/// scatter then runs beside operators of a whole block: where the scatters are, there may be few.
+/// behind their own as those of a block move, or the largest one where there are no blocks; at the latest to the end of
+/// their instance of a block, so that instances have equal commands and events. A scatter then runs beside operators of
+/// several others: the next one may be that of a bias, no more than a small operator away.
 void addLate(Block &block) {
   SmallVector<Scatter> scatters;
+  llvm::DenseSet<Operation *> additions;
   llvm::DenseMap<Attribute, int64_t> ofRepeats;
   int64_t window = 0;
   for (auto op : block.getOps<ReduceScatterOp>())
@@ -135,9 +149,14 @@ void addLate(Block &block) {
       window = std::max(window, scatter->bytes);
       if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
         window = std::max(window, ofRepeats[repeat] += scatter->bytes);
+      additions.insert(scatter->chain.begin(), scatter->chain.end());
       scatters.push_back(std::move(*scatter));
     }
-  // Behind each scatter that some wait for, the last one of what they do.
+  llvm::DenseMap<Attribute, Operation *> lastOf;
+  for (Operation &op : block)
+    if (Attribute repeat = op.getAttr(plan::kRepeatAttr); repeat && !additions.contains(&op))
+      lastOf[repeat] = &op;
+  // Behind each operation that some wait for, the last one of what they do.
   llvm::DenseMap<Operation *, Operation *> ends;
   size_t next = 0;
   int64_t begun = 0;
@@ -145,14 +164,11 @@ void addLate(Block &block) {
     begun -= scatter.bytes;
     while (begun < window && next < scatters.size())
       begun += scatters[next++].bytes;
-    Operation *awaited = begun < window ? block.getTerminator() : scatters[next - 1].op.getOperation();
-    for (Operation *delayed : scatter.chain) {
-      copyRepeat(awaited, delayed);
-      if (awaited == block.getTerminator())
-        delayed->moveBefore(awaited);
-      else
-        delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
-    }
+    Operation *awaited = findBorder(scatter, lastOf);
+    if (Operation *last = scatters[next - 1].op; begun >= window && last->isBeforeInBlock(awaited))
+      awaited = last;
+    for (Operation *delayed : scatter.chain)
+      delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
   }
 }
 

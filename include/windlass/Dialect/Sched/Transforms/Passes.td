@@ -30,8 +30,8 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::mlir::ModuleOp"> {
     within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
     it stays where it is used. One that needs a copy to put its blocks in order stays too. The result of a scatter in
     `@backward` is added to its gradient behind the start of the one with which as many bytes are under way as the
-    scatters of a block move, or the largest one; the last ones are added at the end. What moves takes the
-    `plan.repeat` of where it goes. The attribute is dropped.
+    scatters of a block move, or the largest one, at the latest at the end of its instance of a block. A gather that
+    moves takes the `plan.repeat` of where it goes. The attribute is dropped.
   }];
 }
 
