@@ -2,7 +2,7 @@
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/map.h"
 
-#include "windlass/rt/detail/half.h"
+#include "windlass/rt/detail/convert.h"
 
 #include <cmath>
 
@@ -34,54 +34,16 @@ template <class F> void with_type(element_type type, F f) {
   }
 }
 
-template <class T> constexpr bool is_half = std::is_same_v<T, detail::bf16> || std::is_same_v<T, detail::f16>;
-
-template <class To, class From> To convert(From x) {
-  if constexpr (is_half<From>)
-    return convert<To>(static_cast<float>(x));
-  else if constexpr (is_half<To>)
-    return To(static_cast<float>(x));
-  else if constexpr (std::is_same_v<To, bool>)
-    return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
-    // Through the widest integer, with values that do not fit made 0: the plain conversion is undefined for them.
-    return x > From(-9.2e18) && x < From(9.2e18) ? static_cast<To>(static_cast<std::int64_t>(x)) : To(0);
-  else
-    return static_cast<To>(x);
-}
-
-template <class To, class From> struct converter {
-  using outputs = type_list<To>;
-  using inputs = type_list<From>;
-  static void apply(To &r, From x) { r = convert<To>(x); }
-};
-
-template <class T> struct filler {
-  using outputs = type_list<T>;
-  using inputs = type_list<>;
-  T value;
-  void apply(T &r) const { r = value; }
-};
+using detail::convert;
+using detail::converter;
+using detail::filler;
+using detail::nest_of;
 
 bool has_same_sizes(const view &a, const view &b) {
   bool same = a.rank == b.rank;
   for (int d = 0; d < a.rank && same; ++d)
     same = a.sizes[d] == b.sizes[d];
   return same;
-}
-
-template <int N> detail::loop_nest<N> nest_of(const view *const (&operands)[N]) {
-  detail::loop_nest<N> nest;
-  nest.rank = operands[0]->rank;
-  for (int d = 0; d < nest.rank; ++d)
-    nest.sizes[d] = operands[0]->sizes[d];
-  for (int k = 0; k < N; ++k) {
-    nest.data[k] = operands[k]->data;
-    for (int d = 0; d < nest.rank; ++d)
-      nest.strides[k][d] = operands[k]->strides[d];
-  }
-  nest.simplify();
-  return nest;
 }
 
 /// Copies when the input's unit stride is in another dim than the output's: squares that stay in the cache.

@@ -3,6 +3,8 @@
 
 #include "windlass/rt/kernels.h"
 
+#include "windlass/rt/detail/table_rows.h"
+
 #include <cstring>
 #include <string>
 
@@ -52,27 +54,11 @@ std::int64_t place_of(const layout &l, std::int64_t index) {
 }
 
 bool fits(const view &full, const view &part, const view &indices, int axis) {
-  if (axis < 0 || axis >= full.rank || part.rank != full.rank - 1 + indices.rank || indices.type != element_type::i64 ||
-      part.type != full.type)
-    return false;
-  bool same = true;
-  for (int d = 0; d < axis; ++d)
-    same = same && full.sizes[d] == part.sizes[d];
-  for (int d = 0; d < indices.rank; ++d)
-    same = same && indices.sizes[d] == part.sizes[axis + d];
-  for (int d = axis + 1; d < full.rank; ++d)
-    same = same && full.sizes[d] == part.sizes[d - 1 + indices.rank];
-  return same;
+  return detail::fits_rows(full, part, indices, axis) && part.type == full.type;
 }
 
 layout table_of(const view &table, const view &rows, const view &ids, const view &first, std::int64_t all_rows) {
   return {table, rows, ids, 0, first.is_absent() ? table.sizes[0] : all_rows, first};
-}
-
-/// Whether `first` may say where the parts of a table of some of `all_rows` rows begin.
-bool fits_parts(const view &table, const view &first, std::int64_t all_rows) {
-  return first.is_absent() || (first.type == element_type::i64 && first.rank == 1 && first.sizes[0] > 0 &&
-                               table.sizes[0] % first.sizes[0] == 0 && table.sizes[0] <= all_rows);
 }
 
 /// Calls f(full, part, n, full_stride, part_stride) for evenly spaced runs of n elements that cover the elements
@@ -202,7 +188,7 @@ status scatter_or_fail(stream &s, const char *name, const layout &l, const char 
 
 status embedding(stream &s, const view &out, const view &table, const view &ids, const view &first,
                  std::int64_t all_rows) {
-  if (!fits(table, out, ids, 0) || !fits_parts(table, first, all_rows))
+  if (!fits(table, out, ids, 0) || !detail::fits_parts(table, first, all_rows))
     return internal_error("embedding got views whose types, ranks or sizes do not fit");
   const layout l = table_of(table, out, ids, first, all_rows);
   return gather_or_fail(s, "embedding", l, "id", false);
@@ -210,7 +196,7 @@ status embedding(stream &s, const view &out, const view &table, const view &ids,
 
 status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, const view &first,
                       std::int64_t all_rows, bool accumulate) {
-  if (!fits(dtable, dout, ids, 0) || !fits_parts(dtable, first, all_rows) || dtable.type != element_type::f32)
+  if (!fits(dtable, dout, ids, 0) || !detail::fits_parts(dtable, first, all_rows) || dtable.type != element_type::f32)
     return internal_error("embedding_grad got views whose types, ranks or sizes do not fit");
   const layout l = table_of(dtable, dout, ids, first, all_rows);
   return scatter_or_fail(s, "embedding_grad", l, "id", false, accumulate);

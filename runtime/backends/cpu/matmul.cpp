@@ -10,22 +10,8 @@ namespace windlass::rt {
 namespace {
 
 using cpu::matrix;
-using detail::matmul_dim;
+using detail::matmul_offsets;
 using detail::matmul_plan;
-
-/// Where in the three operands the call number `i` of nested loops works.
-struct offsets {
-  std::int64_t out = 0, a = 0, b = 0;
-  offsets(const matmul_dim *loops, int count, std::int64_t i) {
-    for (int d = count - 1; d >= 0; --d) {
-      const std::int64_t at = i % loops[d].size;
-      i /= loops[d].size;
-      out += at * loops[d].out;
-      a += at * loops[d].a;
-      b += at * loops[d].b;
-    }
-  }
-};
 
 matrix pack(const matrix &m, float *buffer) {
   for (std::int64_t i = 0; i < m.rows; ++i)
@@ -87,7 +73,7 @@ struct call {
     const std::int64_t width = grid::begin(plan.n.size, cut.columns, part % cut.columns + 1) - column;
     if (height <= 0 || width <= 0)
       return;
-    const offsets at(plan.loops, plan.loop_count, number);
+    const matmul_offsets at(plan.loops, plan.loop_count, number);
     const matrix target = {out + at.out + row * plan.m.out + column * plan.n.out, height, width, plan.m.out,
                            plan.n.out};
     matrix result = target;
@@ -96,7 +82,7 @@ struct call {
       buffer += height * width;
     }
     for (std::int64_t s = 0; s < sums; ++s) {
-      const offsets add(plan.sums, plan.sum_count, s);
+      const matmul_offsets add(plan.sums, plan.sum_count, s);
       matrix left = {a + at.a + add.a + row * plan.m.a, height, plan.k.size, plan.m.a, plan.k.a};
       matrix right = {b + at.b + add.b + column * plan.n.b, plan.k.size, width, plan.k.b, plan.n.b};
       float *next = buffer;

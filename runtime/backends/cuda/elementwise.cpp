@@ -3,6 +3,8 @@
 
 #include "windlass/rt/map.h"
 
+#include "windlass/rt/detail/convert.h"
+
 namespace windlass::rt {
 
 namespace cuda {
@@ -33,48 +35,10 @@ template <class F> status with_type(element_type type, F f) {
   return internal_error("unknown element type");
 }
 
-template <class T> constexpr bool is_half = std::is_same_v<T, detail::bf16> || std::is_same_v<T, detail::f16>;
-
-template <class To, class From> WINDLASS_FN To convert(From x) {
-  if constexpr (is_half<From>)
-    return convert<To>(static_cast<float>(x));
-  else if constexpr (is_half<To>)
-    return To(static_cast<float>(x));
-  else if constexpr (std::is_same_v<To, bool>)
-    return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
-    // Through the widest integer, with values that do not fit made 0, as on other back ends.
-    return x > From(-9.2e18) && x < From(9.2e18) ? static_cast<To>(static_cast<std::int64_t>(x)) : To(0);
-  else
-    return static_cast<To>(x);
-}
-
-template <class To, class From> struct converter {
-  using outputs = type_list<To>;
-  using inputs = type_list<From>;
-  WINDLASS_FN static void apply(To &r, From x) { r = convert<To>(x); }
-};
-
-template <class T> struct filler {
-  using outputs = type_list<T>;
-  using inputs = type_list<>;
-  T value;
-  WINDLASS_FN void apply(T &r) const { r = value; }
-};
-
-template <int N> detail::loop_nest<N> nest_of(const view *const (&operands)[N]) {
-  detail::loop_nest<N> nest;
-  nest.rank = operands[0]->rank;
-  for (int d = 0; d < nest.rank; ++d)
-    nest.sizes[d] = operands[0]->sizes[d];
-  for (int k = 0; k < N; ++k) {
-    nest.data[k] = operands[k]->data;
-    for (int d = 0; d < nest.rank; ++d)
-      nest.strides[k][d] = operands[k]->strides[d];
-  }
-  nest.simplify();
-  return nest;
-}
+using detail::convert;
+using detail::converter;
+using detail::filler;
+using detail::nest_of;
 
 template <class T> status copy_as(stream &s, const detail::loop_nest<2> &nest) {
   return detail::map_on_device(s, converter<T, T>(), nest);
@@ -132,14 +96,14 @@ struct sgd_step {
 status copy(stream &s, const view &out, const view &in) {
   if (!cuda::has_same_sizes(out, in))
     return internal_error("copy between views of different sizes");
-  const detail::loop_nest<2> nest = cuda::nest_of<2>({&out, &in});
+  const detail::loop_nest<2> nest = detail::nest_of<2>({&out, &in});
   return s.submit({"copy", 0, bytes_of({out, in}), {out.elements()}},
                   [nest, to = out.type, from = in.type, &s]() -> status {
                     const std::int64_t bytes = size_of(to);
                     if (to != from)
                       return cuda::with_type(to, [&](auto t) {
                         return cuda::with_type(from, [&](auto f) {
-                          return detail::map_on_device(s, cuda::converter<decltype(t), decltype(f)>(), nest);
+                          return detail::map_on_device(s, detail::converter<decltype(t), decltype(f)>(), nest);
                         });
                       });
                     if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1)
@@ -161,11 +125,11 @@ status copy(stream &s, const view &out, const view &in) {
 }
 
 status fill(stream &s, const view &out, double value) {
-  const detail::loop_nest<1> nest = cuda::nest_of<1>({&out});
+  const detail::loop_nest<1> nest = detail::nest_of<1>({&out});
   return s.submit({"fill", 0, bytes_of({out}), {out.elements()}}, [nest, type = out.type, value, &s]() -> status {
     return cuda::with_type(type, [&](auto t) {
       using T = decltype(t);
-      return detail::map_on_device(s, cuda::filler<T>{cuda::convert<T>(value)}, nest);
+      return detail::map_on_device(s, detail::filler<T>{detail::convert<T>(value)}, nest);
     });
   });
 }
@@ -193,7 +157,7 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
   if (!cuda::has_same_sizes(weight, exp_avg) || !cuda::has_same_sizes(weight, exp_avg_sq) ||
       !cuda::has_same_sizes(weight, gradient))
     return internal_error("adamw got a weight, state and gradient of different sizes");
-  const auto nest = cuda::nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
+  const auto nest = detail::nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
   const cuda::adamw_step f = {{learning_rate.as<const float>(), one_minus_beta1.as<const float>(),
                                one_minus_beta2.as<const float>(), epsilon.as<const float>(),
                                weight_decay.as<const float>(), bias_correction1.as<const float>(),
@@ -206,7 +170,7 @@ status sgd(stream &s, const view &weight, const view &momentum_buffer, const vie
            const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays) {
   if (!cuda::has_same_sizes(weight, momentum_buffer) || !cuda::has_same_sizes(weight, gradient))
     return internal_error("sgd got a weight, state and gradient of different sizes");
-  const auto nest = cuda::nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
+  const auto nest = detail::nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
   const cuda::sgd_step f = {learning_rate.as<const float>(), momentum.as<const float>(), weight_decay.as<const float>(),
                             gradient_scale.as<const float>(), decays};
   return s.submit({"sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient}), {weight.elements()}},

@@ -1,6 +1,8 @@
 // Reading and adding rows, and single elements, by index.
 #include "kernel.h"
 
+#include "windlass/rt/detail/table_rows.h"
+
 namespace windlass::rt {
 
 namespace cuda {
@@ -91,25 +93,6 @@ __global__ void scatter_kernel(row_layout l, element_type full_type, element_typ
       __syncthreads();
     }
   }
-}
-
-bool fits_rows(const view &full, const view &part, const view &indices, int axis) {
-  if (axis < 0 || axis >= full.rank || part.rank != full.rank - 1 + indices.rank || indices.type != element_type::i64)
-    return false;
-  bool same = true;
-  for (int d = 0; d < axis; ++d)
-    same = same && full.sizes[d] == part.sizes[d];
-  for (int d = 0; d < indices.rank; ++d)
-    same = same && indices.sizes[d] == part.sizes[axis + d];
-  for (int d = axis + 1; d < full.rank; ++d)
-    same = same && full.sizes[d] == part.sizes[d - 1 + indices.rank];
-  return same;
-}
-
-/// Whether `first` may say where the parts of a table of some of `all_rows` rows begin.
-bool fits_parts(const view &table, const view &first, std::int64_t all_rows) {
-  return first.is_absent() || (first.type == element_type::i64 && first.rank == 1 && first.sizes[0] > 0 &&
-                               table.sizes[0] % first.sizes[0] == 0 && table.sizes[0] <= all_rows);
 }
 
 row_layout layout_of(const view &full, const view &part, const view &indices, int axis, bool allows_negative,
@@ -230,29 +213,30 @@ element_layout elements_of(const view &full, const view &part, const view &indic
 
 status embedding(stream &s, const view &out, const view &table, const view &ids, const view &first,
                  std::int64_t all_rows) {
-  WINDLASS_TRY(cuda::check_views(cuda::fits_rows(table, out, ids, 0) && out.type == table.type &&
-                                     cuda::fits_parts(table, first, all_rows),
+  WINDLASS_TRY(cuda::check_views(detail::fits_rows(table, out, ids, 0) && out.type == table.type &&
+                                     detail::fits_parts(table, first, all_rows),
                                  "embedding"));
   return cuda::run_gather(s, "embedding", cuda::layout_of(table, out, ids, 0, false, first, all_rows), out);
 }
 
 status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, const view &first,
                       std::int64_t all_rows, bool accumulate) {
-  WINDLASS_TRY(cuda::check_views(cuda::fits_rows(dtable, dout, ids, 0) && cuda::are_real({dtable, dout}) &&
-                                     cuda::fits_parts(dtable, first, all_rows),
+  WINDLASS_TRY(cuda::check_views(detail::fits_rows(dtable, dout, ids, 0) && cuda::are_real({dtable, dout}) &&
+                                     detail::fits_parts(dtable, first, all_rows),
                                  "embedding_grad"));
   return cuda::run_scatter(s, "embedding_grad", cuda::layout_of(dtable, dout, ids, 0, false, first, all_rows), dtable,
                            dout, accumulate);
 }
 
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis) {
-  WINDLASS_TRY(cuda::check_views(cuda::fits_rows(in, out, indices, axis) && out.type == in.type, "gather"));
+  WINDLASS_TRY(cuda::check_views(detail::fits_rows(in, out, indices, axis) && out.type == in.type, "gather"));
   return cuda::run_gather(s, "gather", cuda::layout_of(in, out, indices, axis, true), out);
 }
 
 status scatter_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
                    bool accumulate) {
-  WINDLASS_TRY(cuda::check_views(cuda::fits_rows(out, in, indices, axis) && cuda::are_real({out, in}), "scatter_add"));
+  WINDLASS_TRY(
+      cuda::check_views(detail::fits_rows(out, in, indices, axis) && cuda::are_real({out, in}), "scatter_add"));
   return cuda::run_scatter(s, "scatter_add", cuda::layout_of(out, in, indices, axis, true), out, in, accumulate);
 }
 

@@ -44,21 +44,8 @@ column_gemm as_columns(const gemm_call &call) {
 namespace {
 
 using detail::matmul_dim;
+using detail::matmul_offsets;
 using detail::matmul_plan;
-
-/// Where in the three operands the call number `i` of nested loops works.
-struct offsets {
-  std::int64_t out = 0, a = 0, b = 0;
-  offsets(const matmul_dim *loops, int count, std::int64_t i) {
-    for (int d = count - 1; d >= 0; --d) {
-      const std::int64_t at = i % loops[d].size;
-      i /= loops[d].size;
-      out += at * loops[d].out;
-      a += at * loops[d].a;
-      b += at * loops[d].b;
-    }
-  }
-};
 
 /// dense[i, j] = from[i * row_stride + j * column_stride], or the other way round and added.
 __global__ void pack_matrix(operand dense, operand strided, std::int64_t rows, std::int64_t columns,
@@ -98,9 +85,9 @@ struct product {
     for (int d = 0; d < plan.sum_count; ++d)
       sums *= plan.sums[d].size;
     for (std::int64_t i = 0; i < calls; ++i) {
-      const offsets at(loops, count, i);
+      const matmul_offsets at(loops, count, i);
       for (std::int64_t j = 0; j < sums; ++j) {
-        const offsets add(plan.sums, plan.sum_count, j);
+        const matmul_offsets add(plan.sums, plan.sum_count, j);
         WINDLASS_TRY(one(s, batch, at.out, at.a + add.a, at.b + add.b, accumulate || j > 0));
       }
     }

@@ -43,6 +43,20 @@ struct matmul_plan {
   }
 };
 
+/// Where in the three operands the call number `i` of nested loops works.
+struct matmul_offsets {
+  std::int64_t out = 0, a = 0, b = 0;
+  matmul_offsets(const matmul_dim *loops, int count, std::int64_t i) {
+    for (int d = count - 1; d >= 0; --d) {
+      const std::int64_t at = i % loops[d].size;
+      i /= loops[d].size;
+      out += at * loops[d].out;
+      a += at * loops[d].a;
+      b += at * loops[d].b;
+    }
+  }
+};
+
 /// internal_error when the sizes of the views do not fit each other.
 status plan_matmul(const view &out, const view &a, const view &b, std::int32_t batch_rank, std::int32_t contract_rank,
                    matmul_plan &plan);
