@@ -1,0 +1,80 @@
+"""The folder that goes to a machine with a GPU, without one: what scripts/gpu-pack puts into it, and that its gpu-check runs there and
+fails when anything in it does.
+
+    test_gpu_pack.py [run]     run: builds everything of the folder for the emulated device (minutes)
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import common
+
+RUN = sys.argv[1:2] == ['run']
+del sys.argv[1:2]
+
+
+class PackTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix='windlass-test-')
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.pack = cls.folder / 'pack'
+        models = cls.folder / 'models'
+        models.mkdir()
+        common.prepared('mlp', models)
+        cls.made = common.run([common.ROOT / 'scripts' / 'gpu-pack', cls.pack, models], env={'WINDLASS': str(common.WINDLASS)})
+
+    def check(self, *flags, **environment):
+        """gpu-check with nothing of this session's environment."""
+        done = subprocess.run([sys.executable, self.pack / 'gpu-check', *flags], capture_output=True, text=True, env=environment, timeout=3000)
+        rows = dict(re.findall(r'^(\S.*?)  +\d+\.\d s  (.*)$', done.stdout, re.M))
+        self.assertEqual(rows, {row['name']: row['result'] for row in json.loads((self.pack / 'results.json').read_text())['rows']})
+        return done, rows
+
+    def test_what_it_holds(self):
+        self.assertEqual(self.made.code, 0, self.made.err)
+        self.assertIn('has no answers for gpt2-tiny, ', self.made.out)
+        self.assertEqual({p.name for p in (self.pack / 'projects').iterdir()}, {'mlp-f32', 'mlp-bf16', 'mlp-f32-ranks2'})
+        self.assertEqual({p.name for p in (self.pack / 'benchmarks' / 'gpt2_gpu').iterdir() if p.is_dir()},
+                         {'124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16'})
+        for file in self.pack.rglob('*'):
+            self.assertFalse(file.is_symlink(), file)  # the folder is whole by itself
+        self.assertLess(sum(file.stat().st_size for file in self.pack.rglob('*')), 60 << 20)
+
+    def test_a_failure_is_told(self):
+        (self.pack / 'empty').mkdir()
+        done, rows = self.check('--emulated', PATH=str(self.pack / 'empty'))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(rows['configure runtime'], r"^FAIL \(.*'cmake'")
+        self.assertIn('0 passed, 3 failed', done.stdout)
+
+    @unittest.skipUnless(RUN, 'builds for minutes: test_gpu_pack.py run')
+    def test_emulated(self):
+        path = self.pack / 'models' / 'mlp' / 'reference.json'
+        environment = dict(PATH=os.defpath, HOME=str(self.folder))
+        if shutil.which('ccache'):
+            environment.update(CMAKE_CXX_COMPILER_LAUNCHER='ccache', CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR='1',
+                               CCACHE_DIR=os.environ.get('CCACHE_DIR', str(pathlib.Path.home() / '.cache' / 'ccache')))
+        done, rows = self.check('--emulated', '--seconds', '2400', **environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual({name for name in rows if name.startswith('parity')}, {'parity mlp-f32', 'parity mlp-bf16', 'parity mlp-f32-ranks2'})
+        self.assertEqual(rows['conformance'], 'ok')
+        # Another answer than PyTorch's, and only what is compared with it, fails.
+        reference = json.loads(path.read_text())
+        reference['losses'][-1] *= 1.5
+        path.write_text(json.dumps(reference))
+        done, rows = self.check('--emulated', '--seconds', '2400', 'mlp-f32', **environment)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual({name for name, result in rows.items() if result != 'ok'}, {'parity mlp-f32', 'parity mlp-f32-ranks2'})
+
+
+if __name__ == '__main__':
+    common.main()
