@@ -1,6 +1,6 @@
 // Each kernel of a training step of GPT-2 124M, at its shapes (4 x 256 tokens), against what bounds it.
 //
-// usage: windlass_kernels [THREADS]
+// usage: windlass_kernels [THREADS [PART]]     (PART: of the names of the kernels to be run)
 //
 // The bound is the larger of two times: that of the arithmetic at the rate of f32 multiply-adds from registers, and
 // that of the operands' bytes, each once, at the rate of memory or, where they are less than 64 MiB and the kernel
@@ -95,7 +95,7 @@ struct kernel {
 int main(int argc, char **argv) {
   const auto threads = static_cast<std::int32_t>(argc > 1 ? std::atoi(argv[1]) : 1);
   if (threads < 1 || threads > 1024)
-    return std::fprintf(stderr, "usage: windlass_kernels [THREADS]\n"), 2;
+    return std::fprintf(stderr, "usage: windlass_kernels [THREADS [PART]]\n"), 2;
   std::vector<std::byte> scratch(static_cast<std::size_t>(threads) << 23);
   const std::unique_ptr<stream> owner =
       make_inline_stream(threads, scratch.data(), static_cast<std::int64_t>(scratch.size()));
@@ -165,6 +165,11 @@ int main(int argc, char **argv) {
   kernels.push_back(
       {"adamw", 3,
        [&] { return adamw(s, table, first, second, table_grad, small, one, one, one, small, one, one, one, true); }});
+
+  const std::string wanted = argc > 2 ? argv[2] : "";
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(),
+                               [&](const kernel &k) { return k.name.find(wanted) == std::string::npos; }),
+                kernels.end());
 
   double peak = 0, memory = 0, cache = 0;
   const view small_add[] = {o.f32({1 << 20}), o.f32({1 << 20}), o.f32({1 << 20})}; // 12 MiB

@@ -151,13 +151,13 @@ inline void expect_near(const tensor &actual, const std::vector<double> &expecte
 /// A stream on this thread with scratch.
 class test_stream {
 public:
-  explicit test_stream(std::int32_t threads = 2) : scratch_(allocate_zeros(scratch_bytes)) {
+  explicit test_stream(std::int32_t threads = 2, std::int64_t scratch_bytes = 1 << 21)
+      : scratch_(allocate_zeros(scratch_bytes)) {
     stream_ = make_inline_stream(threads, scratch_.get(), scratch_bytes);
   }
   operator stream &() { return *stream_; }
 
 private:
-  static constexpr std::int64_t scratch_bytes = 1 << 21;
   test_memory scratch_;
   std::unique_ptr<stream> stream_;
 };

@@ -1,4 +1,6 @@
-// Attention by blocks of query rows: scores of a block stay in scratch, products are GEMM.
+// Attention by blocks of query rows: scores of a block stay in scratch. Products are GEMM, or where the processor has
+// AVX-512 and the heads fit, tiles of packed keys and values.
+#include "attention_avx512.h"
 #include "gemm.h"
 #include "softmax_row.h"
 
@@ -22,6 +24,11 @@ matrix head_of(const view &v, std::int64_t batch, std::int64_t head) {
 
 float *row_value(const view &v, std::int64_t batch, std::int64_t head, std::int64_t row) {
   return v.as<float>() + batch * v.strides[0] + head * v.strides[1] + row * v.strides[2];
+}
+
+/// A view [batch, heads, queries, keys] or nothing.
+matrix mask_of(const view &mask, std::int64_t batch, std::int64_t head) {
+  return mask.is_absent() ? matrix{} : head_of(mask, batch, head);
 }
 
 struct shape {
@@ -79,6 +86,24 @@ void block_scores(float *scores, const shape &of, const matrix &q, const matrix 
   }
 }
 
+cpu::avx512::attention_head whole_head(const view &out, const view &lse, const view &q, const view &k, const view &v,
+                                       const view &mask, double scale, bool causal, std::int64_t batch,
+                                       std::int64_t head, std::int64_t group) {
+  return {head_of(q, batch, head),
+          head_of(k, batch, head / group),
+          head_of(v, batch, head / group),
+          head_of(out, batch, head),
+          mask_of(mask, batch, head),
+          row_value(lse, batch, head, 0),
+          lse.strides[2],
+          static_cast<float>(scale),
+          causal,
+          {},
+          {},
+          {},
+          {}};
+}
+
 /// `products` matrix products over the pairs of a query and a key that it sees; the gradient makes the scores again.
 work attention_work(const char *name, const view &q, const view &k, bool causal, std::int64_t products,
                     std::int64_t bytes) {
@@ -108,9 +133,20 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
                     const std::int32_t parts = detail::part_count(items, (1 << 18) / (work + 1) + 1, threads);
                     detail::for_parts(items, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
                       float *scores = scratch + part * std::min(block, of.queries) * of.keys;
+                      const bool is_packed =
+                          cpu::avx512::can_attend(of.queries, of.keys, q.sizes[3], v.sizes[3], false);
                       for (std::int64_t item = begin; item < end; ++item) {
                         const std::int64_t batch = item / blocks / of.heads, head = item / blocks % of.heads;
                         const std::int64_t first = item % blocks * block, rows = std::min(block, of.queries - first);
+                        if (is_packed) {
+                          const cpu::avx512::attention_head all =
+                              whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
+                          if (item == begin || item % (blocks * of.group) == 0)
+                            cpu::avx512::pack_attention(all, false);
+                          for (std::int64_t r = 0; r < rows; r += cpu::avx512::attention_rows)
+                            cpu::avx512::attention_block(all, first + r, scores);
+                          continue;
+                        }
                         const std::int64_t seen = of.end_of(first + rows - 1);
                         const matrix result = head_of(out, batch, head).part(first, 0, rows, v.sizes[3]);
                         block_scores(scores, of, head_of(q, batch, head), head_of(k, batch, head / of.group), mask,
@@ -160,8 +196,25 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
         detail::parallel(threads, of.batch * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
           const std::int64_t area = std::min(block, of.queries) * of.keys;
           float *p = scratch + part * 2 * area, *dp = p + area;
+          const bool is_packed = cpu::avx512::can_attend(of.queries, of.keys, q.sizes[3], v.sizes[3], true);
           for (std::int64_t item = begin; item < end; ++item) {
             const std::int64_t batch = item / kv_heads, kv = item % kv_heads;
+            for (std::int64_t head = kv * of.group; is_packed && head < (kv + 1) * of.group; ++head) {
+              cpu::avx512::attention_head all =
+                  whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
+              all.dout = head_of(dout, batch, head), all.dq = head_of(dq, batch, head);
+              all.dk = head_of(dk, batch, kv), all.dv = head_of(dv, batch, kv);
+              const bool is_first = head == kv * of.group;
+              if (is_first)
+                cpu::avx512::pack_attention(all, true);
+              constexpr std::int64_t step = cpu::avx512::attention_rows;
+              const std::int64_t last = (of.queries - 1) / step * step;
+              // The last block first: it sees all keys, so that it can overwrite their gradients.
+              for (std::int64_t first = last; first >= 0; first -= step)
+                cpu::avx512::attention_grad_block(all, first, is_first && first == last, p);
+            }
+            if (is_packed)
+              continue;
             const matrix keys = head_of(k, batch, kv), values = head_of(v, batch, kv);
             const matrix key_grad = head_of(dk, batch, kv), value_grad = head_of(dv, batch, kv);
             float beta = 0.0f;

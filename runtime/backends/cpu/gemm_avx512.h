@@ -14,6 +14,8 @@ bool is_supported();
 constexpr std::int64_t thread_bytes = std::int64_t(1) << 22;
 /// Makes them for the calling thread; false when there is no memory for them.
 bool prepare_thread();
+/// Where they begin, made unless they are; a product on the calling thread overwrites them. Null without memory.
+float *thread_memory();
 
 /// c = alpha * a b + beta * c on the calling thread, any strides.
 void multiply(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta);
