@@ -4,18 +4,20 @@
 
 #include "windlass/Pipeline/Compile.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace windlass {
 
 /// Runs what `add` adds; an exit code. Passes report what the user can change at an operator; what they report is of
-/// kind `code` unless they say otherwise.
+/// kind `code` unless they say otherwise. What comes out of the last one is verified: to do so after each takes as long
+/// as the passes.
 inline int runPasses(mlir::ModuleOp module, Code code, llvm::function_ref<void(mlir::OpPassManager &)> add) {
   CodeScope scope(module.getContext(), code);
   mlir::PassManager manager(module.getContext());
-  manager.enableVerifier(true);
+  manager.enableVerifier(false);
   add(manager);
-  return succeeded(manager.run(module)) ? kDone : exitCodeOf(code);
+  return succeeded(manager.run(module)) && succeeded(mlir::verify(module)) ? kDone : exitCodeOf(code);
 }
 
 } // namespace windlass

@@ -23,13 +23,14 @@ train::ReadOp getWeight(Value value) {
   return nullptr;
 }
 
-/// How many operators of the forward pass read the weight, but for these.
-int64_t countReaders(train::ReadOp read, const llvm::SetVector<Operation *> &others) {
-  int64_t count = 0;
-  for (auto each : read->getParentOfType<func::FuncOp>().getOps<train::ReadOp>())
-    if (isForward(each) && each.getParameterAttr() == read.getParameterAttr())
-      count += llvm::count_if(each->getUsers(), [&](Operation *op) { return isForward(op) && !others.contains(op); });
-  return count;
+/// How many operators of the forward pass read each weight, but for these.
+llvm::DenseMap<Attribute, int64_t> countReaders(func::FuncOp function, const llvm::SetVector<Operation *> &others) {
+  llvm::DenseMap<Attribute, int64_t> counts;
+  for (auto read : function.getOps<train::ReadOp>())
+    if (isForward(read))
+      counts[read.getParameterAttr()] +=
+          llvm::count_if(read->getUsers(), [&](Operation *op) { return isForward(op) && !others.contains(op); });
+  return counts;
 }
 
 /// Whether the value has elements of an input only.
@@ -131,6 +132,7 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
   llvm::DenseMap<Operation *, Splits> found;
   const FactorSplit rows{{axis}, 1};
   llvm::SetVector<Operation *> embeddings = findTokenEmbeddings(function, rows, mesh, pins);
+  const llvm::DenseMap<Attribute, int64_t> readers = countReaders(function, embeddings);
   llvm::DenseSet<Attribute> splitWeights;
   // Those that sum over the columns of another one.
   llvm::DenseSet<Operation *> isRowParallel;
@@ -143,7 +145,7 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
     if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))
       continue;
     // The split of a weight that others read whole would have to be gathered in each micro-batch, as its gradient.
-    bool mayEndInLoss = countReaders(weight, embeddings) == 1;
+    bool mayEndInLoss = readers.lookup(weight.getParameterAttr()) == 1;
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {
       if (found.contains(matmul) || !StringRef(factor.name).starts_with("n"))
@@ -169,7 +171,7 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
   llvm::DenseSet<Attribute> ids;
   for (Operation *embedding : embeddings) {
     auto table = embedding->getOperand(0).getDefiningOp<train::ReadOp>();
-    if (countReaders(table, embeddings) > 0 && !splitWeights.contains(table.getParameterAttr()))
+    if (readers.lookup(table.getParameterAttr()) > 0 && !splitWeights.contains(table.getParameterAttr()))
       continue;
     found[embedding] = {{kRows, rows}};
     if (Attribute id = embedding->getAttr(train::kIdAttr))

@@ -1,4 +1,5 @@
 #include "Accumulation.h"
+#include "OperatorOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -175,11 +176,12 @@ public:
     SmallVector<Operation *> ops;
     for (auto &cluster : clusters)
       ops.push_back(cluster->ops.front());
+    OperatorOrder order(block);
     for (Operation *op : ops)
       for (Value operand : op->getOperands()) {
         Operation *producer = operand.getDefiningOp();
         if (producer && clusterOf.contains(producer) && clusterOf[producer] != clusterOf[op])
-          join(clusterOf[producer], clusterOf[op]);
+          join(clusterOf[producer], clusterOf[op], order);
       }
   }
 
@@ -197,7 +199,7 @@ private:
   static bool isIn(const Cluster &cluster, Operation *op) { return llvm::is_contained(cluster.ops, op); }
 
   /// Moves both to one place when such a place exists: behind all that they read, before all that reads them.
-  void join(Cluster *producer, Cluster *consumer) {
+  void join(Cluster *producer, Cluster *consumer, OperatorOrder &order) {
     Operation *head = producer->ops.front(), *tail = consumer->ops.front();
     if (getSpace(head) != getSpace(tail) || head->getAttr(plan::kRepeatAttr) != tail->getAttr(plan::kRepeatAttr) ||
         static_cast<int64_t>(producer->ops.size() + consumer->ops.size()) > maxOps)
@@ -217,7 +219,7 @@ private:
             continue;
           if (!isLiteral(operand))
             inputs.insert(lookThroughBroadcasts(operand).value);
-          if (definition && (!lastInput || lastInput->isBeforeInBlock(definition)))
+          if (definition && (!lastInput || order.isBefore(lastInput, definition)))
             lastInput = definition;
         }
         bool isRead = false;
@@ -225,29 +227,27 @@ private:
           if (isInside(user))
             continue;
           isRead = true;
-          if (user->isBeforeInBlock(before))
+          if (order.isBefore(user, before))
             before = user;
         }
         results += isRead;
       }
     if (static_cast<int64_t>(inputs.size()) + results > maxOperands)
       return;
-    if (lastInput && !lastInput->isBeforeInBlock(before))
+    if (lastInput && !order.isBefore(lastInput, before))
       return;
     // `before` may be one of a run that belongs to another cluster: runs must stay whole.
     if (Cluster *other = clusterOf.lookup(before); other && other != consumer && other != producer)
       before = other->ops.front();
-    if (lastInput && !lastInput->isBeforeInBlock(before))
+    if (lastInput && !order.isBefore(lastInput, before))
       return;
     while (isInside(before))
       before = before->getNextNode();
-    for (Cluster *cluster : {producer, consumer})
-      for (Operation *op : cluster->ops)
-        op->moveBefore(before);
     for (Operation *op : consumer->ops)
       clusterOf[op] = producer;
     llvm::append_range(producer->ops, consumer->ops);
     consumer->ops.clear();
+    order.moveBefore(producer->ops, before);
   }
 
   Block &block;
