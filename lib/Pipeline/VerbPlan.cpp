@@ -290,7 +290,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                  << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch",
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
   if (compilation.hasDroppedPrefetch())
-    llvm::outs() << "\nprefetch   none: weights gathered ahead of their use do not fit";
+    llvm::outs() << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   llvm::outs() << "\n" << timeText(prediction);
   if (found)
     llvm::outs() << llvm::formatv("cost       {0:f6} s per step in the search's model, bound {1:f6} s, gap {2:f2} %\n"

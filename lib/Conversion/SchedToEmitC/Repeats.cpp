@@ -5,25 +5,27 @@
 using namespace mlir;
 using namespace windlass;
 
-llvm::SmallVector<Value> windlass::buffersOf(Operation *command) {
-  return llvm::SmallVector<Value>(command->getOperands());
+static constexpr char kEvent[] = "event";
+
+llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
+  llvm::SmallVector<int64_t> numbers;
+  for (Value buffer : command->getOperands())
+    numbers.push_back(buffer.getDefiningOp<sched::BufferOp>().getOffset());
+  if (isa<sched::RecordOp, sched::WaitOp>(command))
+    numbers.push_back(command->getAttrOfType<IntegerAttr>(kEvent).getInt());
+  return numbers;
 }
 
-static int64_t offsetOf(Value buffer) {
-  auto op = buffer.getDefiningOp<sched::BufferOp>();
-  return op ? op.getOffset() : 0;
-}
-
-/// Everything about a command but its offsets and labels.
+/// Everything about a command but its numbers and labels.
 static std::string signatureOf(Operation *command) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << command->getName().getStringRef();
   for (NamedAttribute attribute : command->getAttrDictionary())
     if (attribute.getName() != plan::kRepeatAttr && attribute.getName() != train::kIdAttr &&
-        attribute.getName() != train::kForwardAttr)
+        attribute.getName() != train::kForwardAttr && attribute.getName() != kEvent)
       out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
-  for (Value buffer : buffersOf(command))
+  for (Value buffer : command->getOperands())
     out << ' ' << buffer.getType();
   out << '\n';
   return text;
@@ -46,7 +48,7 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
 
   // Blocks in order of first use: the result does not depend on hashes or addresses.
   std::map<std::string, int> found;
-  std::vector<std::vector<std::vector<int64_t>>> offsets; // block, use, buffer
+  std::vector<std::vector<std::vector<int64_t>>> numbers; // block, use, place
   std::vector<std::vector<Segment *>> uses;
   for (func::FuncOp function : functions)
     for (Segment &segment : segments[function.getName().str()]) {
@@ -56,8 +58,7 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
       std::vector<int64_t> places;
       for (Operation *command : segment.commands) {
         signature += signatureOf(command);
-        for (Value buffer : buffersOf(command))
-          places.push_back(offsetOf(buffer));
+        llvm::append_range(places, numbersOf(command));
       }
       auto [position, isNew] = found.try_emplace(signature, static_cast<int>(blocks.size()));
       if (isNew) {
@@ -66,22 +67,22 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
         if (auto repeat = segment.commands.front()->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr))
           block.label = repeat.getClassName().getValue().str();
         blocks.push_back(std::move(block));
-        offsets.emplace_back();
+        numbers.emplace_back();
         uses.emplace_back();
       }
       segment.block = position->second;
-      offsets[segment.block].push_back(std::move(places));
+      numbers[segment.block].push_back(std::move(places));
       uses[segment.block].push_back(&segment);
     }
 
   for (size_t b = 0; b < blocks.size(); ++b) {
     RepeatedBlock &block = blocks[b];
-    size_t buffers = offsets[b].front().size();
-    // Buffers that move together share a column; one that never moves needs none.
+    size_t places = numbers[b].front().size();
+    // Places that change together share a column; one that never changes needs none.
     std::map<std::vector<int64_t>, int> columns;
-    for (size_t i = 0; i < buffers; ++i) {
+    for (size_t i = 0; i < places; ++i) {
       std::vector<int64_t> column;
-      for (const std::vector<int64_t> &use : offsets[b])
+      for (const std::vector<int64_t> &use : numbers[b])
         column.push_back(use[i]);
       if (llvm::all_equal(column)) {
         block.columns.push_back(-1);
@@ -90,9 +91,9 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
       block.columns.push_back(columns.try_emplace(column, static_cast<int>(columns.size())).first->second);
     }
     std::map<std::vector<int64_t>, int> rows;
-    for (auto [use, segment] : llvm::zip_equal(offsets[b], uses[b])) {
+    for (auto [use, segment] : llvm::zip_equal(numbers[b], uses[b])) {
       std::vector<int64_t> row(columns.size());
-      for (size_t i = 0; i < buffers; ++i)
+      for (size_t i = 0; i < places; ++i)
         if (block.columns[i] >= 0)
           row[block.columns[i]] = use[i];
       auto [position, isNew] = rows.try_emplace(row, static_cast<int>(block.rows.size()));

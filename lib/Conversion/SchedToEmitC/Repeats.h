@@ -1,4 +1,4 @@
-// Finds the blocks of commands that repeat but for their offsets, so that each is emitted once over a table.
+// Finds the blocks of commands that repeat but for offsets and events, so that each is emitted once over a table.
 #ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
 #define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
 
@@ -23,9 +23,9 @@ struct Segment {
 struct RepeatedBlock {
   /// Any one of the segments; all have the same commands, types and settings.
   std::vector<mlir::Operation *> commands;
-  /// Per buffer occurrence of the commands: its column, or -1 when its offset is equal in all rows.
+  /// Per number of the commands (`numbersOf`, one after the other): its column, or -1 when it is equal in all rows.
   std::vector<int> columns;
-  /// Offsets of the columns per row, bytes.
+  /// The numbers of the columns, per row.
   std::vector<std::vector<int64_t>> rows;
   std::string label;
 };
@@ -43,8 +43,8 @@ private:
   std::vector<RepeatedBlock> blocks;
 };
 
-/// The buffers that a command names, in order.
-llvm::SmallVector<mlir::Value> buffersOf(mlir::Operation *command);
+/// What of a command may differ between instances: the offsets of its buffers, in bytes, or the number of its event.
+llvm::SmallVector<int64_t> numbersOf(mlir::Operation *command);
 
 } // namespace windlass
 

@@ -49,9 +49,8 @@ public:
         if (isa<sched::BufferOp>(op))
           continue;
         block.commands.push_back(&op);
-        for (Value buffer : buffersOf(&op))
-          block.columns.push_back(
-              columns.try_emplace(buffer.getDefiningOp<sched::BufferOp>().getOffset(), columns.size()).first->second);
+        for (int64_t number : numbersOf(&op))
+          block.columns.push_back(columns.try_emplace(number, columns.size()).first->second);
       }
       if (failed(emitBlock(block, i)))
         return failure();
@@ -85,7 +84,7 @@ private:
     std::optional<cpp::Row> row;
     std::map<std::pair<std::string, std::string>, View> views; // (place, type) -> view
     std::map<int64_t, cpp::Stream> streams;
-    size_t occurrence = 0; // of a buffer in the block
+    size_t place = 0; // in the block's columns
   };
 
   cpp::Stream streamOf(Scope &scope, int64_t index) {
@@ -95,9 +94,18 @@ private:
     return found->second;
   }
 
+  /// The column of the block's next number; -1 for one that is written where it is used.
+  static int nextColumn(Scope &scope) { return scope.block ? scope.block->columns[scope.place++] : -1; }
+
+  cpp::Event eventOf(Scope &scope, int64_t event) {
+    int column = nextColumn(scope);
+    return column >= 0 ? scope.calls.rowEvent(scope.context, *scope.row, column)
+                       : scope.calls.eventOf(scope.context, event);
+  }
+
   View viewOf(Scope &scope, Value buffer) {
     auto op = buffer.getDefiningOp<sched::BufferOp>();
-    int column = scope.block ? scope.block->columns[scope.occurrence++] : -1;
+    int column = nextColumn(scope);
     std::string place = column >= 0 ? "row " + std::to_string(column) : std::to_string(op.getOffset());
     std::string type;
     llvm::raw_string_ostream(type) << op.getType();
@@ -163,12 +171,12 @@ private:
         })
         .Case([&](sched::RecordOp op) {
           cpp::Stream stream = streamOf(scope, op.getStream());
-          scope.calls.recordEvent(stream, scope.calls.eventOf(scope.context, op.getEvent()));
+          scope.calls.recordEvent(stream, eventOf(scope, op.getEvent()));
           return success();
         })
         .Case([&](sched::WaitOp op) {
           cpp::Stream stream = streamOf(scope, op.getStream());
-          scope.calls.waitEvent(stream, scope.calls.eventOf(scope.context, op.getEvent()));
+          scope.calls.waitEvent(stream, eventOf(scope, op.getEvent()));
           return success();
         })
         .Default([](Operation *op) { return op->emitOpError("is no command of level L5"); });

@@ -17,6 +17,11 @@ Event RuntimeCalls::eventOf(const Context &c, int64_t index) {
   return Event(callOpaque("event_of", typeOf<rt::event &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
 }
 
+Event RuntimeCalls::rowEvent(const Context &c, const Row &row, int64_t column) {
+  return Event(
+      callOpaque("row_event", typeOf<rt::event &>(), {{c.value, ""}, {row.value, ""}, {{}, std::to_string(column)}}));
+}
+
 Communicator RuntimeCalls::communicatorOf(const Context &c, int64_t index) {
   return Communicator(
       callOpaque("communicator_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));

@@ -1,6 +1,7 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
-// Two instances of a block that differ in offsets are one function over two rows; what does not move is a constant.
+// Two instances of a block that differ in offsets and events are one function over two rows; what does not
+// change is a constant.
 
 // CHECK: emitc.file "fused.h"
 // CHECK: struct fused_0 {
@@ -9,9 +10,9 @@
 // CHECK: r0 = v1;
 
 // CHECK: emitc.file "rows.h"
-// CHECK: constexpr std::int64_t block_0_rows[][2] = {
-// CHECK-NEXT: {256, 512},
-// CHECK-NEXT: {512, 768},
+// CHECK: constexpr std::int64_t block_0_rows[][4] = {
+// CHECK-NEXT: {256, 512, 0, 1},
+// CHECK-NEXT: {512, 768, 1, 0},
 
 // CHECK: emitc.file "step.cpp"
 // CHECK: func @block_0(%[[C:.*]]: !emitc.opaque<"context &">, %[[ROW:.*]]: !emitc.opaque<"row">, %[[ADDS:.*]]: !emitc.opaque<"bool">)
@@ -21,6 +22,12 @@
 // CHECK: call_opaque "map_views"(%[[S]], %[[OUT]], %[[IN]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
 // CHECK: %[[W:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
 // CHECK: call_opaque "matmul"
+// CHECK: %[[RECORDED:.*]] = call_opaque "row_event"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"2">]
+// CHECK: call_opaque "record_event"(%[[S]], %[[RECORDED]])
+// CHECK: %[[AWAITED:.*]] = call_opaque "row_event"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"3">]
+// CHECK: call_opaque "wait_event"(%[[S]], %[[AWAITED]])
+// CHECK: %[[SAME:.*]] = call_opaque "event_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"2">]
+// CHECK: call_opaque "record_event"(%[[S]], %[[SAME]])
 // CHECK: func @forward(%[[C2:.*]]: !emitc.opaque<"context &">, %{{.*}}: !emitc.opaque<"std::int64_t">)
 // CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[0]">, 1 : index]
 // CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[1]">, 1 : index]
@@ -39,8 +46,14 @@ func.func @forward() {
   %c = sched.buffer @device_arena[768] : memref<4x4xf32>
   sched.launch_map @chain stream 0 ins(%a) outs(%b) {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>) -> memref<4x4xf32>
   sched.launch "matmul" stream 0 ins(%b, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.record 0 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
+  sched.wait 1 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
+  sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
   sched.launch_map @chain stream 0 ins(%b) outs(%c) {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>) -> memref<4x4xf32>
   sched.launch "matmul" stream 0 ins(%c, %w) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.record 1 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
+  sched.wait 0 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
+  sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
   return
 }
 func.func @backward() { return }

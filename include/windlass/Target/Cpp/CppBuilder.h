@@ -117,6 +117,7 @@ public:
 
   Stream streamOf(const Context &c, int64_t index);
   Event eventOf(const Context &c, int64_t index);
+  Event rowEvent(const Context &c, const Row &row, int64_t column);
   Communicator communicatorOf(const Context &c, int64_t index);
   View deviceView(const Context &c, int64_t offset, mlir::MemRefType type);
   View rowView(const Context &c, const Row &row, int64_t column, mlir::MemRefType type);

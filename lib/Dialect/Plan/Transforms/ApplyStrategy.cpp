@@ -55,8 +55,9 @@ private:
   /// `@microbatch` decides how weights are split among the model's ranks: as all its operators of the forward pass want
   /// them. That changes what the operators get, so it is repeated until nothing changes.
   LogicalResult planMicrobatch(func::FuncOp function) {
+    const Seeds seeds = findSeeds(function);
     for (int round = 0; round < 4; ++round) {
-      if (failed(propagate(function)))
+      if (failed(propagate(function, seeds)))
         return failure();
       if (choice.modelRanks == 1 && pinned.empty())
         break;
@@ -82,14 +83,16 @@ private:
     return success();
   }
 
-  /// While one layer's largest weight is used, the next one of that size may come.
+  /// While one layer's largest weight is used, the next one of that size may come; so may its gradient go.
   void setPrefetch(func::FuncOp microbatch) {
     SymbolTable symbols(module);
     int64_t largest = 0, largestRepeated = 0;
     for (auto read : microbatch.getOps<train::ReadOp>()) {
       auto parameter = symbols.lookup<train::ParameterOp>(read.getParameter());
       LayoutAttr used = getLayout(read.getResult());
-      if (!parameter || haveSameParts(parameter->getAttrOfType<LayoutAttr>(kLayoutAttr), used, mesh))
+      auto differs = [&](LayoutAttr kept) { return kept && !haveSameParts(dropUnreduced(kept), used, mesh); };
+      if (!parameter || (!differs(parameter->getAttrOfType<LayoutAttr>(kLayoutAttr)) &&
+                         !differs(parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))))
         continue;
       int64_t bytes = getTensorBytes(used.getLocalType(parameter.getTensorType(), mesh));
       largest = std::max(largest, bytes);
@@ -102,7 +105,7 @@ private:
   }
 
   LogicalResult planFunction(func::FuncOp function) {
-    if (failed(propagate(function)) || failed(checkPinnedLayouts(function)))
+    if (failed(propagate(function, findSeeds(function))) || failed(checkPinnedLayouts(function)))
       return failure();
     return layOutResults(function);
   }
@@ -163,16 +166,21 @@ private:
     return success();
   }
 
-  LogicalResult propagate(func::FuncOp function) {
+  using Seeds = llvm::DenseMap<Operation *, Splits>;
+
+  Seeds findSeeds(func::FuncOp function) const {
+    bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
+    if (!choice.splitsMatmuls || choice.modelRanks == 1 || !isCompute)
+      return Seeds();
+    return findModelParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
+  }
+
+  LogicalResult propagate(func::FuncOp function, const Seeds &seeds) {
     SmallVector<Attribute> layouts;
     for (BlockArgument argument : function.getArguments())
       if (failed(layOutArgument(function, argument, layouts)))
         return failure();
     setEachArgAttr(function, kLayoutAttr, layouts);
-    llvm::DenseMap<Operation *, Splits> seeds;
-    bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
-    if (choice.splitsMatmuls && choice.modelRanks > 1 && isCompute)
-      seeds = findModelParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
     return Propagation(function, mesh, reads, seeds, pinned).run();
   }
 

@@ -136,26 +136,32 @@ Operation *findBorder(const Scatter &scatter, const llvm::DenseMap<Attribute, Op
 }
 
 /// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
-/// behind their own as those of a block move, or the largest one where there are no blocks; at the latest to the end of
-/// their instance of a block, so that instances have equal commands and events. A scatter then runs beside operators of
-/// several others: the next one may be that of a bias, no more than a small operator away.
-void addLate(Block &block) {
+/// behind their own as the window has, the last ones to the end. Without a window, as many as a block's scatters move,
+/// or the largest one where there are no blocks, but at the latest to the end of their instance of a block. A scatter
+/// then runs beside operators of several others: the next one may be that of a bias, no more than a small operator
+/// away.
+void addLate(Block &block, int64_t bytes) {
   SmallVector<Scatter> scatters;
   llvm::DenseSet<Operation *> additions;
   llvm::DenseMap<Attribute, int64_t> ofRepeats;
-  int64_t window = 0;
+  int64_t window = bytes;
   for (auto op : block.getOps<ReduceScatterOp>())
     if (std::optional<Scatter> scatter = findScatter(op)) {
-      window = std::max(window, scatter->bytes);
-      if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
-        window = std::max(window, ofRepeats[repeat] += scatter->bytes);
+      Attribute repeat = op->getAttr(plan::kRepeatAttr);
+      if (bytes == 0)
+        window = std::max(window, repeat ? ofRepeats[repeat] += scatter->bytes : scatter->bytes);
       additions.insert(scatter->chain.begin(), scatter->chain.end());
       scatters.push_back(std::move(*scatter));
     }
   llvm::DenseMap<Attribute, Operation *> lastOf;
-  for (Operation &op : block)
-    if (Attribute repeat = op.getAttr(plan::kRepeatAttr); repeat && !additions.contains(&op))
+  Operation *end = nullptr;
+  for (Operation &op : block.without_terminator()) {
+    if (additions.contains(&op))
+      continue;
+    end = &op;
+    if (Attribute repeat = op.getAttr(plan::kRepeatAttr))
       lastOf[repeat] = &op;
+  }
   // Behind each operation that some wait for, the last one of what they do.
   llvm::DenseMap<Operation *, Operation *> ends;
   size_t next = 0;
@@ -164,11 +170,14 @@ void addLate(Block &block) {
     begun -= scatter.bytes;
     while (begun < window && next < scatters.size())
       begun += scatters[next++].bytes;
-    Operation *awaited = findBorder(scatter, lastOf);
+    Operation *awaited = bytes > 0 ? end : findBorder(scatter, lastOf);
     if (Operation *last = scatters[next - 1].op; begun >= window && last->isBeforeInBlock(awaited))
       awaited = last;
-    for (Operation *delayed : scatter.chain)
+    for (Operation *delayed : scatter.chain) {
+      if (bytes > 0)
+        copyRepeat(begun < window ? block.getTerminator() : awaited, delayed);
       delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
+    }
   }
 }
 
@@ -176,12 +185,13 @@ struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectiv
   using OverlapCollectivesBase::OverlapCollectivesBase;
 
   void runOnOperation() override {
-    auto window = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
+    auto prefetch = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
+    int64_t window = prefetch ? prefetch.getInt() : 0;
     for (StringRef name : {kForwardFunction, kBackwardFunction, kEvaluateFunction})
       if (auto function = getOperation().lookupSymbol<func::FuncOp>(name)) {
-        if (window && window.getInt() > 0)
-          issueGathersEarly(function.front(), window.getInt());
-        addLate(function.front());
+        if (window > 0)
+          issueGathersEarly(function.front(), window);
+        addLate(function.front(), window);
       }
     getOperation()->removeAttr(plan::kPrefetchBytesAttr);
   }

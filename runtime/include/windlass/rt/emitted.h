@@ -33,6 +33,10 @@ inline view row_view(context &c, row offsets, std::int32_t column, element_type 
                      std::initializer_list<std::int64_t> sizes, std::initializer_list<std::int64_t> strides) {
   return strided_view(c.device().at(offsets[column]), type, sizes, strides);
 }
+/// An event whose number differs between them.
+inline event &row_event(context &c, row numbers, std::int32_t column) {
+  return c.get_event(static_cast<std::int32_t>(numbers[column]));
+}
 /// An optional operand that the model does not have.
 inline view absent_view() { return {}; }
 

@@ -47,7 +47,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
 // -----
 
 // A scattered gradient is added once as many bytes are under way behind it as the scatters of a block move: that of a
-// bias is not enough. But it stays in its instance of a block.
+// bias is not enough. But without a window it stays in its instance of a block.
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>
@@ -62,6 +62,39 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   // CHECK-NEXT: %[[B:.*]] = sched.reduce_scatter
   // CHECK-NEXT: train.matmul
   // CHECK-NEXT: sched.add_to @b.grad, %[[B]] : tensor<2x4xf32>
+  // CHECK-NEXT: return
+  func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) {
+    %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
+    sched.add_to @a.grad, %a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %bias = sched.reduce_scatter %c dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4xf32> -> tensor<2xf32>
+    sched.add_to @bias.grad, %bias : tensor<2xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %e = train.matmul %g, %g batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %h = train.matmul %g, %g batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %b = sched.reduce_scatter %h dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 0>} : tensor<4x4xf32> -> tensor<2x4xf32>
+    sched.add_to @b.grad, %b : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %i = train.matmul %h, %h batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    return
+  }
+}
+
+// -----
+
+// With a window, it is added in another instance of a block than it is made in; the last ones at the end, outside of
+// all blocks.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetch_bytes = 64 : i64} {
+  sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>
+  sched.resource gradient @b.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
+  // CHECK-LABEL: func.func @backward
+  // CHECK: %[[A:.*]] = sched.reduce_scatter
+  // CHECK-NEXT: %[[BIAS:.*]] = sched.reduce_scatter
+  // CHECK-NEXT: train.matmul
+  // CHECK-NEXT: train.matmul
+  // CHECK-NEXT: %[[B:.*]] = sched.reduce_scatter
+  // CHECK-NEXT: sched.add_to @a.grad, %[[A]] : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK-NEXT: sched.add_to @bias.grad, %[[BIAS]] : tensor<2xf32> {plan.repeat = #plan.repeat<"h", 0>}
+  // CHECK-NEXT: train.matmul
+  // CHECK-NEXT: sched.add_to @b.grad, %[[B]] : tensor<2x4xf32>{{$}}
   // CHECK-NEXT: return
   func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) {
     %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
