@@ -102,7 +102,7 @@ int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, 
     return code;
   if (mayRerun) {
     Fit fit;
-    if ((code = fitMemory(*module, choice, /*wantsLeast=*/true, fit)))
+    if ((code = fitMemory(*module, choice, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return code;
     fit.apply(*module);
     scheduled = std::move(fit.schedule);

@@ -19,6 +19,8 @@ using namespace windlass;
 /// Of more than `kStepShare` steps, so many numbers are tried by what they free; then the fewest are found but for one
 /// part in `kStepShare` of all.
 static constexpr size_t kMostGuesses = 3, kStepShare = 32;
+/// A plan that is expected to exceed the limit by more than one part in so many does: estimates are truer than that.
+static constexpr int64_t kSureShare = 8;
 
 size_t RerunReport::countBlocks() const {
   return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
@@ -123,13 +125,17 @@ void Fit::apply(ModuleOp planned) const {
   plan::RerunSteps(planned).apply(planned, steps);
 }
 
-int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit) {
-  int64_t limit = choice.getMemoryLimit();
-  if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
-    return code;
-  fit.excessBytes = fit.schedule.bytes - limit;
-  if (fit.excessBytes <= 0)
-    return kDone;
+int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, int64_t expectedExcess, Fit &fit) {
+  int64_t limit = choice.getMemoryLimit(), missing = expectedExcess;
+  bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
+  if (!isSureToExceed) {
+    if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
+      return code;
+    fit.excessBytes = fit.schedule.bytes - limit;
+    if (fit.excessBytes <= 0)
+      return kDone;
+    missing = fit.schedule.liveBytes - limit;
+  }
 
   plan::RerunSteps steps(planned);
   OwningOpRef<ModuleOp> copy(planned.clone());
@@ -142,8 +148,7 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
     return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, schedule);
   };
   size_t count = 0;
-  int64_t missing = fit.schedule.liveBytes - limit;
-  if (dropsPrefetch) {
+  if (dropsPrefetch && !isSureToExceed) {
     Schedule without;
     if (int code = attempt(count, without))
       return code;
@@ -161,7 +166,7 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
       return code;
     missing = next.liveBytes - limit;
     fits = next.bytes <= limit;
-    if (fits || next.bytes < fit.schedule.bytes)
+    if (fits || !fit.schedule.module || next.bytes < fit.schedule.bytes)
       fit = {count, std::move(next), fit.excessBytes};
     return int(kDone);
   };
@@ -221,6 +226,6 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, Fit &fi
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
   return runPasses(*planned, Code::strategy, add) == kDone && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
-         fitMemory(*planned, choice, /*wantsLeast=*/false, fit) == kDone &&
+         fitMemory(*planned, choice, /*wantsLeast=*/false, /*expectedExcess=*/0, fit) == kDone &&
          fit.schedule.bytes <= choice.getMemoryLimit();
 }

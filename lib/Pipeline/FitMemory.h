@@ -30,8 +30,9 @@ struct Fit {
 
 /// What makes an L3 module, which stays as it is, fit into the memory limit of `choice`: nothing; that weights are not
 /// gathered ahead, which costs no arithmetic; or that and few steps. An exit code. Where nothing does, `fit`
-/// does not, and is the one that takes least of some where `wantsLeast`.
-int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, Fit &fit);
+/// does not, and is the one that takes least of some where `wantsLeast`. By so many bytes the plan is expected to
+/// exceed the limit as it comes: where they are many, that is not tried.
+int fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, int64_t expectedExcess, Fit &fit);
 
 /// Whether a plan of these choices fits, for an L2 module that stays as it is; what is wrong with it otherwise is not
 /// said.

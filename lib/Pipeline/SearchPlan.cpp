@@ -38,11 +38,12 @@ public:
       return kInternal;
     Fit fit;
     // The excess is over what the candidate's rows say, so of as many blocks run again.
-    if (int code = fitMemory(module, choice, /*wantsLeast=*/candidate.rerunsBlocks, fit))
+    int64_t expectedExcess = candidate.rerunParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
+    if (int code = fitMemory(module, choice, /*wantsLeast=*/candidate.rerunParts > 0, expectedExcess, fit))
       return code;
     int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
     bool fits = excess <= 0;
-    if (!candidate.rerunsBlocks && fit.schedule.rerun.flops > 0)
+    if (candidate.rerunParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
     // What it takes beside the rows of the model is known now.
     if (excess > 0)
@@ -52,12 +53,18 @@ public:
     return kDone;
   }
 
+  /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
+  bool isPromising(const planner::Candidate &candidate) const {
+    double best = std::max(static_cast<double>(bestCost), bestSeconds * 1e9);
+    return static_cast<double>(candidate.guessNanoseconds) < best * (1 - 1.0 / kWorthTry);
+  }
+
   bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
 
   /// The best of all; without a module where none fits.
   Fit best;
   plan::StrategyChoice bestChoice;
-  search::Problem bestProblem;
+  int bestRerunParts = 0;
   int64_t bestCost = INT64_MAX;
   double bestSeconds = INFINITY;
   /// In as much by the model's rows, plans are likely to fit.
@@ -77,7 +84,7 @@ private:
     bestCost = candidate.costNanoseconds + getRerunNanoseconds(module, fit.schedule.rerun, costs, precision);
     best = std::move(fit);
     bestChoice = candidate.choice;
-    bestProblem = candidate.problem;
+    bestRerunParts = candidate.rerunParts;
   }
 
   ModuleOp module;
@@ -89,11 +96,12 @@ private:
 
 } // namespace
 
-/// The search, again with less memory as long as that is worth while.
+/// The search, again with less memory where a plan takes more than the search thought. What that finds is scheduled
+/// before what was found for more memory, which is likely to take too much likewise.
 static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
                              std::vector<SearchSummary::Named> &named) {
-  std::vector<planner::Candidate> fittingNamed;
-  for (int tries = 0; tries < kMostTries && limits.memoryBytes > 0;) {
+  std::vector<planner::Candidate> fittingNamed, candidates;
+  auto search = [&] {
     planner::SearchReport report = plans.choose(limits);
     // Later searches have less memory than there is.
     if (named.empty()) {
@@ -101,17 +109,22 @@ static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits l
         named.push_back({each.name, each.costNanoseconds, each.excessBytes});
       fittingNamed = std::move(report.fittingNamed);
     }
-    for (const planner::Candidate &candidate : report.candidates) {
-      if (candidate.costNanoseconds >= trials.bestCost - trials.bestCost / kWorthTry || trials.hasTried(candidate))
-        continue;
-      if (tries++ == kMostTries)
-        break;
-      if (int code = trials.schedule(candidate))
-        return code;
-    }
-    if (trials.memoryBytes >= limits.memoryBytes)
+    candidates.insert(candidates.begin(), std::make_move_iterator(report.candidates.begin()),
+                      std::make_move_iterator(report.candidates.end()));
+  };
+  search();
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto next = llvm::find_if(candidates, [&](const planner::Candidate &candidate) {
+      return trials.isPromising(candidate) && !trials.hasTried(candidate);
+    });
+    if (next == candidates.end())
       break;
-    limits.memoryBytes = trials.memoryBytes;
+    if (int code = trials.schedule(*next))
+      return code;
+    if (trials.memoryBytes < limits.memoryBytes && trials.memoryBytes > 0) {
+      limits.memoryBytes = trials.memoryBytes;
+      search();
+    }
   }
   int tries = 0;
   for (const planner::Candidate &candidate : fittingNamed) {
@@ -150,7 +163,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     return code;
   Fit &best = trials.best;
   int64_t bestCost = trials.bestCost;
-  search->problem = std::move(trials.bestProblem);
+  plan::StrategyChoice mesh = trials.bestChoice;
   if (!best.schedule.module) {
     // The thriftiest named strategy may fit all the same: the model of a search takes a block's peak for that of all.
     PlanChoice named = choice;
@@ -158,7 +171,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); };
     if (int code = runPasses(*module, Code::strategy, add))
       return code;
-    if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, best))
+    if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, /*expectedExcess=*/0, best))
       return code;
     if (best.schedule.bytes > choice.getMemoryLimit())
       return failForMemory(*unplanned, named, best.schedule);
@@ -167,14 +180,12 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     if (!cost)
       return fail(Code::internal, "zero3 is no plan that the search knows");
     bestCost = *cost + getRerunNanoseconds(*module, best.schedule.rerun, costs, compiled.precision);
-    for (planner::SearchedMesh &mesh : (*plans)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/false))
-      if (mesh.choice.groups == its.groups && mesh.choice.batchParts == its.batchParts &&
-          mesh.choice.modelRanks == its.modelRanks)
-        search->problem = std::move(mesh.problem);
+    mesh = std::move(its);
   } else if (failed(plan::applyStrategy(*module, trials.bestChoice, kBucketBytes))) {
     return kInternal;
   }
   best.apply(*module);
+  search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, choice.getMemoryLimit());
   search->costNanoseconds = bestCost;
   certify((*plans)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/best.schedule.rerun.flops > 0), limits.threads,
           *search);

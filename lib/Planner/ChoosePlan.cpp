@@ -62,6 +62,17 @@ struct NamedSolution {
 };
 } // namespace
 
+/// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
+static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
+  search::SolveOptions options;
+  options.workLimit = limits.workLimit / kQuickShare;
+  search::SolveResult quick = search::solve(problem, options);
+  if (quick.bound >= std::min(quick.cost, best))
+    return quick;
+  options.workLimit = limits.workLimit;
+  return search::solve(problem, options);
+}
+
 struct PlanSearch::Mesh {
   Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const CostModel &costs)
       : choice(choice), reshards(axes, costs), labels(groups, reshards, costs),
@@ -71,18 +82,57 @@ struct PlanSearch::Mesh {
 
   Candidate makeCandidate(int rerunParts, const search::Solution &solution) const {
     const search::Problem &problem = problems[rerunParts];
-    std::vector<int64_t> usage = search::rowUsage(problem, solution);
     Candidate candidate;
-    candidate.problem = problem;
     candidate.solution = solution;
     candidate.choice = builder.decode(solution);
-    candidate.rerunsBlocks = rerunParts > 0;
+    candidate.rerunParts = rerunParts;
     candidate.costNanoseconds = search::evaluate(problem, solution).cost;
     candidate.guessNanoseconds =
         search::addCosts(candidate.costNanoseconds, builder.getRerunCost(solution) / kRerunParts * rerunParts);
-    candidate.peakBytes =
-        *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(problem.capacity.size()));
+    candidate.peakBytes = getPeak(problem, solution);
+    candidate.keptPeakBytes = getPeak(problems[0], solution);
     return candidate;
+  }
+
+  static int64_t getPeak(const search::Problem &problem, const search::Solution &solution) {
+    std::vector<int64_t> usage = search::rowUsage(problem, solution);
+    return *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(problem.capacity.size()));
+  }
+
+  void setMemory(int rerunParts, int64_t bytes) {
+    llvm::fill(problems[rerunParts].capacity, std::max<int64_t>(bytes, 0));
+  }
+
+  void build(int rerunParts) {
+    if (problems[rerunParts].nodes.empty())
+      problems[rerunParts] = builder.build(SearchLimits::kUnlimited, rerunParts);
+  }
+
+  /// Solves the problem for the limit of memory. What was found before for more memory bounds it, and is the answer
+  /// where that fits and nothing better is left.
+  void solve(int rerunParts, const SearchLimits &limits, int64_t best) {
+    std::optional<search::SolveResult> &result = results[rerunParts];
+    if (limits.memoryBytes > solvedBytes[rerunParts])
+      result.reset();
+    setMemory(rerunParts, limits.memoryBytes);
+    solvedBytes[rerunParts] = limits.memoryBytes;
+    if (result && !(result->isFeasible() && search::evaluate(problems[rerunParts], result->solution).isFeasible()))
+      result = search::SolveResult{{}, search::kForbidden, result->bound};
+    if (!result || result->bound < std::min(result->cost, best))
+      result = solveOrGiveUp(problems[rerunParts], limits, best);
+  }
+
+  /// With nothing run again. Without a limit first: where that fits, it is the answer with one too.
+  void solveKept(const SearchLimits &limits, int64_t best) {
+    if (!free) {
+      setMemory(0, SearchLimits::kUnlimited);
+      free = solveOrGiveUp(problems[0], limits, best);
+    }
+    setMemory(0, limits.memoryBytes);
+    if (!free->isFeasible() || !search::evaluate(problems[0], free->solution).isFeasible())
+      return solve(0, limits, best);
+    results[0] = *free;
+    solvedBytes[0] = limits.memoryBytes;
   }
 
   plan::StrategyChoice choice;
@@ -95,8 +145,9 @@ struct PlanSearch::Mesh {
   std::optional<std::vector<NamedSolution>> named;
   /// Without a limit of memory.
   std::optional<search::SolveResult> free;
-  /// With that of the search under way, where it was solved.
+  /// With a limit of `solvedBytes`, where they were solved.
   std::optional<search::SolveResult> results[kRerunParts + 1];
+  int64_t solvedBytes[kRerunParts + 1] = {};
 };
 
 PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
@@ -118,24 +169,24 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   return search;
 }
 
-static void setMemory(search::Problem &problem, int64_t bytes) {
-  llvm::fill(problem.capacity, std::max<int64_t>(bytes, 0));
-}
-
 std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, bool mayRerun) const {
   int parts = mayRerun ? kRerunParts : 0;
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
-    build(*mesh, parts);
+    mesh->build(parts);
+    mesh->setMemory(parts, memoryBytes);
     problems.push_back({mesh->choice, mesh->problems[parts]});
-    setMemory(problems.back().problem, memoryBytes);
   }
   return problems;
 }
 
-void PlanSearch::build(Mesh &mesh, int rerunParts) {
-  if (mesh.problems[rerunParts].nodes.empty())
-    mesh.problems[rerunParts] = mesh.builder.build(SearchLimits::kUnlimited, rerunParts);
+search::Problem PlanSearch::getProblem(const plan::StrategyChoice &mesh, int rerunParts, int64_t memoryBytes) const {
+  auto found = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
+    return its->choice.batchParts == mesh.batchParts && its->choice.modelRanks == mesh.modelRanks;
+  });
+  (*found)->build(rerunParts);
+  (*found)->setMemory(rerunParts, memoryBytes);
+  return (*found)->problems[rerunParts];
 }
 
 /// The named strategies that lead to this mesh.
@@ -154,30 +205,6 @@ void PlanSearch::solveByName(Mesh &mesh) {
     if (solution && search::evaluate(mesh.problems[0], *solution).cost < search::kForbidden)
       mesh.named->push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
   }
-}
-
-/// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
-static search::SolveResult solve(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
-  search::SolveOptions options;
-  options.workLimit = limits.workLimit / kQuickShare;
-  search::SolveResult quick = search::solve(problem, options);
-  if (quick.bound >= std::min(quick.cost, best))
-    return quick;
-  options.workLimit = limits.workLimit;
-  return search::solve(problem, options);
-}
-
-/// Without a limit first: where that fits, it is the answer with one too.
-void PlanSearch::solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const {
-  search::Problem &problem = mesh.problems[0];
-  if (!mesh.free) {
-    setMemory(problem, SearchLimits::kUnlimited);
-    mesh.free = solve(problem, limits, best);
-  }
-  setMemory(problem, limits.memoryBytes);
-  mesh.results[0] = *mesh.free;
-  if (!mesh.free->isFeasible() || !search::evaluate(problem, mesh.free->solution).isFeasible())
-    mesh.results[0] = solve(problem, limits, best);
 }
 
 /// Calls `task` with each number below `count` and the least cost so far, a few of them beside each other: always as
@@ -202,7 +229,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
       if (mesh->choice.modelRanks <= limits.hostDevices)
         solveByName(*mesh);
     }
-    setMemory(mesh->problems[0], limits.memoryBytes);
+    mesh->setMemory(0, limits.memoryBytes);
     int64_t least = search::kForbidden;
     for (const NamedSolution &named : *mesh->named) {
       search::Evaluation evaluation = search::evaluate(mesh->problems[0], named.solution);
@@ -217,7 +244,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
 
   runInWaves(limits.threads, order.size(), best, [&](size_t i, int64_t known) {
     Mesh &mesh = *meshes[order[i].second];
-    solveFree(mesh, limits, known);
+    mesh.solveKept(limits, known);
     for (const NamedSolution &named : *mesh.named) {
       search::Evaluation evaluation = search::evaluate(mesh.problems[0], named.solution);
       if (evaluation.isFeasible() && evaluation.cost < mesh.results[0]->cost) {
@@ -233,25 +260,24 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   for (auto &[least, i] : order)
     for (int parts = 1; parts <= kRerunParts; ++parts) {
       Mesh &mesh = *meshes[i];
-      mesh.results[parts].reset();
       if (mesh.results[0]->isFeasible() && mesh.results[0]->cost <= mesh.free->bound + mesh.free->bound / kWorthRerun)
         continue;
-      if (mesh.free->bound >= best)
+      if (search::addCosts(mesh.free->bound, mesh.builder.getLeastRerunCost() / kRerunParts * parts) >= best)
         continue;
-      build(mesh, parts);
-      setMemory(mesh.problems[parts], limits.memoryBytes);
+      mesh.build(parts);
       tasks.push_back({&mesh, parts});
     }
   runInWaves(limits.threads, tasks.size(), best, [&](size_t i, int64_t known) {
     auto [mesh, parts] = tasks[i];
-    mesh->results[parts] = solve(mesh->problems[parts], limits, known);
+    mesh->solve(parts, limits, known);
     // What it costs is known once it is scheduled.
     return search::kForbidden;
   });
 
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
     for (int parts = 0; parts <= kRerunParts; ++parts)
-      if (const std::optional<search::SolveResult> &result = mesh->results[parts]; result && result->isFeasible()) {
+      if (const std::optional<search::SolveResult> &result = mesh->results[parts];
+          result && result->isFeasible() && mesh->solvedBytes[parts] == limits.memoryBytes) {
         report.candidates.push_back(mesh->makeCandidate(parts, result->solution));
         report.candidates.back().boundNanoseconds = result->bound;
       }

@@ -345,13 +345,25 @@ plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const
   return choice;
 }
 
-int64_t MeshProblem::getRerunCost(const search::Solution &solution) const {
+int64_t MeshProblem::sumReruns(const std::function<int64_t(unsigned)> &getPicoseconds) const {
   int64_t cost = 0;
   for (auto [group, its] : llvm::enumerate(groups.getOperators()))
     if (its.front()->hasAttr(plan::kSegmentAttr))
-      cost = search::addCosts(cost, toCost(rounds * static_cast<int64_t>(its.ops.size()),
-                                           labels.ofOperator(group)[solution[group]].picoseconds));
+      cost = search::addCosts(cost, toCost(rounds * static_cast<int64_t>(its.ops.size()), getPicoseconds(group)));
   return cost;
+}
+
+int64_t MeshProblem::getRerunCost(const search::Solution &solution) const {
+  return sumReruns([&](unsigned group) { return labels.ofOperator(group)[solution[group]].picoseconds; });
+}
+
+int64_t MeshProblem::getLeastRerunCost() const {
+  return sumReruns([&](unsigned group) {
+    int64_t least = search::kForbidden;
+    for (const OperatorLabel &label : labels.ofOperator(group))
+      least = std::min(least, label.picoseconds);
+    return least;
+  });
 }
 
 std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &choice) const {

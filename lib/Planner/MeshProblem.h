@@ -24,8 +24,9 @@ public:
   /// in what they cost.
   search::Problem build(int64_t memoryBytes, int rerunParts);
 
-  /// What it costs to run all blocks again as a solution splits them.
+  /// What it costs to run all blocks again as a solution splits them, and at the least.
   int64_t getRerunCost(const search::Solution &solution) const;
+  int64_t getLeastRerunCost() const;
 
   /// What a solution chooses.
   plan::StrategyChoice decode(const search::Solution &solution) const;
@@ -65,6 +66,8 @@ private:
   void addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load);
   /// Of bringing so many gradients that is made in a layout to the copy that a label accumulates.
   int64_t getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
+  /// Of running all blocks again, by what an operator of each group takes.
+  int64_t sumReruns(const std::function<int64_t(unsigned)> &getPicoseconds) const;
   int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
                       bool isStashed);
 

@@ -37,20 +37,19 @@ struct SearchLimits {
 
 /// A plan for one mesh.
 struct Candidate {
-  /// That it solves.
-  search::Problem problem;
   search::Solution solution;
   /// What the pass that applies strategies takes.
   plan::StrategyChoice choice;
-  /// Whether blocks are run again in what it takes of memory; what that costs is known once it is scheduled.
-  bool rerunsBlocks = false;
+  /// So many parts of the blocks are run again in what it takes of memory; what that costs is known once it is
+  /// scheduled.
+  int rerunParts = 0;
   /// Of a step, by the model of costs, with nothing run again: operators, reshards, reductions and updates one after
   /// the other, but for what runs beside operators.
   int64_t costNanoseconds = 0;
   /// The same, with what as many blocks as the memory is counted for would take again.
   int64_t guessNanoseconds = 0;
-  /// The most that is taken of memory, in that model.
-  int64_t peakBytes = 0;
+  /// The most that is taken of memory, in that model, and with nothing run again.
+  int64_t peakBytes = 0, keptPeakBytes = 0;
   /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as much memory.
   int64_t boundNanoseconds = 0;
 };
@@ -95,12 +94,13 @@ public:
   /// much and takes as little memory as if all blocks were run again, so that no plan of either kind costs less.
   std::vector<SearchedMesh> getProblems(int64_t memoryBytes, bool mayRerun) const;
 
+  /// The one of a mesh, with so many parts of the blocks run again.
+  search::Problem getProblem(const plan::StrategyChoice &mesh, int rerunParts, int64_t memoryBytes) const;
+
 private:
   struct Mesh;
   explicit PlanSearch(mlir::ModuleOp module);
-  static void build(Mesh &mesh, int rerunParts);
   void solveByName(Mesh &mesh);
-  void solveFree(Mesh &mesh, const SearchLimits &limits, int64_t best) const;
 
   mlir::ModuleOp module;
   std::unique_ptr<Groups> groups;
