@@ -113,6 +113,18 @@ class AutoTest(test_program.ProgramCase):
             excess = {row['strategy']: row['excess_bytes'] for row in json.loads(auto.out)['named']}[strategy]
             self.assertLess(excess, 0.05 * its['arena'], strategy)
 
+    def test_parts_are_made_as_such(self):
+        """A bias is spread over the parts to which it is added: nothing is made whole to keep a part of it."""
+        plan, trace = self.folder / 'parts.json', self.folder / 'trace.json'
+        model = self.small_gpt(**self.SIZES)
+        planned = common.windlass('plan', model, '--cluster', 'h100:8', '--micro-batches', 8, '--strategy', 'auto', '-o', plan, '--json')
+        self.assertEqual(planned.code, 0, planned.err)
+        self.assertEqual(json.loads(planned.out)['mesh'], {'data': 4, 'model': 2})
+        self.assertEqual(common.windlass('simulate', model, '--plan', plan, '-o', trace).code, 0)
+        names = [event['name'] for event in json.loads(trace.read_text())['traceEvents']]
+        self.assertIn('matmul', names)
+        self.assertNotIn('own_part', names)
+
     def test_its_problem_is_what_it_solves(self):
         problem = self.folder / 'problem.json'
         said, _ = self.plan(self.small_gpt(**self.SIZES), '--dump-problem', problem)

@@ -69,12 +69,23 @@ int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan
       total += getCost("permute", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::Slice:
+      total += getCopyCost(type, static_cast<double>(elements / step.members));
+      break;
     case plan::ReshardStep::Kind::Pad:
     case plan::ReshardStep::Kind::Trim:
+      total += getCopyCost(type, static_cast<double>(step.elements));
       break;
     }
   }
   return total;
+}
+
+int64_t Reshards::getCopyCost(RankedTensorType type, double elements) const {
+  auto element = llvm::dyn_cast<FloatType>(type.getElementType());
+  OperatorWork work;
+  work.bytes = 2 * elements * static_cast<double>(getElementBytes(type.getElementType()));
+  work.family = makeFamily("copy", element && element.getWidth() < 32);
+  return costs.getPicoseconds(work);
 }
 
 int64_t Reshards::getGatherCost(ArrayRef<StringAttr> axes, double bytes) const {

@@ -31,6 +31,8 @@ private:
     std::map<std::pair<unsigned, unsigned>, int64_t> costs;
   };
   unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
+  /// Of reading and writing so many elements.
+  int64_t getCopyCost(mlir::RankedTensorType type, double elements) const;
   int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
   int64_t getCost(const char *kind, llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
 

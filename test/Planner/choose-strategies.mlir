@@ -1,5 +1,5 @@
 // RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json bucket-bytes=100" | FileCheck %s --check-prefix=GROUPS
-// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=1" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=MODEL
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=2" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=MODEL
 // RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json" --remarks-filter=plan-choose-strategies --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json memory-limit=500" 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=3" 2>&1 | FileCheck %s --check-prefix=CANDIDATE
