@@ -73,8 +73,24 @@ class Emulated(CudaTest):
 
     def test_ranks_that_share_a_device(self):
         model = self.model('mlp')
-        project = self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp')
-        self.compare(self.program(project), model)
+        program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp'))
+        self.compare(program, model)
+        # What a machine can lack ends the run before it begins.
+        for environment, message in (
+                (dict(DRIVER='0'), 'this machine has no driver for CUDA devices; '),
+                (dict(DRIVER='12040'), 'the driver is for CUDA 12.4, the program was built with CUDA 13.0; update the driver'),
+                (dict(DEVICES='0'), 'this machine has no CUDA device; '),
+                (dict(DEVICES='0', CUDA_VISIBLE_DEVICES='7'), "no CUDA device is visible: CUDA_VISIBLE_DEVICES is '7', which names none "),
+                (dict(CUDA_VISIBLE_DEVICES='0,0'), "CUDA_VISIBLE_DEVICES is '0,0' and names 2 devices, of which the driver shows 1; "),
+                (dict(KERNELS='0'), 'the program was not compiled for device 0, emulated on the processor of architecture sm_90; build with '
+                                    '-DCMAKE_CUDA_ARCHITECTURES=90'),
+                (dict(FREE='1000'), r'device 0 has 1000 of 1099511627776 bytes free, the plan needs \d+ for rank [01]; end what else runs there')):
+            with self.subTest(environment):
+                environment = {key if key.startswith('CUDA') else f'WINDLASS_EMULATED_{key}': value for key, value in environment.items()}
+                done = common.run([program, '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'refused'], env=environment)
+                self.assertEqual(done.code, 1, done.err)
+                self.assertRegex(done.err, rf'^error: [^\n]*{message}[^\n]* \[WL\d+\]\n$')
+                self.assertFalse((self.folder / 'refused' / 'metrics.jsonl').exists())
 
 
 @unittest.skipUnless(NVCC, 'nvcc is not installed: programs for CUDA devices are not compiled')

@@ -5,7 +5,11 @@
 #include "windlass/rt/detail/backend.h"
 #include "windlass/rt/transport.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace windlass::rt {
 
@@ -47,13 +51,19 @@ status count_devices(int &count) {
                          : "no CUDA device is visible: CUDA_VISIBLE_DEVICES is '" + visible +
                                "', which names none that this machine has");
   }
-  return check(result, "counting devices");
+  WINDLASS_TRY(check(result, "counting devices"));
+  // The driver leaves out what follows an entry that it does not know, or that is there twice, and says nothing.
+  const std::string visible = visible_devices();
+  const auto named = std::count(visible.begin(), visible.end(), ',') + 1;
+  if (!visible.empty() && named != count)
+    return bad_input("CUDA_VISIBLE_DEVICES is '" + visible + "' and names " + std::to_string(named) +
+                     " devices, of which the driver shows " + std::to_string(count) +
+                     "; name each device that this machine has once");
+  return {};
 }
 
 /// Whether the device's architecture is among those that the program was compiled for.
-status check_architecture(int device) {
-  cudaDeviceProp properties;
-  WINDLASS_TRY(check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties"));
+status check_architecture(int device, const cudaDeviceProp &properties) {
   cudaFuncAttributes attributes;
   const cudaError_t result = cudaFuncGetAttributes(&attributes, probe_kernel);
   if (result == cudaSuccess)
@@ -67,21 +77,41 @@ status check_architecture(int device) {
       "; build with -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(properties.major) + std::to_string(properties.minor));
 }
 
+/// Whether every rank has a device of its own. Collective over all ranks.
+status check_shares_none(transport &world, const cudaDeviceProp &mine) {
+  constexpr std::size_t bytes = sizeof mine.uuid;
+  const auto ranks = static_cast<std::size_t>(world.size());
+  std::vector<std::int32_t> members(ranks);
+  std::iota(members.begin(), members.end(), 0);
+  std::unique_ptr<communicator> all;
+  WINDLASS_TRY(world.make_communicator(members, all));
+  std::vector<std::byte> devices(ranks * bytes);
+  WINDLASS_TRY(all->all_gather(devices.data(), reinterpret_cast<const std::byte *>(&mine.uuid), bytes));
+  for (std::size_t a = 0; a < ranks; ++a)
+    for (std::size_t b = a + 1; b < ranks; ++b)
+      if (std::memcmp(&devices[a * bytes], &devices[b * bytes], bytes) == 0)
+        return bad_input("ranks " + std::to_string(a) + " and " + std::to_string(b) +
+                         " are processes with the same CUDA device" +
+                         (static_cast<std::int32_t>(a) == world.rank() ? std::string(", ") + mine.name : "") +
+                         "; start fewer ranks for each host, or run them as threads with --communicator local");
+  return {};
+}
+
 } // namespace
 } // namespace cuda
 
-status detail::open_device(const transport &world, std::int64_t bytes) {
+status detail::open_device(transport &world, std::int64_t bytes) {
   int count = 0;
   WINDLASS_TRY(cuda::count_devices(count));
-  const std::int32_t number = world.is_one_process() ? 0 : cuda::local_number(); // threads share the first device
-  if (!world.is_one_process() && number >= count)
-    return bad_input("rank " + std::to_string(world.rank()) + " is number " + std::to_string(number + 1) +
-                     " of its host, which shows " + std::to_string(count) +
-                     " CUDA devices, and two ranks cannot share one; start fewer ranks for each host, or run them as "
-                     "threads with --communicator local");
-  const int device = number < 0 ? world.rank() % count : number;
+  // Threads share the first device. A launcher may show each process a device of its own only.
+  const std::int32_t number = world.is_one_process() ? 0 : cuda::local_number();
+  const int device = (number < 0 ? world.rank() : number) % count;
   WINDLASS_TRY(cuda::check(cudaSetDevice(device), "choosing a device"));
-  WINDLASS_TRY(cuda::check_architecture(device));
+  cudaDeviceProp properties;
+  WINDLASS_TRY(cuda::check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties"));
+  WINDLASS_TRY(cuda::check_architecture(device, properties));
+  if (!world.is_one_process())
+    WINDLASS_TRY(cuda::check_shares_none(world, properties));
   std::size_t free = 0, total = 0;
   WINDLASS_TRY(cuda::check(cudaMemGetInfo(&free, &total), "asking for free memory"));
   if (static_cast<std::int64_t>(free) < bytes)

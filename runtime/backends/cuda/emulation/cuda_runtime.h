@@ -4,6 +4,10 @@
 //
 // Memory of the "device" cannot be reached between launches and copies: host code that touches it ends with a signal,
 // as it would with a device.
+//
+// What the machine lacks is a matter of the environment, for tests: WINDLASS_EMULATED_DEVICES (how many there are; 1),
+// _DRIVER (its version as CUDA counts, 0 for none; 13000), _FREE (bytes of a device; 2^40), _KERNELS (0: compiled for
+// other architectures).
 #ifndef WINDLASS_BACKENDS_CUDA_EMULATION_CUDA_RUNTIME_H
 #define WINDLASS_BACKENDS_CUDA_EMULATION_CUDA_RUNTIME_H
 
@@ -64,6 +68,9 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cu
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
 struct cudaDeviceProp {
   char name[256];
+  struct {
+    char bytes[16];
+  } uuid;
   int major, minor;
 };
 struct cudaFuncAttributes {
@@ -79,9 +86,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total);
+cudaError_t emulated_kernel_image();
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, F) {
   *out = {};
-  return cudaSuccess;
+  return emulated_kernel_image();
 }
 cudaError_t cudaMalloc(void **out, std::size_t bytes);
 cudaError_t cudaFree(void *memory);

@@ -216,10 +216,12 @@ void __syncwarp() { emulation::mine().wait(emulation::fiber::at_warp); }
 const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "emulated error"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
-/// WINDLASS_EMULATED_DEVICES devices, by default one.
+static long long setting(const char *name, long long value) {
+  const char *text = std::getenv(name);
+  return text == nullptr ? value : std::atoll(text);
+}
 cudaError_t cudaGetDeviceCount(int *count) {
-  const char *text = std::getenv("WINDLASS_EMULATED_DEVICES");
-  *count = text == nullptr ? 1 : std::atoi(text);
+  *count = static_cast<int>(setting("WINDLASS_EMULATED_DEVICES", 1));
   return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 static thread_local int current_device = 0;
@@ -231,22 +233,27 @@ cudaError_t cudaGetDevice(int *device) {
   *device = current_device;
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
   *out = {};
+  out->uuid.bytes[0] = static_cast<char>(device);
   std::strcpy(out->name, "emulated on the processor");
   out->major = 9;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {
-  *version = 13000;
+  *version = static_cast<int>(setting("WINDLASS_EMULATED_DRIVER", 13000));
   return cudaSuccess;
+}
+cudaError_t emulated_kernel_image() {
+  return setting("WINDLASS_EMULATED_KERNELS", 1) != 0 ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 cudaError_t cudaRuntimeGetVersion(int *version) {
   *version = 13000;
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
-  *free = *total = std::size_t(1) << 40;
+  *total = std::size_t(1) << 40;
+  *free = static_cast<std::size_t>(setting("WINDLASS_EMULATED_FREE", 1LL << 40));
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void **out, std::size_t bytes) {

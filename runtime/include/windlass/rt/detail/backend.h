@@ -36,7 +36,8 @@ enum class memory_kind { device, pinned };
 // Of back ends with a device only.
 
 /// Chooses the device of this thread's rank and checks that it can run the program and has that many bytes free.
-status open_device(const transport &world, std::int64_t bytes);
+/// Collective over ranks that are processes, of which no two may have the same device.
+status open_device(transport &world, std::int64_t bytes);
 status allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out);
 void free_memory(memory_kind kind, std::byte *memory);
 /// After the commands of `s` issued so far; the first may return before the copy is made, but not before `from` may

@@ -1,0 +1,179 @@
+// Streams, events, memory and errors of a device. What commands do is seen after the stream has been waited for.
+#include "testing.h"
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/map.h"
+#include "windlass/rt/transport.h"
+
+#include <thread>
+
+namespace windlass::rt::testing {
+namespace {
+
+std::unique_ptr<stream> worker() { return make_worker_stream(1, nullptr, 0); }
+
+struct doubled_and_one {
+  static constexpr const char *name = "doubled_and_one";
+  using outputs = type_list<float>;
+  using inputs = type_list<float>;
+  WINDLASS_FN static void apply(float &r0, float a0) { r0 = a0 >= 1e6f ? a0 - 1e6f : 2 * a0 + 1; }
+};
+struct negated {
+  static constexpr const char *name = "negated";
+  using outputs = type_list<float>;
+  using inputs = type_list<float>;
+  WINDLASS_FN static void apply(float &r0, float a0) { r0 = -a0; }
+};
+
+TEST(DeviceStream, KeepsTheOrder) {
+  const std::unique_ptr<stream> s = worker();
+  const tensor x({300000});
+  EXPECT_STATUS_OK(fill(*s, x, 0));
+  float expected = 0;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_STATUS_OK(map(*s, doubled_and_one(), {x}, {x}));
+    doubled_and_one::apply(expected, expected);
+  }
+  EXPECT_STATUS_OK(s->synchronize());
+  for (const std::int64_t i : {std::int64_t(0), x.elements() / 2, x.elements() - 1})
+    EXPECT_EQ(x[i], expected);
+}
+
+TEST(DeviceEvent, OrdersTwoStreams) {
+  const std::unique_ptr<stream> a = worker(), b = worker();
+  event forth, back;
+  const tensor x({100000});
+  EXPECT_STATUS_OK(fill(*a, x, 1));
+  float expected = 1;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_STATUS_OK(map(*a, doubled_and_one(), {x}, {x}));
+    EXPECT_STATUS_OK(a->record(forth));
+    EXPECT_STATUS_OK(b->wait(forth));
+    EXPECT_STATUS_OK(map(*b, negated(), {x}, {x}));
+    EXPECT_STATUS_OK(b->record(back));
+    EXPECT_STATUS_OK(a->wait(back));
+    doubled_and_one::apply(expected, expected);
+    expected = -expected;
+  }
+  EXPECT_STATUS_OK(a->synchronize()); // has waited for all of b
+  for (const std::int64_t i : {std::int64_t(0), x.elements() - 1})
+    EXPECT_EQ(x[i], expected);
+}
+
+TEST(DeviceEvent, OneThatWasNeverRecordedPasses) {
+  const std::unique_ptr<stream> s = worker();
+  event e;
+  EXPECT_STATUS_OK(s->wait(e));
+  EXPECT_STATUS_OK(s->synchronize());
+}
+
+TEST(DeviceStream, TheFirstErrorSticksAndOthersGoOn) {
+  const std::unique_ptr<stream> a = worker(), b = worker();
+  const tensor table({4, 3}), out({2, 3}), x({8});
+  index_tensor ids({2}, 0, 4);
+  ids[1] = 9;
+  event e;
+  EXPECT_STATUS_OK(embedding(*a, out, table, ids, view(), 0)); // nobody has looked yet
+  EXPECT_STATUS_OK(a->record(e));
+  EXPECT_STATUS_OK(b->wait(e));
+  EXPECT_STATUS_OK(fill(*b, x, 3));
+  EXPECT_STATUS_OK(b->synchronize());
+  EXPECT_EQ(x[7], 3.0f);
+  const status found = a->synchronize();
+  EXPECT_EQ(found.code(), status_code::bad_input);
+  EXPECT_EQ(found.message(), "id 9 at position 1 is outside of the table of 4; check the data");
+  EXPECT_EQ(fill(*a, x, 4).message(), found.message());
+  EXPECT_EQ(a->synchronize().message(), found.message());
+  EXPECT_STATUS_OK(b->synchronize());
+  EXPECT_EQ(x[7], 3.0f);
+}
+
+const axis axes[] = {{"data", 2}, {"model", 3}};
+const std::int32_t data_axis[] = {0};
+const communicator_entry communicators[] = {{{data_axis, 1}}};
+
+program mesh_program() {
+  program p = {};
+  p.axes = {axes, 2};
+  p.communicators = {communicators, 0};
+  p.device_bytes = 5000;
+  p.scratch_bytes = 64;
+  p.streams = 1;
+  p.events = 3;
+  return p;
+}
+
+TEST(DeviceContext, ItsArenaIsReachedByCopiesOnly) {
+  const program p = mesh_program();
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(6);
+  context c;
+  EXPECT_STATUS_OK(c.create(p, *world[4], 1));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.device().at(0)) % 256, 0u);
+  EXPECT_GE(c.device().size(), 5000);
+  EXPECT_FALSE(c.get_stream(0).is_inline());
+  std::vector<std::byte> there(5000), back(5000);
+  for (std::size_t i = 0; i < there.size(); ++i)
+    there[i] = std::byte(i * 31 % 251);
+  EXPECT_STATUS_OK(detail::copy_to_device(c.get_stream(0), c.device().at(0), there.data(), 5000));
+  EXPECT_STATUS_OK(detail::copy_to_device(c.get_stream(0), c.device().at(1000), there.data(), 17));
+  EXPECT_STATUS_OK(detail::copy_to_host(c.get_stream(0), back.data(), c.device().at(0), 5000));
+  std::copy(there.begin(), there.begin() + 17, there.begin() + 1000);
+  EXPECT_TRUE(back == there);
+  EXPECT_STATUS_OK(c.synchronize());
+}
+
+TEST(DeviceContext, RefusesAnotherNumberOfRanks) {
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(4);
+  context c;
+  const status result = c.create(mesh_program(), *world[0], 1);
+  EXPECT_EQ(result.code(), status_code::bad_input);
+  EXPECT_NE(result.message().find("6 ranks"), std::string::npos);
+}
+
+/// Ranks that say to be processes.
+class process final : public transport {
+public:
+  explicit process(transport &inner) : inner_(inner) {}
+  std::int32_t rank() const override { return inner_.rank(); }
+  std::int32_t size() const override { return inner_.size(); }
+  bool is_one_host() const override { return true; }
+  status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) override {
+    return inner_.make_communicator(members, out);
+  }
+  void abort(const status &why) override { inner_.abort(why); }
+
+private:
+  transport &inner_;
+};
+
+TEST(DeviceMemory, NoTwoProcessesShareADevice) {
+  constexpr std::int32_t ranks = 65; // more than any machine has devices
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(ranks);
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<transport> &each : world)
+    threads.emplace_back([&each] {
+      process mine(*each);
+      const status result = detail::open_device(mine, 0);
+      EXPECT_EQ(result.code(), status_code::bad_input);
+      EXPECT_NE(result.message().find("ranks 0 and "), std::string::npos) << result.message();
+      EXPECT_NE(result.message().find(" are processes with the same CUDA device"), std::string::npos);
+    });
+  for (std::thread &t : threads)
+    t.join();
+}
+
+TEST(DeviceMemory, SaysWhatIsMissing) {
+  for (const detail::memory_kind kind : {detail::memory_kind::device, detail::memory_kind::pinned}) {
+    arena a;
+    const status result = a.allocate(std::int64_t(1) << 50, "test", kind);
+    EXPECT_EQ(result.code(), status_code::bad_input);
+    EXPECT_NE(result.message().find("1125899906842624 bytes for the test arena"), std::string::npos)
+        << result.message();
+  }
+  const tensor x({8}); // and the next allocation works
+  test_stream s;
+  EXPECT_STATUS_OK(fill(s, x, 1));
+}
+
+} // namespace
+} // namespace windlass::rt::testing
