@@ -102,6 +102,9 @@ status plan_matmul(const view &out, const view &a, const view &b, std::int32_t b
   for (int i = 0; i < k.count; ++i)
     if (i != best_k)
       plan.sums[plan.sum_count++] = k.dims[i];
+  // Several products are added up in f32 before they become 16 bits.
+  if (plan.sum_count > 0 && (out.type == element_type::bf16 || out.type == element_type::f16))
+    plan.packs_out = true;
   return {};
 }
 

@@ -59,7 +59,11 @@ public:
     WINDLASS_TRY(check_blas(cublasLtMatmulPreferenceCreate(&preference), "a preference"));
     const auto most = static_cast<std::size_t>(workspace_bytes);
     const auto aligned = static_cast<std::uint32_t>(alignment);
+    // Parts of a sum are joined in f32, not in the type of the result.
+    const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                         sizeof schemes);
     for (const cublasLtMatmulPreferenceAttributes_t which :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})

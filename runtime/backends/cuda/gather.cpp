@@ -81,14 +81,14 @@ __global__ void scatter_kernel(row_layout l, element_type full_type, element_typ
       const std::int64_t q = begin + threadIdx.x;
       found[threadIdx.x] = q < places ? place_of(l, q, faults) : nowhere;
       __syncthreads();
-      for (unsigned k = 0; k < blockDim.x; ++k) {
-        if (found[k] != mine)
-          continue;
-        const std::int64_t from = l.part_pre.offset(pre) + l.place_at.offset(begin + k);
-        for (std::int64_t column = threadIdx.x; column < post; column += blockDim.x) {
-          const std::int64_t at = to + l.full_post.offset(column);
-          full.set(at, full.get(at) + part.get(from + l.part_post.offset(column)));
-        }
+      for (std::int64_t column = threadIdx.x; column < post; column += blockDim.x) {
+        const std::int64_t at = to + l.full_post.offset(column),
+                           from = l.part_pre.offset(pre) + l.part_post.offset(column);
+        float sum = full.get(at);
+        for (unsigned k = 0; k < blockDim.x; ++k)
+          if (found[k] == mine)
+            sum += part.get(from + l.place_at.offset(begin + k));
+        full.set(at, sum);
       }
       __syncthreads();
     }

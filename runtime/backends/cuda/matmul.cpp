@@ -84,44 +84,41 @@ struct product {
       calls *= loops[d].size;
     for (int d = 0; d < plan.sum_count; ++d)
       sums *= plan.sums[d].size;
-    for (std::int64_t i = 0; i < calls; ++i) {
-      const matmul_offsets at(loops, count, i);
-      for (std::int64_t j = 0; j < sums; ++j) {
-        const matmul_offsets add(plan.sums, plan.sum_count, j);
-        WINDLASS_TRY(one(s, batch, at.out, at.a + add.a, at.b + add.b, accumulate || j > 0));
-      }
-    }
+    for (std::int64_t i = 0; i < calls; ++i)
+      WINDLASS_TRY(one(s, batch, matmul_offsets(loops, count, i), sums));
     return {};
   }
 
-  status one(stream &s, const matmul_dim &batch, std::int64_t out_at, std::int64_t a_at, std::int64_t b_at,
-             bool adds) const {
+  /// A result, which is the sum of that many products.
+  status one(stream &s, const matmul_dim &batch, const matmul_offsets &at, std::int64_t sums) const {
     const matmul_dim &m = plan.m, &n = plan.n, &k = plan.k;
     std::byte *free = s.scratch(), *const end = s.scratch() + s.scratch_bytes();
     const auto place = [](const view &v, std::int64_t offset) { return v.data + offset * size_of(v.type); };
-    gemm_call call = {{place(a, a_at), a.type, m.a, k.a, batch.a},
-                      {place(b, b_at), b.type, k.b, n.b, batch.b},
-                      {place(out, out_at), out.type, m.out, n.out, batch.out},
+    gemm_call call = {{nullptr, a.type, m.a, k.a, batch.a},
+                      {nullptr, b.type, k.b, n.b, batch.b},
+                      {place(out, at.out), out.type, m.out, n.out, batch.out},
                       m.size,
                       n.size,
                       std::max<std::int64_t>(k.size, 1),
                       batch.size,
-                      adds ? 1.0f : 0.0f};
-    const auto dense = [&](gemm_call::matrix &of, std::int64_t rows, std::int64_t columns) {
+                      0.0f};
+    const auto dense = [&](gemm_call::matrix &of, std::int64_t rows, std::int64_t columns, element_type type) {
       of.data = free;
+      of.type = type;
       of.row_stride = columns;
       of.column_stride = 1;
-      free += (rows * columns * size_of(of.type) + 255) / 256 * 256;
+      free += (rows * columns * size_of(type) + 255) / 256 * 256;
       return free <= end;
     };
-    const gemm_call::matrix from_a = call.a, from_b = call.b, to = call.c;
+    gemm_call::matrix from_a = call.a, from_b = call.b;
+    const gemm_call::matrix to = call.c;
     bool fits = true;
     if (plan.packs_a)
-      fits = fits && dense(call.a, call.m, call.k);
+      fits = fits && dense(call.a, call.m, call.k, a.type);
     if (plan.packs_b)
-      fits = fits && dense(call.b, call.k, call.n);
+      fits = fits && dense(call.b, call.k, call.n, b.type);
     if (plan.packs_out)
-      fits = fits && dense(call.c, call.m, call.n);
+      fits = fits && dense(call.c, call.m, call.n, element_type::f32);
     if (!fits)
       return internal_error("matmul needs " + std::to_string(free - s.scratch()) +
                             " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
@@ -130,17 +127,25 @@ struct product {
       return launch(s, blocks_for(rows * columns), block_threads, pack_matrix, operand(into.data, into.type),
                     operand(from.data, from.type), rows, columns, from.row_stride, from.column_stride);
     };
-    if (plan.packs_a)
-      WINDLASS_TRY(pack(call.a, from_a, call.m, call.k));
-    if (plan.packs_b)
-      WINDLASS_TRY(pack(call.b, from_b, call.k, call.n));
-    if (plan.packs_out)
-      call.beta = 0;
-    WINDLASS_TRY(device_stream_of(s).gemms().run(s, as_columns(call), free, end - free));
+    for (std::int64_t j = 0; j < sums; ++j) {
+      const matmul_offsets add(plan.sums, plan.sum_count, j);
+      from_a.data = place(a, at.a + add.a);
+      from_b.data = place(b, at.b + add.b);
+      if (plan.packs_a)
+        WINDLASS_TRY(pack(call.a, from_a, call.m, call.k));
+      else
+        call.a.data = from_a.data;
+      if (plan.packs_b)
+        WINDLASS_TRY(pack(call.b, from_b, call.k, call.n));
+      else
+        call.b.data = from_b.data;
+      call.beta = j > 0 || (accumulate && !plan.packs_out) ? 1.0f : 0.0f;
+      WINDLASS_TRY(device_stream_of(s).gemms().run(s, as_columns(call), free, end - free));
+    }
     if (!plan.packs_out)
       return {};
     return launch(s, blocks_for(call.m * call.n), block_threads, unpack_matrix, operand(to.data, to.type),
-                  operand(call.c.data, call.c.type), call.m, call.n, to.row_stride, to.column_stride, adds);
+                  operand(call.c.data, call.c.type), call.m, call.n, to.row_stride, to.column_stride, accumulate);
   }
 };
 

@@ -55,6 +55,8 @@ template <class T> constexpr element_type type_of() {
     return element_type::boolean;
   else if constexpr (std::is_same_v<T, bf16>)
     return element_type::bf16;
+  else if constexpr (std::is_same_v<T, f16>)
+    return element_type::f16;
   else if constexpr (std::is_same_v<T, std::uint8_t>)
     return element_type::u8;
   else if constexpr (std::is_same_v<T, std::uint16_t>)

@@ -20,7 +20,9 @@ struct matmul_plan {
   int loop_count = 0;
   matmul_dim sums[max_rank]; ///< calls that add to the same result
   int sum_count = 0;
-  bool packs_out = false, packs_a = false, packs_b = false; ///< operands without a unit stride go through scratch
+  /// What goes through scratch: operands without a unit stride, and, as f32, a result of 16 bits that is a sum of
+  /// calls.
+  bool packs_out = false, packs_a = false, packs_b = false;
 
   std::int64_t calls() const {
     std::int64_t n = 1;

@@ -1,0 +1,261 @@
+// Kernels on operands of 16 bits. They compute in f32, so that each result is the f32 kernel's result of the same
+// numbers, which the other tests hold against doubles, rounded once to the stored type; and equal to it, but for the
+// order of sums, where the result itself is f32.
+#include "testing.h"
+
+#include "windlass/rt/detail/half.h"
+#include "windlass/rt/map.h"
+
+namespace windlass::rt::testing {
+namespace {
+
+using detail::bf16;
+using detail::f16;
+
+template <class H> constexpr element_type type_of = std::is_same_v<H, bf16> ? element_type::bf16 : element_type::f16;
+/// Largest error of one rounding, relative to the result, and, where results of f16 are below its normal range,
+/// absolute.
+template <class H> constexpr double unit = std::is_same_v<H, bf16> ? 1.0 / 256 : 1.0 / 2048;
+template <class H> constexpr double tiny = std::is_same_v<H, bf16> ? 0 : 1.0 / (1 << 25);
+/// Of the f32 results, relative to the largest: the kernels of both types may sum in different orders.
+constexpr double noise = 1e-5;
+
+/// The same numbers as H and as f32.
+template <class H> struct both {
+  basic_tensor<H> half;
+  tensor full;
+  explicit both(const sizes &shape, const std::vector<int> &order = {}, std::vector<int> repeated = {})
+      : half(shape, type_of<H>, order, 0, repeated), full(shape, order, 0, repeated) {
+    round();
+  }
+  /// After a change of `full`.
+  void round() {
+    for (std::int64_t i = 0; i < full.elements(); ++i) {
+      half[i] = H(full[i]);
+      full[i] = static_cast<float>(half[i]);
+    }
+  }
+  /// What kernels wrote to `half`, also as f32.
+  void take() {
+    for (std::int64_t i = 0; i < full.elements(); ++i)
+      full[i] = static_cast<float>(half[i]);
+  }
+  /// `half` holds what `full` holds, after that many roundings of values up to the largest (one: of each itself).
+  void expect_rounded(int roundings = 1) const {
+    double largest = 1e-30;
+    for (std::int64_t i = 0; i < full.elements(); ++i)
+      largest = std::max(largest, std::fabs(double(full[i])));
+    for (std::int64_t i = 0; i < full.elements(); ++i) {
+      const double got = double(static_cast<float>(half[i])), want = double(full[i]);
+      const double size = roundings == 1 ? std::fabs(want) : largest;
+      ASSERT_LE(std::fabs(got - want), roundings * (unit<H> * size + tiny<H>)+noise * largest)
+          << "element " << i << " is " << got << ", in f32 " << want;
+    }
+  }
+};
+
+template <class H> class HalfTypes : public ::testing::Test {};
+struct type_names {
+  template <class H> static std::string GetName(int) { return std::is_same_v<H, bf16> ? "bf16" : "f16"; }
+};
+using types = ::testing::Types<bf16, f16>;
+TYPED_TEST_SUITE(HalfTypes, types, type_names);
+
+TYPED_TEST(HalfTypes, Matmul) {
+  using H = TypeParam;
+  test_stream s;
+  for (const std::vector<int> &order : {std::vector<int>(), std::vector<int>{0, 2, 1}})
+    for (const bool accumulate : {false, true}) {
+      const both<H> a({3, 37, 53}, order), b({3, 53, 29}, order), out({3, 37, 29});
+      const tensor wide({3, 37, 29}), expected({3, 37, 29});
+      EXPECT_STATUS_OK(copy(s, expected, wide));
+      EXPECT_STATUS_OK(matmul(s, out.half, a.half, b.half, 1, 1, accumulate));
+      EXPECT_STATUS_OK(matmul(s, out.full, a.full, b.full, 1, 1, accumulate));
+      out.expect_rounded();
+      EXPECT_STATUS_OK(matmul(s, wide, a.half, b.half, 1, 1, accumulate));
+      EXPECT_STATUS_OK(matmul(s, expected, a.full, b.full, 1, 1, accumulate));
+      expect_near(wide, expected.values(), noise);
+    }
+}
+
+TYPED_TEST(HalfTypes, MatmulThatIsASumOfSeveral) {
+  test_stream s;
+  const both<TypeParam> a({6, 4, 9}, {2, 0, 1}), b({4, 9, 10}, {1, 0, 2});
+  both<TypeParam> out({6, 10});
+  for (const bool accumulate : {false, true}) {
+    out.take();
+    EXPECT_STATUS_OK(matmul(s, out.half, a.half, b.half, 0, 2, accumulate));
+    EXPECT_STATUS_OK(matmul(s, out.full, a.full, b.full, 0, 2, accumulate));
+    out.expect_rounded();
+  }
+}
+
+TYPED_TEST(HalfTypes, Attention) {
+  using H = TypeParam;
+  test_stream s;
+  for (const bool causal : {false, true}) {
+    const std::vector<int> order = {0, 2, 1, 3};
+    const both<H> q({2, 4, 40, 16}, order), k({2, 2, 40, 16}, order), v({2, 2, 40, 8}, order),
+        dout({2, 4, 40, 8}, order);
+    both<H> out({2, 4, 40, 8}, order);
+    const both<H> dq({2, 4, 40, 16}), dk({2, 2, 40, 16}, order), dv({2, 2, 40, 8}, order);
+    const tensor lse({2, 4, 40}), full_lse({2, 4, 40}), mask({2, 4, 40, 40}, {}, 0, {1});
+    EXPECT_STATUS_OK(attention(s, out.half, lse, q.half, k.half, v.half, mask, 0.3, causal));
+    EXPECT_STATUS_OK(attention(s, out.full, full_lse, q.full, k.full, v.full, mask, 0.3, causal));
+    out.expect_rounded();
+    expect_near(lse, full_lse.values(), noise);
+    out.take(); // the gradients read it
+    EXPECT_STATUS_OK(attention_grad(s, dq.half, dk.half, dv.half, dout.half, q.half, k.half, v.half, mask, out.half,
+                                    lse, 0.3, causal));
+    EXPECT_STATUS_OK(attention_grad(s, dq.full, dk.full, dv.full, dout.full, q.full, k.full, v.full, mask, out.full,
+                                    lse, 0.3, causal));
+    dq.expect_rounded();
+    dk.expect_rounded();
+    dv.expect_rounded();
+  }
+}
+
+TYPED_TEST(HalfTypes, Norms) {
+  using H = TypeParam;
+  test_stream s;
+  const both<H> x({3, 29, 67}, {1, 0, 2}), y({3, 29, 67}), dy({3, 29, 67}), dx({3, 29, 67}), scale({67}), bias({67});
+  const tensor mean({3, 29}), rstd({3, 29}), dscale({67}), dbias({67}), full_dscale({67}), full_dbias({67});
+  EXPECT_STATUS_OK(layer_norm(s, y.half, mean, rstd, x.half, scale.half, bias.half, 1e-3));
+  EXPECT_STATUS_OK(layer_norm(s, y.full, mean, rstd, x.full, scale.full, bias.full, 1e-3));
+  y.expect_rounded();
+  EXPECT_STATUS_OK(layer_norm_grad(s, dx.half, dscale, dbias, dy.half, x.half, scale.half, mean, rstd));
+  EXPECT_STATUS_OK(layer_norm_grad(s, dx.full, full_dscale, full_dbias, dy.full, x.full, scale.full, mean, rstd));
+  dx.expect_rounded();
+  expect_near(dscale, full_dscale.values(), noise);
+  expect_near(dbias, full_dbias.values(), noise);
+  EXPECT_STATUS_OK(rms_norm(s, y.half, rstd, x.half, scale.half, 1e-3));
+  EXPECT_STATUS_OK(rms_norm(s, y.full, rstd, x.full, scale.full, 1e-3));
+  y.expect_rounded();
+  EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, x.half, scale.half, rstd));
+  EXPECT_STATUS_OK(rms_norm_grad(s, dx.full, full_dscale, dy.full, x.full, scale.full, rstd));
+  dx.expect_rounded();
+  expect_near(dscale, full_dscale.values(), noise);
+}
+
+TYPED_TEST(HalfTypes, Softmax) {
+  test_stream s;
+  both<TypeParam> x({31, 83}, {1, 0}), y({31, 83}), dy({31, 83}), dx({31, 83});
+  EXPECT_STATUS_OK(softmax(s, y.half, x.half));
+  EXPECT_STATUS_OK(softmax(s, y.full, x.full));
+  y.expect_rounded();
+  y.take();
+  EXPECT_STATUS_OK(softmax_grad(s, dx.half, y.half, dy.half));
+  EXPECT_STATUS_OK(softmax_grad(s, dx.full, y.full, dy.full));
+  dx.expect_rounded();
+}
+
+TYPED_TEST(HalfTypes, CrossEntropy) {
+  test_stream s;
+  const both<TypeParam> logits({6, 35, 83}), d({6, 35, 83});
+  const tensor lse({6, 35}), full_lse({6, 35}), sum({}), full_sum({}), count({}), dsum({});
+  index_tensor labels({6, 35}, 0, 83);
+  labels[3] = -100;
+  EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits.half, labels, -100));
+  EXPECT_STATUS_OK(softmax_cross_entropy(s, full_sum, count, full_lse, logits.full, labels, -100));
+  EXPECT_EQ(count[0], 209.0f);
+  expect_near(sum, full_sum.values(), noise);
+  expect_near(lse, full_lse.values(), noise);
+  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.half, dsum, logits.half, labels, lse, -100));
+  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.full, dsum, logits.full, labels, lse, -100));
+  d.expect_rounded();
+}
+
+TYPED_TEST(HalfTypes, RotaryAndDropout) {
+  test_stream s;
+  const both<TypeParam> x({2, 5, 31, 26}, {0, 2, 1, 3}), y({2, 5, 31, 26}), cosine({31, 26}), sine({31, 26});
+  for (const bool transposed : {false, true}) {
+    EXPECT_STATUS_OK(rotary(s, y.half, x.half, cosine.half, sine.half, transposed));
+    EXPECT_STATUS_OK(rotary(s, y.full, x.full, cosine.full, sine.full, transposed));
+    y.expect_rounded();
+  }
+  const index_tensor keys({2}, -1000, 1000);
+  EXPECT_STATUS_OK(dropout(s, y.half, x.half, keys, 0.3));
+  EXPECT_STATUS_OK(dropout(s, y.full, x.full, keys, 0.3));
+  y.expect_rounded();
+}
+
+TYPED_TEST(HalfTypes, Reductions) {
+  test_stream s;
+  for (const bool accumulate : {false, true}) {
+    const both<TypeParam> in({300, 41}, {1, 0}), out({300});
+    const tensor wide({300}), expected({300}), squares({}), full_squares({});
+    EXPECT_STATUS_OK(copy(s, expected, wide));
+    EXPECT_STATUS_OK(copy(s, full_squares, squares));
+    EXPECT_STATUS_OK(reduce(s, out.half, in.half, 1, reduction::sum, accumulate));
+    EXPECT_STATUS_OK(reduce(s, out.full, in.full, 1, reduction::sum, accumulate));
+    out.expect_rounded();
+    EXPECT_STATUS_OK(reduce(s, wide, in.half, 1, reduction::sum, accumulate));
+    EXPECT_STATUS_OK(reduce(s, expected, in.full, 1, reduction::sum, accumulate));
+    expect_near(wide, expected.values(), noise);
+    EXPECT_STATUS_OK(square_sum(s, squares, in.half, accumulate));
+    EXPECT_STATUS_OK(square_sum(s, full_squares, in.full, accumulate));
+    expect_near(squares, full_squares.values(), noise);
+  }
+  const both<TypeParam> in({17, 129}), out({17});
+  for (const reduction kind : {reduction::max, reduction::min}) {
+    EXPECT_STATUS_OK(reduce(s, out.half, in.half, 1, kind, false));
+    EXPECT_STATUS_OK(reduce(s, out.full, in.full, 1, kind, false));
+    for (std::int64_t i = 0; i < 17; ++i)
+      EXPECT_EQ(static_cast<float>(out.half[i]), out.full[i]);
+  }
+}
+
+TYPED_TEST(HalfTypes, RowsByIndex) {
+  using H = TypeParam;
+  test_stream s;
+  const both<H> table({20, 70}, {1, 0}), out({6, 50, 70}), dout({6, 50, 70}), dtable({20, 70}), dpart({20, 70});
+  const tensor wide({20, 70}), expected({20, 70});
+  const index_tensor ids({6, 50}, 0, 20);
+  EXPECT_STATUS_OK(embedding(s, out.half, table.half, ids, view(), 0));
+  for (std::int64_t i = 0; i < out.half.elements(); ++i)
+    ASSERT_EQ(out.half[i].bits, table.half[ids[i / 70] * 70 + i % 70].bits);
+  EXPECT_STATUS_OK(embedding_grad(s, wide, ids, dout.half, view(), 0, false));
+  EXPECT_STATUS_OK(embedding_grad(s, expected, ids, dout.full, view(), 0, false));
+  expect_near(wide, expected.values(), noise);
+  // Rows of the same index are added in f32, 256 indices at a time; there are 300.
+  for (const bool accumulate : {false, true}) {
+    EXPECT_STATUS_OK(scatter_add(s, dtable.half, ids, dout.half, 0, accumulate));
+    EXPECT_STATUS_OK(scatter_add(s, dtable.full, ids, dout.full, 0, accumulate));
+    dtable.expect_rounded(accumulate ? 4 : 2);
+  }
+}
+
+TYPED_TEST(HalfTypes, ElementsByIndex) {
+  test_stream s;
+  const both<TypeParam> in({40, 5, 60}, {2, 0, 1}), out({40, 7, 60}), back({40, 5, 60});
+  const index_tensor indices({40, 7, 60}, -5, 5);
+  EXPECT_STATUS_OK(gather_elements(s, out.half, in.half, indices, 1));
+  EXPECT_STATUS_OK(gather_elements(s, out.full, in.full, indices, 1));
+  for (std::int64_t i = 0; i < out.half.elements(); ++i)
+    ASSERT_EQ(static_cast<float>(out.half[i]), out.full[i]);
+  EXPECT_STATUS_OK(scatter_elements_add(s, back.half, indices, out.half, 1, true));
+  EXPECT_STATUS_OK(scatter_elements_add(s, back.full, indices, out.full, 1, true));
+  back.expect_rounded(7); // one for each element that is added
+}
+
+template <class H> struct weighted {
+  static constexpr const char *name = "weighted";
+  using outputs = type_list<H>;
+  using inputs = type_list<H, float>;
+  WINDLASS_FN static void apply(H &r0, H a0, float a1) { r0 = H(static_cast<float>(a0) * a1); }
+};
+
+TYPED_TEST(HalfTypes, Maps) {
+  using H = TypeParam;
+  test_stream s;
+  for (const std::vector<int> &order : {std::vector<int>(), std::vector<int>{1, 0}}) {
+    const both<H> x({33, 501}, order), y({33, 501});
+    const tensor w({33, 501}, {}, 0, {0});
+    EXPECT_STATUS_OK(map(s, weighted<H>(), {y.half}, {x.half, w}));
+    for (std::int64_t i = 0; i < y.half.elements(); ++i)
+      ASSERT_EQ(y.half[i].bits, H(x.full[i] * w[i]).bits) << i;
+  }
+}
+
+} // namespace
+} // namespace windlass::rt::testing
