@@ -2,8 +2,9 @@
 //
 // usage: mpirun -n RANKS windlass_collectives [LARGEST_MIB [TURNS]]
 //
-// Sizes are those of the larger buffer of a rank. Each time is the longest of all ranks' from a barrier on; printed are
-// the medians over the turns.
+// Sizes are those of the larger buffer of a rank; the buffers lie in an arena, as a program's do. Each time is the
+// longest of all ranks' from a barrier on; printed are the medians over the turns.
+#include "windlass/rt/context.h"
 #include "windlass/rt/kernel_times.h"
 #include "windlass/rt/transport.h"
 
@@ -54,8 +55,11 @@ int main(int argc, char **argv) {
   if (most < 1 << 20 || most_turns < 1 || !world->make_communicator(members, all).is_ok())
     return std::fprintf(stderr, "usage: mpirun -n RANKS windlass_collectives [LARGEST_MIB [TURNS]]\n"), 2;
   const std::int32_t ranks = world->size();
-  std::vector<float> in(static_cast<std::size_t>(most / 4), 1.0f), out(in);
-  auto *const from = reinterpret_cast<std::byte *>(in.data()), *const to = reinterpret_cast<std::byte *>(out.data());
+  arena memory;
+  expect(memory.allocate(2 * most, "benchmark's"));
+  std::byte *const from = memory.at(0), *const to = memory.at(most);
+  auto *const in = reinterpret_cast<float *>(from), *const out = reinterpret_cast<float *>(to);
+  std::fill(in, in + most / 4, 1.0f);
   if (world->rank() == 0)
     std::printf("%d ranks; milliseconds of Windlass and of MPI, and how many times as fast the first is\n%10s"
                 "  %-26s%-26s%-26s%-26s\n",
@@ -65,17 +69,17 @@ int main(int argc, char **argv) {
     const int turns = std::clamp(static_cast<int>((std::int64_t(1) << 30) / bytes), 5, most_turns);
     const std::pair<std::function<void()>, std::function<void()>> pairs[] = {
         {[&] { expect(all->all_reduce(to, n, element_type::f32, reduction::sum)); },
-         [&] { MPI_Allreduce(MPI_IN_PLACE, out.data(), n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
+         [&] { MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
         {[&] { expect(all->all_gather(to, from, each * 4)); },
-         [&] { MPI_Allgather(in.data(), each, MPI_FLOAT, out.data(), each, MPI_FLOAT, MPI_COMM_WORLD); }},
+         [&] { MPI_Allgather(in, each, MPI_FLOAT, out, each, MPI_FLOAT, MPI_COMM_WORLD); }},
         {[&] { expect(all->reduce_scatter(to, from, each, element_type::f32)); },
-         [&] { MPI_Reduce_scatter_block(in.data(), out.data(), each, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
+         [&] { MPI_Reduce_scatter_block(in, out, each, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
         {[&] { expect(all->all_to_all(to, from, each * 4)); },
-         [&] { MPI_Alltoall(in.data(), each, MPI_FLOAT, out.data(), each, MPI_FLOAT, MPI_COMM_WORLD); }}};
+         [&] { MPI_Alltoall(in, each, MPI_FLOAT, out, each, MPI_FLOAT, MPI_COMM_WORLD); }}};
     if (world->rank() == 0)
       std::printf("%10lld", static_cast<long long>(bytes));
     for (const auto &[own, rival] : pairs) {
-      std::fill(out.begin(), out.end(), 0.0f); // sums of sums would overflow
+      std::fill(out, out + most / 4, 0.0f); // sums of sums would overflow
       own();
       rival();
       const double ours = median_seconds(turns, own), theirs = median_seconds(turns, rival);

@@ -25,6 +25,14 @@ template <class A> A apply(A a, A b, reduction kind) {
 template <class T, class A, reduction kind>
 void combine_as(std::byte *const *outputs, std::int32_t output_count, const std::byte *const *parts,
                 std::int32_t members, std::int64_t elements) {
+  if (members == 2 && output_count <= 2) { // in one pass, so that all memory is read and written at once
+    const T *a = reinterpret_cast<const T *>(parts[0]), *b = reinterpret_cast<const T *>(parts[1]);
+    T *x = reinterpret_cast<T *>(outputs[0]), *y = reinterpret_cast<T *>(outputs[output_count - 1]);
+    WINDLASS_SIMD
+    for (std::int64_t i = 0; i < elements; ++i)
+      x[i] = y[i] = static_cast<T>(apply<A>(static_cast<A>(a[i]), static_cast<A>(b[i]), kind));
+    return;
+  }
   constexpr std::int64_t block = 1024;
   A sums[block];
   for (std::int64_t begin = 0; begin < elements; begin += block) {

@@ -89,14 +89,18 @@ public:
   std::int32_t index() const override { return index_; }
 
   status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
-    const std::int64_t width = size_of(type), piece = stage_ / width;
+    const std::int64_t width = size_of(type), piece = (size_ == 2 ? stage_ / 2 : stage_) / width;
     for (std::int64_t done = 0; done < elements; done += piece) {
       const std::int64_t n = std::min(piece, elements - done);
       std::byte *here = data + done * width;
       turn_ ^= 1;
+      if (size_ == 2 && n * width > reduced_by_all) {
+        WINDLASS_TRY(reduce_between_two(here, n, type, kind));
+        continue;
+      }
       std::memcpy(stage(index_), here, static_cast<std::size_t>(n * width));
       WINDLASS_TRY(wait());
-      if (size_ == 2 || n * width <= reduced_by_all) {
+      if (n * width <= reduced_by_all) {
         for (std::int32_t m = 0; m < size_; ++m)
           parts_[static_cast<std::size_t>(m)] = m == index_ ? here : stage(m);
         WINDLASS_TRY(detail::combine(&here, 1, parts_.data(), size_, n, type, kind));
@@ -183,9 +187,22 @@ public:
   status barrier() override { return wait(); }
 
 private:
-  /// Up to so many bytes, and always of two members, each member reduces everything itself: as much is read from the
-  /// others as when each reduces its part, and one wait is saved.
+  /// Up to so many bytes each member reduces everything itself, which saves a wait.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
+  /// Each of two members reduces its half and puts the results where the other left the operands: a cache line goes to
+  /// the other core and back, and what is the member's own never leaves its data.
+  status reduce_between_two(std::byte *here, std::int64_t n, element_type type, reduction kind) {
+    const std::int64_t width = size_of(type), half = detail::part_begin(n, 2, 1) * width;
+    const std::int64_t own = index_ * half, lent = half - own;
+    const std::int64_t own_bytes = index_ == 0 ? half : n * width - half, lent_bytes = n * width - own_bytes;
+    std::memcpy(stage(index_) + lent, here + lent, static_cast<std::size_t>(lent_bytes));
+    WINDLASS_TRY(wait());
+    std::byte *const both[] = {(index_ == 0 ? here : stage(0)) + own, (index_ == 0 ? stage(1) : here) + own};
+    WINDLASS_TRY(detail::combine(both, 2, both, 2, own_bytes / width, type, kind));
+    WINDLASS_TRY(wait());
+    std::memcpy(here + lent, stage(index_) + lent, static_cast<std::size_t>(lent_bytes));
+    return {};
+  }
   // Pieces take turns on the two areas of each member. All members wait in every piece, so that whoever writes an area
   // again has waited, one piece ago, for those that read it.
   std::byte *stage(std::int32_t member) const { return stages_ + (2 * member + turn_) * stage_; }
