@@ -66,6 +66,7 @@ class Emulated(CudaTest):
     def test_kernels(self):
         self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
         self.succeed([self.runtime / 'conformance' / 'windlass_runtime_conformance', '--gtest_brief=1'])
+        self.assertGreater(float(self.succeed([self.runtime / 'benchmarks' / 'windlass_matmul_rate', '32', '2']).out), 0)
 
     def test_transformer(self):
         model = self.model('gpt2-tiny')

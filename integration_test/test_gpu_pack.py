@@ -56,6 +56,29 @@ class PackTest(unittest.TestCase):
         self.assertRegex(rows['configure runtime'], r"^FAIL \(.*'cmake'")
         self.assertIn('0 passed, 3 failed', done.stdout)
 
+    def test_measure(self):
+        """What it makes of programs' figures; the programs are stand-ins, as none can run here."""
+        def program(path, text):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'#!{sys.executable}\nimport json, pathlib, sys\n{text}\n')
+            path.chmod(0o755)
+        gpt2 = self.pack / 'benchmarks' / 'gpt2_gpu'
+        program(self.pack / 'build-cuda' / 'runtime' / 'benchmarks' / 'windlass_matmul_rate', 'print(7e14)')
+        program(self.pack / 'build-cuda' / '124m-batch16' / 'train',
+                'run = pathlib.Path(sys.argv[sys.argv.index("-o") + 1])\nrun.mkdir(parents=True)\n'
+                'rows = [json.dumps({"seconds": s}) for s in (9, 9, 0.04, 0.05, 0.06)]\n'
+                '(run / "metrics.jsonl").write_text("\\n".join(rows))\nprint(json.dumps({"arena_bytes": 3 << 30, "reserve_bytes": 1 << 30}))')
+        program(self.pack / 'build-cuda' / '1558m-batch8' / 'train', 'sys.exit("no device")')
+        self.addCleanup(shutil.rmtree, gpt2 / 'runs')
+        done = common.run([sys.executable, gpt2 / 'measure', '--steps', '4', '124m-batch16', '1558m-batch8'])
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.out, r'1558m-batch8 +windlass +failed: no device\n')
+        (row,) = [row for row in json.loads((gpt2 / 'results.json').read_text()) if row['way'] == 'windlass']
+        self.assertEqual((row['model'], row['step_seconds'], row['own_bytes']), ('124m-batch16', 0.05, 4 << 30))
+        self.assertAlmostEqual(row['tokens_per_s'], 16 * 1024 / 0.05)
+        # Six operations for each of 124M parameters and token, and a tenth more for attention, of 7e14 a second.
+        self.assertAlmostEqual(row['of_product_rate'], 16 * 1024 * (6 * 123.65e6 + 6 * 12 * 768 * 1024) / 0.05 / 7e14, delta=0.002)
+
     @unittest.skipUnless(RUN, 'builds for minutes: test_gpu_pack.py run')
     def test_emulated(self):
         path = self.pack / 'models' / 'mlp' / 'reference.json'
