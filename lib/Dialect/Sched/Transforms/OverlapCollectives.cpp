@@ -123,46 +123,15 @@ std::optional<Scatter> findScatter(ReduceScatterOp op) {
   return scatter;
 }
 
-/// The last operation, but for additions, before another instance of a block begins than the scatter is in.
-Operation *findBorder(const Scatter &scatter, const llvm::DenseMap<Attribute, Operation *> &lastOf) {
-  ReduceScatterOp op = scatter.op;
-  if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
-    return lastOf.lookup(repeat);
-  Operation *border = op;
-  for (Operation *next = op->getNextNode(); next && !next->hasAttr(plan::kRepeatAttr); next = next->getNextNode())
-    if (!llvm::is_contained(scatter.chain, next) && !next->hasTrait<OpTrait::IsTerminator>())
-      border = next;
-  return border;
-}
-
 /// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
-/// behind their own as the window has, the last ones to the end. Without a window, as many as a block's scatters move,
-/// or the largest one where there are no blocks, but at the latest to the end of their instance of a block. A scatter
-/// then runs beside operators of several others: the next one may be that of a bias, no more than a small operator
-/// away.
-void addLate(Block &block, int64_t bytes) {
+/// behind their own as the window has, the last ones to the end. A scatter then runs beside operators of several
+/// others: the next one may be that of a bias, no more than a small operator away.
+void addLate(Block &block, int64_t window) {
   SmallVector<Scatter> scatters;
-  llvm::DenseSet<Operation *> additions;
-  llvm::DenseMap<Attribute, int64_t> ofRepeats;
-  int64_t window = bytes;
   for (auto op : block.getOps<ReduceScatterOp>())
-    if (std::optional<Scatter> scatter = findScatter(op)) {
-      Attribute repeat = op->getAttr(plan::kRepeatAttr);
-      if (bytes == 0)
-        window = std::max(window, repeat ? ofRepeats[repeat] += scatter->bytes : scatter->bytes);
-      additions.insert(scatter->chain.begin(), scatter->chain.end());
+    if (std::optional<Scatter> scatter = findScatter(op))
       scatters.push_back(std::move(*scatter));
-    }
-  llvm::DenseMap<Attribute, Operation *> lastOf;
-  Operation *end = nullptr;
-  for (Operation &op : block.without_terminator()) {
-    if (additions.contains(&op))
-      continue;
-    end = &op;
-    if (Attribute repeat = op.getAttr(plan::kRepeatAttr))
-      lastOf[repeat] = &op;
-  }
-  // Behind each operation that some wait for, the last one of what they do.
+  // Behind each scatter that some wait for, the last one of what they do.
   llvm::DenseMap<Operation *, Operation *> ends;
   size_t next = 0;
   int64_t begun = 0;
@@ -170,13 +139,13 @@ void addLate(Block &block, int64_t bytes) {
     begun -= scatter.bytes;
     while (begun < window && next < scatters.size())
       begun += scatters[next++].bytes;
-    Operation *awaited = bytes > 0 ? end : findBorder(scatter, lastOf);
-    if (Operation *last = scatters[next - 1].op; begun >= window && last->isBeforeInBlock(awaited))
-      awaited = last;
+    Operation *awaited = begun < window ? block.getTerminator() : scatters[next - 1].op.getOperation();
     for (Operation *delayed : scatter.chain) {
-      if (bytes > 0)
-        copyRepeat(begun < window ? block.getTerminator() : awaited, delayed);
-      delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
+      copyRepeat(awaited, delayed);
+      if (awaited == block.getTerminator())
+        delayed->moveBefore(awaited);
+      else
+        delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
     }
   }
 }
@@ -185,15 +154,15 @@ struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectiv
   using OverlapCollectivesBase::OverlapCollectivesBase;
 
   void runOnOperation() override {
-    auto prefetch = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
-    int64_t window = prefetch ? prefetch.getInt() : 0;
+    auto window = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
+    getOperation()->removeAttr(plan::kPrefetchBytesAttr);
+    if (!window || window.getInt() <= 0)
+      return;
     for (StringRef name : {kForwardFunction, kBackwardFunction, kEvaluateFunction})
       if (auto function = getOperation().lookupSymbol<func::FuncOp>(name)) {
-        if (window > 0)
-          issueGathersEarly(function.front(), window);
-        addLate(function.front(), window);
+        issueGathersEarly(function.front(), window.getInt());
+        addLate(function.front(), window.getInt());
       }
-    getOperation()->removeAttr(plan::kPrefetchBytesAttr);
   }
 };
 

@@ -46,22 +46,21 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
 
 // -----
 
-// A scattered gradient is added once as many bytes are under way behind it as the scatters of a block move: that of a
-// bias is not enough. But without a window it stays in its instance of a block.
+// Without a window a scattered gradient is added where it is scattered.
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>
   sched.resource gradient @b.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   // CHECK-LABEL: func.func @backward
   // CHECK: %[[A:.*]] = sched.reduce_scatter
-  // CHECK-NEXT: %[[BIAS:.*]] = sched.reduce_scatter
-  // CHECK-NEXT: train.matmul
   // CHECK-NEXT: sched.add_to @a.grad, %[[A]] : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+  // CHECK-NEXT: %[[BIAS:.*]] = sched.reduce_scatter
   // CHECK-NEXT: sched.add_to @bias.grad, %[[BIAS]] : tensor<2xf32> {plan.repeat = #plan.repeat<"h", 1>}
   // CHECK-NEXT: train.matmul
-  // CHECK-NEXT: %[[B:.*]] = sched.reduce_scatter
   // CHECK-NEXT: train.matmul
+  // CHECK-NEXT: %[[B:.*]] = sched.reduce_scatter
   // CHECK-NEXT: sched.add_to @b.grad, %[[B]] : tensor<2x4xf32>
+  // CHECK-NEXT: train.matmul
   // CHECK-NEXT: return
   func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) {
     %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
@@ -79,8 +78,8 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 
 // -----
 
-// With a window, it is added in another instance of a block than it is made in; the last ones at the end, outside of
-// all blocks.
+// With a window it is added once as many bytes are under way behind it: that of a bias is not enough, so another
+// instance of a block adds it. The last ones are added at the end, outside of all blocks.
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetch_bytes = 64 : i64} {
   sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>

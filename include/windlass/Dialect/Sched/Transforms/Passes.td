@@ -29,10 +29,9 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::mlir::ModuleOp"> {
     Afterwards a gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
     within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
     it stays where it is used. One that needs a copy to put its blocks in order stays too. The result of a scatter in
-    `@backward` is added to its gradient behind the start of the one with which `plan.prefetch_bytes` are under way behind
-    it, the last ones at the end; without that attribute or with 0, as many bytes as the scatters of a block move, or the
-    largest one, but at the latest at the end of its instance of a block. What moves takes the `plan.repeat` of where it
-    goes. The attribute is dropped.
+    `@backward` is added to its gradient behind the start of the one with which as many bytes are under way behind it,
+    the last ones at the end; without that attribute or with 0 where it is scattered. What moves takes the `plan.repeat`
+    of where it goes. The attribute is dropped.
   }];
 }
 
