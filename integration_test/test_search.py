@@ -106,8 +106,14 @@ class AutoTest(test_program.ProgramCase):
         for strategy in ('ddp', 'zero1', 'zero2', 'zero3', 'megatron'):
             named = common.windlass('plan', model, *flags, '--strategy', strategy)
             self.assertEqual(named.code, 0, named.err)
-            its = json.loads(named.out)['bytes_per_device']
+            its, peak = (json.loads(named.out)[key] for key in ('bytes_per_device', 'peak'))
             self.assertEqual(its['reserve']['total'], 0)
+            # What lives when most does is no more than that, and of the backward pass, where the stash is still whole.
+            kept = sum(its[key] for key in ('parameters', 'gradients', 'optimizer_state', 'inputs'))
+            at_peak = sum(group['bytes'] for group in peak['live'])
+            self.assertLessEqual(at_peak, its['largest_live_set'] - kept)
+            self.assertGreater(at_peak, (its['largest_live_set'] - kept) // 2)
+            self.assertIn('.grad', peak['at'])
             auto = common.windlass('plan', model, *flags, '--strategy', 'auto', '--memory-limit', its['arena'])
             self.assertEqual(auto.code, 0, auto.err)
             excess = {row['strategy']: row['excess_bytes'] for row in json.loads(auto.out)['named']}[strategy]

@@ -22,18 +22,6 @@ struct Row {
   }
 };
 
-/// The id, with a star in the place of the block's number.
-std::string collapse(Operation *op) {
-  std::string id = op->getAttrOfType<StringAttr>(train::kIdAttr).str();
-  auto repeat = op->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
-  if (!repeat)
-    return id;
-  std::string prefix = (repeat.getClassName().getValue() + "." + Twine(repeat.getIndex()) + ".").str();
-  if (!StringRef(id).starts_with(prefix))
-    return id;
-  return repeat.getClassName().str() + ".*." + id.substr(prefix.size());
-}
-
 std::string getSplit(Operation *op) {
   auto strategy = op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr);
   std::string text;
@@ -90,7 +78,9 @@ std::string windlass::makePlanTable(ModuleOp planned, size_t mostRows) {
   llvm::MapVector<Row, int64_t, std::map<Row, unsigned>> rows;
   for (Operation &op : planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).front())
     if (isShown(&op))
-      ++rows[{collapse(&op), getSplit(&op), getWeightText(getWeight(&op, symbols))}];
+      ++rows[{plan::collapseId(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue(),
+                               op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr)),
+              getSplit(&op), getWeightText(getWeight(&op, symbols))}];
   size_t nameWidth = 0, splitWidth = 0, shown = std::min(rows.size(), mostRows);
   for (const auto &[row, count] : llvm::make_range(rows.begin(), rows.begin() + shown)) {
     nameWidth = std::max(nameWidth, printable(row.operators).size());

@@ -61,6 +61,40 @@ Memory memoryOf(ModuleOp module) {
 
 std::string mebibytes(int64_t bytes) { return llvm::formatv("{0:f1} MiB", bytes / double(1 << 20)).str(); }
 
+/// What lives beside parameters, gradients, state and inputs when most does.
+struct LiveAtPeak {
+  std::string of;
+  int64_t count = 0, bytes = 0;
+};
+
+/// The operator at which that is, and the largest groups.
+std::pair<std::string, std::vector<LiveAtPeak>> peakOf(ModuleOp module) {
+  std::pair<std::string, std::vector<LiveAtPeak>> peak;
+  for (auto arena : module.getOps<sched::ArenaOp>())
+    if (auto its = arena->getAttrOfType<DictionaryAttr>(sched::kPeakAttr)) {
+      peak.first = its.getAs<StringAttr>("at").str();
+      for (auto group : its.getAs<ArrayAttr>("live").getAsRange<DictionaryAttr>())
+        peak.second.push_back({group.getAs<StringAttr>("of").str(), group.getAs<IntegerAttr>("count").getInt(),
+                               group.getAs<IntegerAttr>("bytes").getInt()});
+    }
+  return peak;
+}
+
+/// Of the peak: a line.
+constexpr size_t kMostAtPeak = 4;
+
+std::string peakText(ModuleOp module) {
+  auto [at, live] = peakOf(module);
+  if (live.empty())
+    return "";
+  std::string text = "peak       in " + printable(at) + ", with ";
+  for (size_t i = 0; i < std::min(live.size(), kMostAtPeak); ++i)
+    text += llvm::formatv("{0}{1} of {2} x {3}", i ? ", " : "", mebibytes(live[i].bytes), live[i].count,
+                          printable(live[i].of))
+                .str();
+  return text + (live.size() > kMostAtPeak ? " and more\n" : "\n");
+}
+
 std::string meshText(ModuleOp module) {
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   std::string text;
@@ -239,6 +273,18 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         });
         json.attribute("limit", compileFlags.choice.getMemoryLimit());
       });
+      json.attributeObject("peak", [&] {
+        auto [at, live] = peakOf(module);
+        json.attribute("at", at);
+        json.attributeArray("live", [&, &live = live] {
+          for (const LiveAtPeak &group : live)
+            json.object([&] {
+              json.attribute("of", group.of);
+              json.attribute("count", group.count);
+              json.attribute("bytes", group.bytes);
+            });
+        });
+      });
       json.attribute("dropped_prefetch", compilation.hasDroppedPrefetch());
       json.attributeObject("recompute", [&] {
         json.attributeObject("segments", [&] {
@@ -280,9 +326,9 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
                << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
                << " above it the arena\n"
-               << "reserve    " << mebibytes(reserve.total()) << " beside it: program and libraries "
-               << mebibytes(reserve.program) << ", threads " << mebibytes(reserve.threads) << ", communication "
-               << mebibytes(reserve.communication) << "\n"
+               << peakText(module) << "reserve    " << mebibytes(reserve.total())
+               << " beside it: program and libraries " << mebibytes(reserve.program) << ", threads "
+               << mebibytes(reserve.threads) << ", communication " << mebibytes(reserve.communication) << "\n"
                << "stash      " << mebibytes(rerun.stashBytes) << " for the backward pass";
   if (rerun.flops > 0)
     llvm::outs() << ", " << mebibytes(rerun.stashBytesBefore) << " if nothing were run again\n"

@@ -39,16 +39,19 @@ int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vect
   return top;
 }
 
-int64_t largestLiveSet(const std::vector<LiveInterval> &intervals) {
+/// The largest set of intervals that live at one time, and the first such time.
+void findPeak(const std::vector<LiveInterval> &intervals, Packing &packing) {
   std::map<int64_t, int64_t> changes;
   for (const LiveInterval &interval : intervals) {
     changes[interval.first] += interval.bytes;
     changes[interval.last + 1] -= interval.bytes;
   }
-  int64_t live = 0, largest = 0;
+  int64_t live = 0;
   for (auto [time, change] : changes)
-    largest = std::max(largest, live += change);
-  return largest;
+    if ((live += change) > packing.largestLiveSet) {
+      packing.largestLiveSet = live;
+      packing.peak = time;
+    }
 }
 
 } // namespace
@@ -60,7 +63,7 @@ Packing windlass::sched::packIntervals(const std::vector<LiveInterval> &interval
 
   Packing best;
   best.offsets.assign(intervals.size(), 0);
-  best.largestLiveSet = largestLiveSet(rounded);
+  findPeak(rounded, best);
   if (intervals.empty())
     return best;
 

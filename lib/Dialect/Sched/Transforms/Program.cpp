@@ -1,5 +1,6 @@
 #include "Program.h"
 
+#include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
 
 #include "mlir/IR/Remarks.h"
@@ -142,6 +143,49 @@ bool mayShare(const Command &command, unsigned index) {
   return (command.kernel == "softmax_grad" || command.kernel == "softmax_cross_entropy_grad") && index == 1;
 }
 
+/// What a command belongs to: an operator, or else a collective.
+std::string getName(const Command &command) {
+  if (auto id = dyn_cast_or_null<StringAttr>(command.id))
+    return plan::collapseId(id.getValue(), dyn_cast_or_null<plan::RepeatAttr>(command.repeat));
+  if (command.kind == Command::Kind::Collective)
+    return stringifyCollectiveKind(command.collective).str();
+  return command.kind == Command::Kind::Map ? "map" : command.kernel;
+}
+
+/// So many groups of values are told of the largest live set.
+constexpr size_t kMostAtPeak = 8;
+
+/// sched.peak: what lives at a time of the timeline, by the first command that uses it.
+DictionaryAttr describePeak(MLIRContext *context, ArrayRef<Command *> timeline, ArrayRef<LiveInterval> intervals,
+                            int64_t peak) {
+  struct Group {
+    int64_t count = 0, bytes = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const LiveInterval &interval : intervals)
+    if (interval.first <= peak && peak <= interval.last) {
+      Group &group = groups[getName(*timeline[interval.first])];
+      ++group.count;
+      group.bytes += interval.bytes;
+    }
+  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
+  llvm::sort(sorted, [](const auto &a, const auto &b) {
+    return std::tie(b.second.bytes, a.first) < std::tie(a.second.bytes, b.first);
+  });
+  Builder builder(context);
+  SmallVector<Attribute> live;
+  for (const auto &[name, group] : ArrayRef(sorted).take_front(kMostAtPeak))
+    live.push_back(builder.getDictionaryAttr({builder.getNamedAttr("bytes", builder.getI64IntegerAttr(group.bytes)),
+                                              builder.getNamedAttr("count", builder.getI64IntegerAttr(group.count)),
+                                              builder.getNamedAttr("of", builder.getStringAttr(name))}));
+  // Copies and collectives belong to the operator before them.
+  while (peak > 0 && !timeline[peak]->id)
+    --peak;
+  std::string at = intervals.empty() ? "" : getName(*timeline[peak]);
+  return builder.getDictionaryAttr({builder.getNamedAttr("at", builder.getStringAttr(at)),
+                                    builder.getNamedAttr("live", builder.getArrayAttr(live))});
+}
+
 } // namespace
 
 void Program::shareStorages() {
@@ -227,6 +271,7 @@ void Program::placeStorages() {
     storages[index].offset = end + offset;
   arenaBytes = end + packing.bytes;
   liveBytes = end + packing.largestLiveSet;
+  peak = describePeak(module.getContext(), timeline, intervals, packing.peak);
   // What lives between forward and backward pass.
   int64_t border = 0;
   for (StringRef name : {kInitFunction, kForwardFunction})
@@ -254,6 +299,7 @@ void Program::emit() {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   auto arenaOp = ArenaOp::create(builder, module.getLoc(), kDeviceArena, arenaBytes);
   arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
+  arenaOp->setAttr(kPeakAttr, peak);
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
   for (auto [index, axes] : llvm::enumerate(communicators))
     CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(), axes, getStream(index));

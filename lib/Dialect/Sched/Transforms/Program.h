@@ -93,6 +93,7 @@ private:
   llvm::DenseMap<mlir::StringAttr, View> resourceViews;
   llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
   int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
+  mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);
   /// Commands of every function whose transients are live in some order of time; `backward` is part of

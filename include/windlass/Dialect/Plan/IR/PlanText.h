@@ -28,6 +28,9 @@ SplitWords toWords(StrategyAttr strategy);
 llvm::Expected<llvm::SmallVector<FactorAxesAttr>> readSplits(const SplitWords &words, const train::OpFactors &factors,
                                                              MeshAttr mesh);
 
+/// The id of an operator that may be one of a repeated block, with a star in the place of the block's number.
+std::string collapseId(llvm::StringRef id, RepeatAttr repeat);
+
 } // namespace windlass::plan
 
 #endif

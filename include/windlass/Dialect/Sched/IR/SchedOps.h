@@ -37,6 +37,9 @@ constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
 constexpr char kStorageAttr[] = "sched.storage";
 /// Arena: IntegerAttr (i64), bytes of the largest set of things in it that live at one time.
 constexpr char kLargestLiveSetAttr[] = "sched.largest_live_set";
+/// Arena: DictionaryAttr of when that is: `at`, the id of the operator, and `live`, what lives then beside resources:
+/// of the largest groups of equal operators of repeated blocks `of`, their id, `count` of values and their `bytes`.
+constexpr char kPeakAttr[] = "sched.peak";
 /// Arena: IntegerAttr (i64), bytes of what the forward pass leaves for the backward pass.
 constexpr char kStashBytesAttr[] = "sched.stash_bytes";
 

@@ -21,6 +21,8 @@ struct Packing {
   int64_t bytes = 0;
   /// Bytes of the largest set of intervals that live at one time: no packing is smaller.
   int64_t largestLiveSet = 0;
+  /// The first time at which that set lives.
+  int64_t peak = 0;
 };
 
 /// Packs so that intervals that share a time share no byte. Sizes are rounded up to `alignment`. Deterministic: several
