@@ -178,7 +178,7 @@ class AutoTest(test_program.ProgramCase):
         said = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'megatron').out
         self.assertRegex(said, r"'transformer\.h\.\*\.mlp\.[a-z_.]*matmul\.0' +2 x  n0:model +weight \[32, 128:model\]\n")
         self.assertRegex(said, r"'transformer\.h\.\*\.mlp\.[a-z_.]*matmul\.1' +2 x  k0:model +weight \[128:model, 32\]\n")
-        self.assertNotIn(' 2 x ', common.windlass('plan', model, '--cluster', 'cpu:1').out)
+        self.assertNotIn('operators, how often', common.windlass('plan', model, '--cluster', 'cpu:1').out)
 
     def test_it_needs_no_pins(self):
         outcome = common.windlass('plan', self.small_gpt(**self.SIZES), '--cluster', 'cpu:2', '--strategy', 'auto', '--pin', '*=whole')
