@@ -58,7 +58,7 @@ class SearchTest(test_plans.PlansCase):
             judge = equivalence.Equivalence(self.setup_of_family(family, precision=PRECISION))
             judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(judge.work / 'l2.mlir', 'L2', 'f64')
-            keys = [(machine, ranks, candidate) for machine in MACHINES for ranks in RANKS for candidate in range(2)]
+            keys = [(machine, ranks, candidate) for machine in MACHINES for ranks in RANKS for candidate in range(3)]
             split = made = 0
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 plans = {key: pool.submit(self.one_plan, judge, reference, *key) for key in keys}
