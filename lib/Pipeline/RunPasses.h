@@ -10,8 +10,8 @@
 namespace windlass {
 
 /// Runs what `add` adds; an exit code. Passes report what the user can change at an operator; what they report is of
-/// kind `code` unless they say otherwise. What comes out of the last one is verified: to do so after each takes as long
-/// as the passes.
+/// kind `code` unless they say otherwise. What comes out of the last one is verified: to do so after each took a
+/// seventh of the search for a plan.
 inline int runPasses(mlir::ModuleOp module, Code code, llvm::function_ref<void(mlir::OpPassManager &)> add) {
   CodeScope scope(module.getContext(), code);
   mlir::PassManager manager(module.getContext());
