@@ -164,7 +164,8 @@ int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLe
     Schedule next;
     if (int code = attempt(count, next))
       return code;
-    missing = next.liveBytes - limit;
+    // Where all that lives would fit, what packing leaves between is missing.
+    missing = next.liveBytes > limit ? next.liveBytes - limit : next.bytes - limit;
     fits = next.bytes <= limit;
     if (fits || !fit.schedule.module || next.bytes < fit.schedule.bytes)
       fit = {count, std::move(next), fit.excessBytes};

@@ -6,6 +6,9 @@
 
 using namespace windlass::sched;
 
+/// So many orders are made of the one by length.
+static constexpr int kRounds = 5;
+
 namespace {
 
 struct Placed {
@@ -68,28 +71,39 @@ Packing windlass::sched::packIntervals(const std::vector<LiveInterval> &interval
     return best;
 
   auto length = [&](size_t i) { return rounded[i].last - rounded[i].first; };
-  auto tryOrder = [&](auto before) {
+  auto sortBy = [&](auto before) {
     std::vector<size_t> order(rounded.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(a, b) || (!before(b, a) && a < b); });
+    return order;
+  };
+  auto place = [&](const std::vector<size_t> &order) {
     std::vector<int64_t> offsets(rounded.size());
     int64_t bytes = placeInOrder(rounded, order, offsets);
     if (best.bytes == 0 || bytes < best.bytes) {
       best.bytes = bytes;
-      best.offsets = std::move(offsets);
+      best.offsets = offsets;
     }
+    return offsets;
   };
-  tryOrder([&](size_t a, size_t b) { return rounded[a].bytes > rounded[b].bytes; });
+  place(sortBy([&](size_t a, size_t b) { return rounded[a].bytes > rounded[b].bytes; }));
   if (best.bytes > best.largestLiveSet)
-    tryOrder([&](size_t a, size_t b) {
+    place(sortBy([&](size_t a, size_t b) {
       return static_cast<double>(rounded[a].bytes) * (length(a) + 1) >
              static_cast<double>(rounded[b].bytes) * (length(b) + 1);
-    });
+    }));
   if (best.bytes > best.largestLiveSet)
-    tryOrder([&](size_t a, size_t b) {
-      return length(a) != length(b) ? length(a) > length(b) : rounded[a].bytes > rounded[b].bytes;
-    });
-  if (best.bytes > best.largestLiveSet)
-    tryOrder([&](size_t a, size_t b) { return rounded[a].first < rounded[b].first; });
+    place(sortBy([&](size_t a, size_t b) { return rounded[a].first < rounded[b].first; }));
+  // What came to lie too high was placed too late: it moves up half of the way, a few times.
+  std::vector<size_t> order = sortBy([&](size_t a, size_t b) {
+    return length(a) != length(b) ? length(a) > length(b) : rounded[a].bytes > rounded[b].bytes;
+  });
+  std::vector<size_t> rank(rounded.size());
+  for (int round = 0; round < kRounds && best.bytes > best.largestLiveSet; ++round) {
+    std::vector<int64_t> offsets = place(order);
+    for (size_t i = 0; i < order.size(); ++i)
+      rank[order[i]] = offsets[order[i]] + rounded[order[i]].bytes > best.largestLiveSet ? i / 2 : i;
+    order = sortBy([&](size_t a, size_t b) { return rank[a] < rank[b]; });
+  }
   return best;
 }

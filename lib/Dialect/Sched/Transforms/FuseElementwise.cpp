@@ -171,7 +171,7 @@ public:
     }
   }
 
-  /// Joins producers with consumers until nothing changes; operators are visited in order.
+  /// Joins producers with consumers, then what reads the same values; operators are visited in order.
   void fuse() {
     SmallVector<Operation *> ops;
     for (auto &cluster : clusters)
@@ -183,6 +183,9 @@ public:
         if (producer && clusterOf.contains(producer) && clusterOf[producer] != clusterOf[op])
           join(clusterOf[producer], clusterOf[op], order);
       }
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        joinReaders(operand, op, order);
   }
 
   template <typename Callback> void forEachCluster(Callback callback) {
@@ -197,6 +200,42 @@ public:
 
 private:
   static bool isIn(const Cluster &cluster, Operation *op) { return llvm::is_contained(cluster.ops, op); }
+
+  /// What reads a value before the operator does, with that one: it is brought from memory once then.
+  void joinReaders(Value value, Operation *op, OperatorOrder &order) {
+    if (cast<RankedTensorType>(value.getType()).getShape() != getSpace(op))
+      return;
+    SmallVector<Operation *> readers;
+    for (Operation *user : value.getUsers())
+      if (clusterOf.contains(user) && order.isBefore(user, op))
+        readers.push_back(user);
+    llvm::sort(readers, [&](Operation *a, Operation *b) { return order.isBefore(a, b); });
+    for (Operation *reader : readers)
+      if (Cluster *first = clusterOf[reader], *second = clusterOf[op];
+          first != second && freesWhatItTakes(*second, order))
+        join(first, second, order);
+  }
+
+  /// Whether what a cluster reads for the last time is no smaller than what it makes: then more does not live at one
+  /// time when it runs earlier.
+  bool freesWhatItTakes(const Cluster &cluster, const OperatorOrder &order) const {
+    llvm::SmallSetVector<Value, 8> freed;
+    int64_t bytes = 0;
+    for (Operation *op : cluster.ops) {
+      for (Value operand : op->getOperands())
+        if (Operation *definition = operand.getDefiningOp();
+            definition && !isLiteral(operand) && !isIn(cluster, definition) &&
+            llvm::all_of(operand.getUsers(), [&](Operation *user) {
+              return isIn(cluster, user) || order.isBefore(user, cluster.ops.front());
+            }))
+          freed.insert(operand);
+      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !isIn(cluster, user); }))
+        bytes -= getBytes(op->getResult(0));
+    }
+    for (Value value : freed)
+      bytes += getBytes(value);
+    return bytes >= 0;
+  }
 
   /// Moves both to one place when such a place exists: behind all that they read, before all that reads them.
   void join(Cluster *producer, Cluster *consumer, OperatorOrder &order) {

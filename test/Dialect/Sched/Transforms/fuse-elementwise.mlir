@@ -54,6 +54,38 @@ func.func @cycle(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// What reads the same values is one map where they end with it, so that they are brought from memory once.
+// CHECK-LABEL: func.func @readers(
+// CHECK-NEXT: %[[X:.*]] = train.softmax
+// CHECK-NEXT: %[[R:.*]]:2 = sched.map @fused_0(%[[X]], %{{.*}}) dims
+// CHECK-NEXT: %[[N:.*]] = train.reduce sum %[[R]]#0
+// CHECK-NEXT: return %[[R]]#1, %[[N]]
+func.func @readers(%a: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<f32>) {
+  %x = train.softmax %a : tensor<8xf32>
+  %s = train.mul %x, %y : tensor<8xf32>
+  %n = train.reduce sum %s dims [0] : tensor<8xf32> -> tensor<f32>
+  %t = train.sub %x, %y : tensor<8xf32>
+  return %t, %n : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Where they live on, the second result would only live longer.
+// CHECK-LABEL: func.func @readers_of_what_lives_on(
+// CHECK: sched.map @fused_0
+// CHECK-NEXT: train.reduce
+// CHECK-NEXT: sched.map @fused_1
+func.func @readers_of_what_lives_on(%a: tensor<8xf32>, %y: tensor<8xf32>)
+    -> (tensor<8xf32>, tensor<f32>, tensor<8xf32>) {
+  %x = train.softmax %a : tensor<8xf32>
+  %s = train.mul %x, %y : tensor<8xf32>
+  %n = train.reduce sum %s dims [0] : tensor<8xf32> -> tensor<f32>
+  %t = train.sub %x, %y : tensor<8xf32>
+  return %t, %n, %x : tensor<8xf32>, tensor<f32>, tensor<8xf32>
+}
+
+// -----
+
 // A cheap producer of one operand is computed in both consumers rather than stored.
 // CHECK-LABEL: func.func @recompute(
 // CHECK-NEXT: %[[A:.*]] = sched.map @fused_0(%[[X:.*]]) dims

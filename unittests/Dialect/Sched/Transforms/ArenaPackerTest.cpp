@@ -52,6 +52,14 @@ TEST(ArenaPacker, StashOfLayersIsPackedWithoutLoss) {
   EXPECT_LE(packing.bytes, packing.largestLiveSet + packing.largestLiveSet / 50);
 }
 
+TEST(ArenaPacker, WhatCameTooHighIsPlacedEarlier) {
+  // Neither largest first, nor largest area, nor by time, nor longest first does.
+  std::vector<LiveInterval> intervals = {{192, 0, 5}, {320, 1, 2}, {64, 3, 4}, {256, 7, 8}, {192, 5, 8}};
+  Packing packing = packIntervals(intervals, 64);
+  expectLegal(intervals, packing, 64);
+  EXPECT_EQ(packing.bytes, packing.largestLiveSet);
+}
+
 TEST(ArenaPacker, RandomProblemsAreLegalAndNearTheBound) {
   std::mt19937 random(7);
   double total = 0;

@@ -26,7 +26,8 @@ struct Packing {
 };
 
 /// Packs so that intervals that share a time share no byte. Sizes are rounded up to `alignment`. Deterministic: several
-/// orders are placed first-fit (largest first, longest-living first, by time), and the smallest result wins.
+/// orders are placed first-fit (largest first, by time, longest-living first, and that mended a few times), and the
+/// smallest result wins.
 Packing packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment);
 
 } // namespace windlass::sched

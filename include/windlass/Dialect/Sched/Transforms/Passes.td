@@ -10,7 +10,8 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::mlir::ModuleOp"> {
     Afterwards no element-wise `train` op works on tensors: each chain is one `sched.map` of a scalar function, and so is
     a lone operator. `train.loss` and `train.clip_factor` become element-wise first. A producer joins its consumer when
     both have one iteration space and one `plan.repeat`, and an order without cycles is left; what is needed elsewhere
-    becomes a further result. A cheap producer whose inputs cost less to read again than its result is computed in each
+    becomes a further result. So do operators that read the same value, where the later one ends lives of values as large
+    as its results. A cheap producer whose inputs cost less to read again than its result is computed in each
     consumer. Broadcasts become operand dims, splat constants become literals. Equal scalar functions exist once, named
     in order of first use.
   }];
