@@ -17,7 +17,7 @@ import sys
 BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
-TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G}', '--train-add-optimizer=optimizer={optimizer} clip={clip}',
+TO_L2 = ('--train-verify-graph', '--train-differentiate=micro-batches={G} scales-loss={scales}', '--train-add-optimizer=optimizer={optimizer} clip={clip}',
          '--train-lower-precision=precision={precision}', '--train-mark-repeats', '--train-mark-segments', '--train-verify-functions')
 TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={rerun}', '--plan-rerun-segments',
          '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
@@ -77,7 +77,7 @@ class Equivalence:
 
     def lower(self, source, passes, name, **values):
         target = self.work / name
-        values.update(G=self.setup.micro_batches, optimizer=self.setup.optimizer, precision=self.setup.precision, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, clip=str(self.setup.clip).lower())
+        values.update(G=self.setup.micro_batches, optimizer=self.setup.optimizer, precision=self.setup.precision, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, scales=str(self.setup.precision == 'f16').lower(), clip=str(self.setup.clip).lower())
         execute(self.opt, source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 
@@ -137,7 +137,7 @@ def main():
     parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)
     parser.add_argument('--rerun', type=int, default=0, metavar='STEPS', help='segments that are run again (-1: all)')
-    parser.add_argument('--precision', default='f32', help='of the program: f32 or bf16')
+    parser.add_argument('--precision', default='f32', help='of the program: f32, bf16 or f16')
     parser.add_argument('--no-clip', dest='clip', action='store_false')
     parser.add_argument('--clip-norm', type=float, default=0.1)
     parser.add_argument('--steps', type=int, default=2)

@@ -5,6 +5,7 @@ trains is compared with PyTorch's stored losses, gradients and parameters. What 
 a device. Tests that need nvcc are skipped, with the reason, where there is none.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -71,6 +72,27 @@ class Emulated(CudaTest):
     def test_transformer(self):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
+
+    def test_f16(self):
+        """Training with a loss scale: against PyTorch, where every step overflows, resumed, and stopped at the floor."""
+        model = self.model('gpt2-tiny')
+        program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'zero1', '--precision', 'f16'))
+        self.compare(program, model, '--loss-bound', '2e-2', '--gradient-bound', '1e-1', '--movement-bound', '1')
+        flags = (program, '--data', model / 'batches.safetensors', '--steps', '4', '--checkpoint-every', '1', '--checkpoint-initial', '--loss-scale', 2 ** 32)
+        rows = {}
+        for name, words in (('whole', ((),)), ('parts', (('--steps', '2'), ('--resume',)))):
+            for more in words:
+                self.succeed([*flags, '-o', self.folder / name, *more])
+            rows[name] = [json.loads(line) for line in (self.folder / name / 'metrics.jsonl').read_text().splitlines()]
+            self.assertEqual([row['grad_norm'] for row in rows[name]], [None] * 4)
+            self.assertEqual([row['loss_scale'] for row in rows[name]], [2 ** 32, 2 ** 32, 2 ** 31, 2 ** 30])
+        values = [[file.read_bytes() for file in sorted((self.folder / 'whole' / 'checkpoints' / step).glob('*.safetensors'))] for step in ('step-000000', 'step-000004')]
+        self.assertEqual(values[0], values[1])  # weights and state
+        manifest = json.loads((self.folder / 'parts' / 'checkpoints' / 'step-000004' / 'manifest.json').read_text())
+        self.assertEqual((manifest['skipped_updates'], manifest['loss_scale']), (4, {'value': 2 ** 29, 'clean_steps': 0, 'overflows': 4}))
+        done = common.run([*flags, '--loss-scale-floor', 2 ** 32, '-o', self.folder / 'floor'])
+        self.assertEqual(done.code, 6, done.err)
+        self.assertRegex(done.err, r'error: step 2 gave a gradient that is not finite with the loss scale 4294967296, which --loss-scale-floor ')
 
     def test_ranks_that_share_a_device(self):
         model = self.model('mlp')

@@ -42,7 +42,7 @@ class PackTest(unittest.TestCase):
     def test_what_it_holds(self):
         self.assertEqual(self.made.code, 0, self.made.err)
         self.assertIn('has no answers for gpt2-tiny, ', self.made.out)
-        self.assertEqual({p.name for p in (self.pack / 'projects').iterdir()}, {'mlp-f32', 'mlp-bf16', 'mlp-f32-ranks2'})
+        self.assertEqual({p.name for p in (self.pack / 'projects').iterdir()}, {'mlp-f32', 'mlp-bf16', 'mlp-f16', 'mlp-f32-ranks2'})
         self.assertEqual({p.name for p in (self.pack / 'benchmarks' / 'gpt2_gpu').iterdir() if p.is_dir()},
                          {'124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16'})
         for file in self.pack.rglob('*'):
@@ -88,7 +88,7 @@ class PackTest(unittest.TestCase):
                                CCACHE_DIR=os.environ.get('CCACHE_DIR', str(pathlib.Path.home() / '.cache' / 'ccache')))
         done, rows = self.check('--emulated', '--seconds', '2400', **environment)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual({name for name in rows if name.startswith('parity')}, {'parity mlp-f32', 'parity mlp-bf16', 'parity mlp-f32-ranks2'})
+        self.assertEqual({name for name in rows if name.startswith('parity')}, {'parity mlp-f32', 'parity mlp-bf16', 'parity mlp-f16', 'parity mlp-f32-ranks2'})
         self.assertEqual(rows['conformance'], 'ok')
         # Another answer than PyTorch's, and only what is compared with it, fails.
         reference = json.loads(path.read_text())

@@ -149,13 +149,15 @@ class AutoTest(test_program.ProgramCase):
         self.assertLess(said['gap'], 0.05)
 
     def test_precision(self):
-        """In bf16 operators find weights of half the bytes beside those that are trained, and gradients are as large as before."""
+        """In 16 bits operators find weights of half the bytes beside those that are trained, and gradients are as large as before."""
         model, held = self.small_gpt(**self.SIZES), {}
-        for precision in ('f32', 'bf16'):
+        for precision in ('f32', 'bf16', 'f16'):
             outcome = common.windlass('plan', model, '--cluster', 'h100:2', '--strategy', 'zero1', '--precision', precision, '--json')
             self.assertEqual(outcome.code, 0, outcome.err)
             held[precision] = json.loads(outcome.out)['bytes_per_device']
         weights = held['f32']['gradients'] * 2 // 3
+        for what in ('gradients', 'optimizer_state', 'parameters'):
+            self.assertEqual(held['f16'][what], held['bf16'][what])
         self.assertEqual(held['bf16']['gradients'], held['f32']['gradients'])
         self.assertEqual(held['bf16']['optimizer_state'], held['f32']['optimizer_state'])
         self.assertEqual(held['f32']['parameters'] - held['bf16']['parameters'], weights // 2)

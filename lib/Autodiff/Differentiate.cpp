@@ -19,7 +19,8 @@ namespace {
 /// Makes the functions of L2 from `@loss`.
 class Differentiator {
 public:
-  Differentiator(ModuleOp module, int64_t microBatches) : module(module), microBatches(microBatches) {}
+  Differentiator(ModuleOp module, int64_t microBatches, bool scalesLoss)
+      : module(module), microBatches(microBatches), scalesLoss(scalesLoss) {}
   LogicalResult run();
 
 private:
@@ -36,6 +37,7 @@ private:
 
   ModuleOp module;
   int64_t microBatches;
+  bool scalesLoss;
   func::FuncOp lossFunction;
   Value loss;
   Activity activity;
@@ -190,7 +192,7 @@ LogicalResult Differentiator::buildMicrobatch() {
   }
 
   Operation *last = &block.back();
-  FailureOr<ParameterGradients> gradients = buildBackward(block, lossCopy, share, active);
+  FailureOr<ParameterGradients> gradients = buildBackward(block, lossCopy, share, scalesLoss, active);
   if (failed(gradients)) {
     function.erase();
     return failure();
@@ -250,6 +252,8 @@ LogicalResult Differentiator::run() {
   Builder builder(module.getContext());
   NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
   settings.set("micro_batches", builder.getI64IntegerAttr(microBatches));
+  if (scalesLoss)
+    settings.set(kScalesLossSetting, builder.getUnitAttr());
   module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
   return success();
 }
@@ -258,7 +262,7 @@ class DifferentiatePass : public impl::DifferentiatePassBase<DifferentiatePass> 
 public:
   using DifferentiatePassBase::DifferentiatePassBase;
   void runOnOperation() override {
-    if (failed(Differentiator(getOperation(), microBatches).run()))
+    if (failed(Differentiator(getOperation(), microBatches, scalesLoss).run()))
       signalPassFailure();
   }
 };

@@ -15,7 +15,7 @@ public:
   ReverseWalk(Block &block, const llvm::DenseSet<Value> &active)
       : block(block), active(active), builder(OpBuilder::atBlockEnd(&block)) {}
 
-  FailureOr<ParameterGradients> run(Value loss, double seed);
+  FailureOr<ParameterGradients> run(Value loss, double seed, bool scalesLoss);
 
 private:
   /// The sum of what reached `value`, or null.
@@ -103,7 +103,7 @@ LogicalResult ReverseWalk::buildAdjoint(Operation *op, ArrayRef<Value> resultGra
   return success();
 }
 
-FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed) {
+FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed, bool scalesLoss) {
   SmallVector<Operation *> forward;
   for (Operation &op : block) {
     forward.push_back(&op);
@@ -114,7 +114,14 @@ FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed) {
   auto first = ConstantOp::create(builder, loss.getLoc(), type, value);
   StringAttr lossId = getId(loss.getDefiningOp());
   setId(first, lossId.getValue() + ".grad", lossId);
-  contributions[loss].push_back(first);
+  Value start = first;
+  if (scalesLoss) {
+    Value scale = HyperparameterOp::create(builder, loss.getLoc(), type, Hyperparameter::loss_scale);
+    auto scaled = MulOp::create(builder, loss.getLoc(), first, scale);
+    setId(scaled, lossId.getValue() + ".grad.scale", lossId);
+    start = scaled;
+  }
+  contributions[loss].push_back(start);
 
   ParameterGradients result;
   bool failedOnce = false;
@@ -136,9 +143,9 @@ FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed) {
 
 } // namespace
 
-FailureOr<ParameterGradients> buildBackward(Block &block, Value loss, double seed,
+FailureOr<ParameterGradients> buildBackward(Block &block, Value loss, double seed, bool scalesLoss,
                                             const llvm::DenseSet<Value> &active) {
-  return ReverseWalk(block, active).run(loss, seed);
+  return ReverseWalk(block, active).run(loss, seed, scalesLoss);
 }
 
 } // namespace windlass::train

@@ -109,7 +109,7 @@ llvm::Expected<Tensor> windlass::interpreter::tensorOf(ElementsAttr value, Ranke
   auto fail = [](const Twine &text) { return llvm::createStringError(text); };
   std::optional<ElementKind> kind = kindOf(type.getElementType(), precision);
   if (!kind)
-    return fail("the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
+    return fail("the interpreter computes with f32, f64, bf16, f16, i64, i32 and i1 only");
   auto dense = llvm::dyn_cast<DenseElementsAttr>(value);
   if (!dense)
     return fail("a constant must hold its values itself");
@@ -170,7 +170,7 @@ llvm::Expected<SmallVector<Tensor>> windlass::interpreter::evaluate(StringRef op
   for (RankedTensorType type : resultTypes) {
     std::optional<ElementKind> kind = kindOf(type.getElementType(), precision);
     if (!kind)
-      return fail("the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
+      return fail("the interpreter computes with f32, f64, bf16, f16, i64, i32 and i1 only");
     results.emplace_back(*kind, type.getShape());
   }
   KernelCall call(opName, attributes, inputs, results);

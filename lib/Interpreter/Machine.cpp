@@ -41,7 +41,7 @@ namespace {
 class ScheduleRunner {
 public:
   ScheduleRunner(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh, Machine &machine)
-      : module(module), inputs(inputs), mesh(mesh), machine(machine) {
+      : module(module), inputs(inputs), scaling(module, inputs.options), mesh(mesh), machine(machine) {
     StringRef axis;
     if (auto name = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
       axis = name.getValue();
@@ -78,6 +78,7 @@ private:
 
   ModuleOp module;
   const RunInputs &inputs;
+  LossScaling scaling;
   plan::MeshAttr mesh;
   Machine &machine;
   std::vector<SmallVector<int64_t>> everyone, groups;
@@ -145,7 +146,7 @@ LogicalResult ScheduleRunner::writeScalars(int64_t step) {
   for (ResourceOp resource : resources(ResourceKind::scalar)) {
     if (!resource.getScalar())
       return resource.emitError("cannot be executed: names no hyperparameter");
-    double value = inputs.hyperparameter(*resource.getScalar(), step);
+    double value = inputs.hyperparameter(*resource.getScalar(), step, scaling);
     if (failed(writeWhole(resource, Tensor::filled(inputs.floatKind(), {}, value))))
       return failure();
   }
@@ -176,7 +177,8 @@ LogicalResult ScheduleRunner::dump(ResourceOp resource, const Twine &prefix, Run
   FailureOr<Tensor> whole = wholeOf(resource);
   if (failed(whole))
     return failure();
-  result.tensors[(prefix + nameOf(resource)).str()] = std::move(*whole);
+  bool isGradient = resource.getKind() == ResourceKind::gradient || resource.getKind() == ResourceKind::reduced;
+  result.tensors[(prefix + nameOf(resource)).str()] = isGradient ? scaling.unscale(std::move(*whole)) : *whole;
   return success();
 }
 
@@ -201,8 +203,6 @@ LogicalResult ScheduleRunner::runAction(ActionKind action, int64_t step, RunResu
         if (!isReplaced(resource, ResourceKind::reduced) &&
             failed(dump(resource, "gradient." + Twine(step) + ".", result)))
           return failure();
-    if (failed(writeScalars(step)))
-      return failure();
     return runFunction(sched::kUpdateFunction, 0);
   }
   case ActionKind::repeat:
@@ -264,6 +264,8 @@ FailureOr<RunResult> ScheduleRunner::run() {
         if (failed(dump(resource, "before." + Twine(step) + ".", result)))
           return failure();
     forwards = backwards = 0;
+    if (failed(writeScalars(step)))
+      return failure();
     for (ActionKind action : *actions)
       if (failed(runAction(action, step, result)))
         return failure();
@@ -274,6 +276,8 @@ FailureOr<RunResult> ScheduleRunner::run() {
       if (failed(whole))
         return failure();
       (resource.getKind() == ResourceKind::loss ? result.losses : result.gradientNorms).push_back(whole->at(0));
+      if (resource.getKind() == ResourceKind::grad_norm && failed(scaling.finishStep(module, step, whole->at(0))))
+        return failure();
     }
   }
   if (failed(evaluate(result)))

@@ -10,7 +10,7 @@
 namespace windlass::interpreter {
 
 /// Executes functions on resources. The host writes resources between functions as the runtime does: inputs once the
-/// compute stream is done, runtime scalars before the update; at the end of a step it waits for everything.
+/// compute stream is done, runtime scalars before a step; at the end of a step it waits for everything.
 class Machine {
 public:
   virtual ~Machine() = default;

@@ -48,6 +48,12 @@ void clipFactor(KernelCall &call) {
   });
 }
 
+/// The gradient has overflowed: weight and state stay as they are.
+void keepAll(KernelCall &call) {
+  for (auto [i, result] : llvm::enumerate(call.results))
+    result = call.inputs[i];
+}
+
 void adamw(KernelCall &call) {
   if (!requireUpdate(call, 12, 4))
     return;
@@ -61,6 +67,10 @@ void adamw(KernelCall &call) {
     ArrayRef<T> square = call.inputs[2].values<T>(), gradient = call.inputs[3].values<T>();
     MutableArrayRef<T> newWeight = call.results[0].mutableValues<T>(), newMean = call.results[1].mutableValues<T>();
     MutableArrayRef<T> newSquare = call.results[2].mutableValues<T>();
+    if (std::isnan(scale)) {
+      keepAll(call);
+      return;
+    }
     for (size_t i = 0; i < weight.size(); ++i) {
       const T g = gradient[i] * scale;
       const T w = decays ? weight[i] * (T(1) - rate * decay) : weight[i];
@@ -83,6 +93,10 @@ void sgd(KernelCall &call) {
     ArrayRef<T> gradient = call.inputs[2].values<T>();
     MutableArrayRef<T> newWeight = call.results[0].mutableValues<T>();
     MutableArrayRef<T> newVelocity = call.results[1].mutableValues<T>();
+    if (std::isnan(scale)) {
+      keepAll(call);
+      return;
+    }
     for (size_t i = 0; i < weight.size(); ++i) {
       const T g = gradient[i] * scale + (decays ? decay * weight[i] : T(0));
       newVelocity[i] = momentum * velocity[i] + g;

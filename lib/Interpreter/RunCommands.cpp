@@ -131,7 +131,7 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
     return op->emitError("cannot be executed: there is no sched.arena ") << arena;
   std::optional<ElementKind> kind = kindOf(element, precision);
   if (!kind)
-    return op->emitError("cannot be executed: the interpreter computes with f32, f64, bf16, i64, i32 and i1 only");
+    return op->emitError("cannot be executed: the interpreter computes with f32, f64, bf16, f16, i64, i32 and i1 only");
   Buffer buffer;
   buffer.kind = *kind;
   buffer.type = RankedTensorType::get(sizes, element);

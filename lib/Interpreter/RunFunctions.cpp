@@ -21,7 +21,8 @@ struct Stored {
 
 class FunctionRunner {
 public:
-  FunctionRunner(ModuleOp module, const RunInputs &inputs) : module(module), inputs(inputs) {
+  FunctionRunner(ModuleOp module, const RunInputs &inputs)
+      : module(module), inputs(inputs), scaling(module, inputs.options) {
     mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       mesh = MeshAttr::get(module.getContext(), {});
@@ -74,6 +75,7 @@ private:
 
   ModuleOp module;
   const RunInputs &inputs;
+  LossScaling scaling;
   MeshAttr mesh;
   StringRef dataAxis;
   std::vector<SmallVector<int64_t>> everyone, groups;
@@ -255,7 +257,7 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
   }
   if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
     results[0] = RankValues(
-        ranks, Tensor::filled(inputs.floatKind(), {}, inputs.hyperparameter(hyperparameter.getName(), step)));
+        ranks, Tensor::filled(inputs.floatKind(), {}, inputs.hyperparameter(hyperparameter.getName(), step, scaling)));
     return true;
   }
   if (llvm::isa<train::StashOp>(op)) {
@@ -469,7 +471,7 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       if (failed(whole))
         return failure();
       StringRef name = parameters.find(weight.getAttr())->second.op.getLogicalName();
-      result.tensors["gradient." + std::to_string(step) + "." + name.str()] = std::move(*whole);
+      result.tensors["gradient." + std::to_string(step) + "." + name.str()] = scaling.unscale(std::move(*whole));
       gradients.push_back(sums[*from]);
     }
     FailureOr<SpmdValues> norms = runFunction(update, std::move(gradients), false, true);
@@ -485,6 +487,8 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       if (failed(norm))
         return failure();
       result.gradientNorms.push_back(norm->at(0));
+      if (failed(scaling.finishStep(module, step, norm->at(0))))
+        return failure();
     }
   }
   if (failed(evaluate(result)) || failed(dumpParameters(result)))

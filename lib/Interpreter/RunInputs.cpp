@@ -21,7 +21,7 @@ RunInputs::RunInputs(ModuleOp module, const RunOptions &options) : options(optio
 static llvm::Expected<ElementKind> kindOfType(RankedTensorType type, Precision precision) {
   if (std::optional<ElementKind> kind = kindOf(type.getElementType(), precision))
     return *kind;
-  return llvm::createStringError("the interpreter computes with f32, f64, i64, i32 and i1 only");
+  return llvm::createStringError("the interpreter computes with f32, f64, bf16, f16, i64, i32 and i1 only");
 }
 
 llvm::Expected<Tensor> RunInputs::find(const TensorMap &map, const std::string &key, RankedTensorType type) const {
@@ -80,7 +80,33 @@ llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, D
   return randomIntegers(*kind, type.getShape(), bound.getInt(), options.seed, key);
 }
 
-double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step) const {
+LossScaling::LossScaling(ModuleOp module, const RunOptions &options)
+    : settings(options.lossScale), scale(rt::loss_scale::start(settings)) {
+  auto known = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr);
+  on = known && known.contains(train::kScalesLossSetting);
+}
+
+Tensor LossScaling::unscale(Tensor gradient) const {
+  if (on)
+    for (int64_t i = 0; i < gradient.getElements(); ++i)
+      gradient.set(i, gradient.at(i) / scale.value);
+  return gradient;
+}
+
+LogicalResult LossScaling::finishStep(ModuleOp module, int64_t step, double norm) {
+  if (!on)
+    return success();
+  bool isFinite = std::isfinite(norm);
+  skipped += !isFinite;
+  if (scale.advance(isFinite, settings))
+    return success();
+  return emitError(module.getLoc(), "cannot be executed: the gradient of step ")
+         << step << " is not finite, and the loss scale is 2^" << std::ilogb(scale.value)
+         << " and may not fall below 2^" << std::ilogb(settings.floor);
+}
+
+double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const {
+  const int64_t updates = step + 1 - scaling.getSkippedUpdates();
   switch (which) {
   case train::Hyperparameter::learning_rate:
     return options.learningRate;
@@ -97,9 +123,13 @@ double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step) cons
   case train::Hyperparameter::clip_norm:
     return options.clipNorm;
   case train::Hyperparameter::bias_correction1:
-    return 1 - std::pow(options.beta1, step + 1);
+    return 1 - std::pow(options.beta1, updates);
   case train::Hyperparameter::bias_correction2:
-    return 1 - std::pow(options.beta2, step + 1);
+    return 1 - std::pow(options.beta2, updates);
+  case train::Hyperparameter::loss_scale:
+    return scaling.getScale();
+  case train::Hyperparameter::inverse_loss_scale:
+    return 1 / scaling.getScale();
   }
   return 0;
 }

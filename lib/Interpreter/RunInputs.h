@@ -4,8 +4,29 @@
 
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Interpreter/Interpreter.h"
+#include "windlass/rt/loss_scale.h"
 
 namespace windlass::interpreter {
+
+/// The loss scale of a module that has one, and what it made the run leave out.
+class LossScaling {
+public:
+  LossScaling(mlir::ModuleOp module, const RunOptions &options);
+  /// Whether gradients are of a scaled loss.
+  bool isOn() const { return on; }
+  double getScale() const { return on ? scale.value : 1; }
+  int64_t getSkippedUpdates() const { return skipped; }
+  /// Gradients as they are dumped.
+  Tensor unscale(Tensor gradient) const;
+  /// After a step with this gradient norm.
+  mlir::LogicalResult finishStep(mlir::ModuleOp module, int64_t step, double norm);
+
+private:
+  bool on = false;
+  rt::loss_scale_settings settings;
+  rt::loss_scale scale;
+  int64_t skipped = 0;
+};
 
 class RunInputs {
 public:
@@ -24,7 +45,7 @@ public:
   llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr attributes,
                                int64_t k) const;
   /// A runtime scalar in step s.
-  double hyperparameter(train::Hyperparameter which, int64_t step) const;
+  double hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const;
   ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }
 
 private:

@@ -1,9 +1,12 @@
 #include "windlass/Interpreter/Tensor.h"
 
+#include "windlass/rt/detail/half.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+using namespace windlass;
 using namespace windlass::interpreter;
 using llvm::ArrayRef;
 
@@ -30,7 +33,7 @@ llvm::StringRef windlass::interpreter::nameOf(ElementKind kind) {
 }
 
 std::optional<ElementKind> windlass::interpreter::kindOf(mlir::Type elementType, Precision precision) {
-  bool isSingle = elementType.isF32() || elementType.isBF16();
+  bool isSingle = elementType.isF32() || elementType.isBF16() || elementType.isF16();
   if (elementType.isF64() || (isSingle && precision == Precision::f64))
     return ElementKind::f64;
   if (isSingle)
@@ -185,14 +188,9 @@ bool Tensor::isSameAs(const Tensor &other) const {
 }
 
 void windlass::interpreter::roundTo(mlir::Type elementType, Tensor &tensor) {
-  if (!elementType.isBF16() || tensor.getKind() != ElementKind::f32)
+  if ((!elementType.isBF16() && !elementType.isF16()) || tensor.getKind() != ElementKind::f32)
     return;
-  for (float &value : tensor.mutableValues<float>()) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    // NaN stays NaN: adding could carry into the sign.
-    bits = std::isnan(value) ? bits | 0x00400000u : bits + 0x7FFFu + (bits >> 16 & 1u);
-    bits &= 0xFFFF0000u;
-    std::memcpy(&value, &bits, sizeof(bits));
-  }
+  for (float &value : tensor.mutableValues<float>())
+    value =
+        elementType.isBF16() ? static_cast<float>(rt::detail::bf16(value)) : static_cast<float>(rt::detail::f16(value));
 }

@@ -84,7 +84,7 @@ int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
 } // namespace
 
 int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice) {
-  CostModel costs(cluster, choice.profile.get());
+  CostModel costs(cluster, choice.profile.get(), compiled.precision);
   std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
   if (!cost)
     return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");

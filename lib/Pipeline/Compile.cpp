@@ -75,6 +75,7 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
     // Backward pass, then what the optimizer does with its gradients.
     train::DifferentiatePassOptions differentiate;
     differentiate.microBatches = settings.microBatches;
+    differentiate.scalesLoss = settings.precision == "f16";
     manager.addPass(train::createDifferentiatePass(differentiate));
     train::AddOptimizerPassOptions optimizer;
     optimizer.optimizer = settings.optimizer;
@@ -226,7 +227,7 @@ bool Compilation::trySchedule(const PlanChoice &choice, Schedule &schedule) {
 
 StepPrediction Compilation::predict(const PlanChoice &choice,
                                     const std::function<void(const SimulatedCommand &)> &visit) {
-  return predictStep(*scheduled.module, CostModel(cluster, choice.profile.get()), visit);
+  return predictStep(*scheduled.module, CostModel(cluster, choice.profile.get(), compiled.precision), visit);
 }
 
 int Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
@@ -238,10 +239,10 @@ int Compilation::verify() {
 
 int Compilation::emit(cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
-  if (backend == "cpu" && plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision != "f32")
-    return fail(Code::devices,
-                "programs for back end 'cpu' compute in f32, but the plan is of --precision bf16: plan with it "
-                "for a cluster of GPUs, or emit with --precision f32");
+  std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
+  if (backend == "cpu" && precision != "f32")
+    return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
+                                   precision + ": plan with it for a cluster of GPUs, or emit with --precision f32");
   if (failed(convertSchedToEmitC(*scheduled.module)))
     return kInternal;
   cpp::ProjectOptions options;

@@ -145,7 +145,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
   auto begin = std::chrono::steady_clock::now();
-  CostModel costs(cluster, choice.profile.get());
+  CostModel costs(cluster, choice.profile.get(), compiled.precision);
   search.emplace();
   search->assumptions = costs.getAssumptions();
   planner::SearchLimits limits;

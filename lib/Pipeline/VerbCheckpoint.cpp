@@ -4,6 +4,7 @@
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/rt/checkpoint.h"
 #include "windlass/rt/file.h"
+#include "windlass/rt/json.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -49,6 +50,9 @@ static void printJson(const std::string &folder, const rt::checkpoint_manifest &
     json.attribute("step", manifest.step);
     json.attribute("next_micro_batch", manifest.next_micro_batch);
     json.attribute("seed", std::to_string(manifest.seed));
+    json.attribute("skipped_updates", manifest.skipped_updates);
+    if (manifest.scale)
+      json.attribute("loss_scale", manifest.scale->value);
     json.attribute("model", manifest.model);
     json.attribute("plan_hash", manifest.plan_hash);
     json.attributeArray("files", [&] {
@@ -87,7 +91,11 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
   llvm::outs() << "checkpoint  " << folder << "\n"
                << "model       " << rt::quote(manifest.model) << ", plan " << rt::quote(manifest.plan_hash) << "\n"
                << "step        " << manifest.step << ", next micro-batch " << manifest.next_micro_batch << ", seed "
-               << manifest.seed << "\n"
+               << manifest.seed;
+  if (manifest.scale)
+    llvm::outs() << ", loss scale " << rt::json_number(manifest.scale->value) << ", " << manifest.skipped_updates
+                 << " updates left out";
+  llvm::outs() << "\n"
                << "files       " << manifest.files.size() << " of " << fileBytes << " bytes, all hashes right\n"
                << "tensors     " << counts[0] << " parameters and buffers of " << bytes[0] << " bytes, " << counts[1]
                << " of optimizer state of " << bytes[1] << " bytes\n";

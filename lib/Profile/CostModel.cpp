@@ -59,7 +59,7 @@ CollectiveWork CollectiveWork::ofRing(std::string kind, int64_t members, double 
   return work;
 }
 
-CostModel::CostModel(const Cluster &cluster, const Profile *profile) : profile(profile) {
+CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision) : profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
   overlaps = !isCpu;
   auto assume = [&](const std::string &what, double value) {
@@ -78,9 +78,10 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile) : profile(p
       peak = static_cast<double>(found->second);
     else
       peak = assume("peak_flops_per_s of f32 of '" + group.deviceType + "'", isCpu ? kCpuFlops : kDeviceFlops);
-    // CPU ranks compute in f32 whatever they store; so do devices that have no units for bf16.
+    // CPU ranks compute in f32 whatever they store; so do devices that have no units for that type.
     double narrowPeak = peak;
-    if (auto found = device.peakFlopsPerSecond.find("bf16"); !isCpu && found != device.peakFlopsPerSecond.end())
+    if (auto found = device.peakFlopsPerSecond.find(precision == "f16" ? "f16" : "bf16");
+        !isCpu && found != device.peakFlopsPerSecond.end())
       narrowPeak = static_cast<double>(found->second);
     double rate = device.memoryBytesPerSecond ? static_cast<double>(*device.memoryBytesPerSecond)
                                               : assume("memory_bandwidth_bytes_per_s of '" + group.deviceType + "'",

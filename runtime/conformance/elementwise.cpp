@@ -259,5 +259,23 @@ TEST(Sgd, Formula) {
   }
 }
 
+// Gradients of a scaled loss that overflowed.
+TEST(Optimizers, AFactorThatIsNoNumberChangesNothing) {
+  for (const bool decays : {false, true}) {
+    test_stream s;
+    const tensor w({131}), m({131}), v({131}), g({131});
+    g[7] = INFINITY;
+    const std::vector<double> w_before = w.values(), m_before = m.values(), v_before = v.values();
+    EXPECT_STATUS_OK(adamw(s, w, m, v, g, scalar_tensor(0.01f), scalar_tensor(0.1f), scalar_tensor(0.01f),
+                           scalar_tensor(1e-3f), scalar_tensor(0.1f), scalar_tensor(0.4f), scalar_tensor(0.3f),
+                           scalar_tensor(NAN), decays));
+    EXPECT_STATUS_OK(
+        sgd(s, w, v, g, scalar_tensor(0.01f), scalar_tensor(0.9f), scalar_tensor(0.1f), scalar_tensor(NAN), decays));
+    EXPECT_EQ(w.values(), w_before);
+    EXPECT_EQ(m.values(), m_before);
+    EXPECT_EQ(v.values(), v_before);
+  }
+}
+
 } // namespace
 } // namespace windlass::rt::testing

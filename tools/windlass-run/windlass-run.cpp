@@ -43,6 +43,11 @@ struct Flags {
   cl::opt<double> weightDecay{"weight-decay", cl::init(0.01), cl::cat(category)};
   cl::opt<double> momentum{"momentum", cl::init(0.9), cl::cat(category)};
   cl::opt<double> clipNorm{"clip-norm", cl::init(1.0), cl::cat(category)};
+  cl::opt<double> lossScale{"loss-scale", cl::init(65536), cl::desc("at the start, of modules that scale their loss"),
+                            cl::cat(category)};
+  cl::opt<int64_t> lossScaleWindow{"loss-scale-window", cl::init(1000), cl::cat(category)};
+  cl::opt<int64_t> lossScaleHysteresis{"loss-scale-hysteresis", cl::init(2), cl::cat(category)};
+  cl::opt<double> lossScaleFloor{"loss-scale-floor", cl::init(1), cl::cat(category)};
   cl::opt<uint64_t> seed{"seed", cl::init(0), cl::desc("of random parameters and micro-batches"), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("print the result as JSON"), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("write all tensors to this safetensors file"), cl::cat(category)};
@@ -150,6 +155,9 @@ int runFile(const Flags &flags) {
   options.weightDecay = flags.weightDecay;
   options.momentum = flags.momentum;
   options.clipNorm = flags.clipNorm;
+  options.lossScale = {flags.lossScale, flags.lossScaleWindow, flags.lossScaleHysteresis, flags.lossScaleFloor};
+  if (!windlass::rt::is_loss_scale(flags.lossScale) || !windlass::rt::is_loss_scale(flags.lossScaleFloor))
+    return fail("--loss-scale and --loss-scale-floor take powers of two");
   options.seed = flags.seed;
   options.keepsTrajectory = flags.keepsTrajectory;
   TensorMap initial, batches, trajectory;

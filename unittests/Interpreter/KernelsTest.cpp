@@ -317,6 +317,11 @@ TEST_F(KernelTest, Optimizers) {
   EXPECT_NEAR(decayed[1].at(0), 3.4, 1e-15);
   EXPECT_NEAR(decayed[0].at(0), 2.66, 1e-15);
   EXPECT_NEAR(call("sgd", inputs, {type({1}), type({1})})[1].at(0), 1.9, 1e-15);
+  // A factor that is no number: the gradient has overflowed, and all stays.
+  inputs.back() = scalar(NAN);
+  auto kept = call("sgd", inputs, {type({1}), type({1})}, {unit("decays")});
+  EXPECT_EQ(kept[0].at(0), 3);
+  EXPECT_EQ(kept[1].at(0), 1);
 }
 
 TEST_F(KernelTest, BothPrecisionsComputeTheSame) {
@@ -335,7 +340,7 @@ TEST_F(KernelTest, BadCallsAreErrors) {
   EXPECT_THAT(errorOf("add", {varied({2}), varied({3})}, {type({2})}),
               HasSubstr("has the shape [3] but must have [2]"));
   EXPECT_THAT(errorOf("reduce", {varied({2})}, {type({})}), HasSubstr("needs the integer attribute 'kind'"));
-  EXPECT_THAT(errorOf("add", {varied({2}), varied({2})}, {type({2}, builder.getF16Type())}),
+  EXPECT_THAT(errorOf("add", {varied({2}), varied({2})}, {type({2}, builder.getIntegerType(16))}),
               HasSubstr("computes with"));
 }
 

@@ -45,6 +45,12 @@ TEST(CostModelTest, NarrowProductsRunAtTheirOwnRate) {
   CostModel costs(cluster);
   int64_t launch = costs.getPicoseconds(OperatorWork());
   EXPECT_NEAR(costs.getPicoseconds(work) - launch, 4 * (costs.getPicoseconds(narrow) - launch), 4);
+  // Each of the two has a rate of its own.
+  EXPECT_EQ(CostModel(cluster, nullptr, "bf16").getPicoseconds(narrow), costs.getPicoseconds(narrow));
+  EXPECT_EQ(CostModel(cluster, nullptr, "f16").getPicoseconds(narrow), costs.getPicoseconds(work));
+  cluster.deviceTypes["d"].peakFlopsPerSecond["f16"] = 2'000'000'000'000;
+  CostModel half(cluster, nullptr, "f16");
+  EXPECT_NEAR(half.getPicoseconds(narrow) - launch, 2 * (costs.getPicoseconds(narrow) - launch), 4);
   cluster.deviceTypes["d"].backend = "cpu";
   EXPECT_EQ(CostModel(cluster).getPicoseconds(narrow), CostModel(cluster).getPicoseconds(work));
 }

@@ -16,12 +16,17 @@ def DifferentiatePass : Pass<"train-differentiate", "::mlir::ModuleOp"> {
       constants, reads of parameters and views (reshape, transpose, broadcast, slice) of such values or of stashed ones
       are made again in the backward part. Results: the loss divided by the number of micro-batches, and its gradients
       in the order of the trainable parameters.
+      With `scales-loss` they are gradients of `loss_scale` times that loss, so that f16 holds small ones, and
+      `train.settings` says so.
     - `@evaluate`: the forward operators alone, with the loss of the one micro-batch.
 
     A weight that does not reach the loss is marked as not trainable, with the reason. Errors are collected: every
     operator on a path from a trainable parameter to the loss that has no gradient is reported.
   }];
-  let options = [Option<"microBatches", "micro-batches", "int64_t", "1", "micro-batches per optimizer step (G)">];
+  let options = [
+    Option<"microBatches", "micro-batches", "int64_t", "1", "micro-batches per optimizer step (G)">,
+    Option<"scalesLoss", "scales-loss", "bool", "false", "gradients are of the loss times `loss_scale`">
+  ];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 

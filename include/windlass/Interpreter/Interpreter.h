@@ -3,6 +3,7 @@
 #define WINDLASS_INTERPRETER_INTERPRETER_H
 
 #include "windlass/Interpreter/TensorFile.h"
+#include "windlass/rt/loss_scale.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -33,6 +34,8 @@ struct RunOptions {
   double weightDecay = 0.01;
   double momentum = 0.9;
   double clipNorm = 1.0;
+  /// Of modules whose gradients are of a scaled loss.
+  rt::loss_scale_settings lossScale;
   /// Parameters by logical name. Without, they are random numbers of `seed` that depend on their names only.
   const TensorMap *initial = nullptr;
   /// `<input>.<k>`. Without, random ones.

@@ -24,8 +24,8 @@ enum class Precision { f32, f64 };
 int64_t bytesOf(ElementKind kind);
 bool isFloat(ElementKind kind);
 llvm::StringRef nameOf(ElementKind kind);
-/// The kind that stands for an element type; none for types that the interpreter does not compute with. bf16 is held as
-/// f32 whose values are rounded.
+/// The kind that stands for an element type; none for types that the interpreter does not compute with. bf16 and f16
+/// are held as f32 whose values are rounded.
 std::optional<ElementKind> kindOf(mlir::Type elementType, Precision precision);
 
 template <class T> constexpr ElementKind kKindOf = ElementKind::f32;

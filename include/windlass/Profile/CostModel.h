@@ -21,7 +21,7 @@ struct OperatorWork {
   double flops = 0;
   /// Read from and written to the device's memory.
   double bytes = 0;
-  /// Whether the flops are products of bf16 that add up in f32.
+  /// Whether the flops are products of 16-bit floats that add up in f32.
   bool isNarrow = false;
   /// Of work whose times follow one law: `makeFamily` of the kernel's name, or of `map` for element-wise functions.
   std::string family = {};
@@ -66,8 +66,9 @@ int64_t toPicoseconds(double seconds);
 /// model, a roofline for operators, latency plus bandwidth for messages.
 class CostModel {
 public:
-  /// The profile, which may be null, is one of the cluster's devices and outlives the model.
-  explicit CostModel(const Cluster &cluster, const Profile *profile = nullptr);
+  /// The profile, which may be null, is one of the cluster's devices and outlives the model. `precision` is the
+  /// program's, whose 16-bit floats are bf16 unless it is f16.
+  explicit CostModel(const Cluster &cluster, const Profile *profile = nullptr, const std::string &precision = "f32");
   ~CostModel();
 
   /// Of a command of L5, by its key (`CommandKeys.h`).

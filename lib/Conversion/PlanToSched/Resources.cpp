@@ -139,16 +139,15 @@ LogicalResult Resources::declareOthers() {
       values[i] = *resource;
     }
   func::FuncOp update = lookup(train::kUpdateFunction);
-  if (update)
-    update.walk([&](train::HyperparameterOp op) {
-      ResourceOp &resource = scalars[static_cast<int64_t>(op.getName())];
-      if (resource)
-        return;
-      auto type = llvm::cast<RankedTensorType>(op.getResult().getType());
-      resource = declare(op.getLoc(), ResourceKind::scalar, "scalar_" + train::stringifyHyperparameter(op.getName()),
-                         type, LayoutAttr::getWhole(type));
-      resource.setScalarAttr(op.getNameAttr());
-    });
+  module.walk([&](train::HyperparameterOp op) {
+    ResourceOp &resource = scalars[static_cast<int64_t>(op.getName())];
+    if (resource)
+      return;
+    auto type = llvm::cast<RankedTensorType>(op.getResult().getType());
+    resource = declare(op.getLoc(), ResourceKind::scalar, "scalar_" + train::stringifyHyperparameter(op.getName()),
+                       type, LayoutAttr::getWhole(type));
+    resource.setScalarAttr(op.getNameAttr());
+  });
   struct Output {
     func::FuncOp function;
     ResourceKind kind;

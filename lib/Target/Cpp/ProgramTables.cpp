@@ -290,6 +290,7 @@ FailureOr<std::string> Tables::write() {
   auto optimizer = settings.getAs<StringAttr>("optimizer");
   auto microBatches = settings.getAs<IntegerAttr>("micro_batches");
   auto clip = settings.getAs<BoolAttr>("clip");
+  auto precision = settings.getAs<StringAttr>("precision");
   if (!optimizer || !microBatches)
     return module.emitError() << train::kSettingsAttr << " needs optimizer and micro_batches", failure();
 
@@ -361,7 +362,7 @@ FailureOr<std::string> Tables::write() {
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29] = rt::program{};
+                         p22, p23, p24, p25, p26, p27, p28, p29, p30] = rt::program{};
 
   std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
                      "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n";
@@ -377,6 +378,7 @@ FailureOr<std::string> Tables::write() {
   line("micro_batches", std::to_string(microBatches.getInt()));
   line("kind", "optimizer::" + optimizer.getValue().str());
   line("clips", clip && clip.getValue() ? "true" : "false");
+  line("precision", quoted(precision ? precision.getValue() : "f32"));
   line("device_bytes", std::to_string(bytes));
   line("pinned_bytes", "0");
   line("scratch_bytes", std::to_string(scratchBytes));

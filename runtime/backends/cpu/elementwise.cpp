@@ -205,6 +205,8 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
                     f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
                     f.epsilon = value_of(epsilon);
                     f.gradient_scale = value_of(gradient_scale);
+                    if (scalar::is_nan(f.gradient_scale)) // gradients of a scaled loss have overflowed
+                      return {};
                     detail::map_now(f, nest, threads);
                     return {};
                   });
@@ -219,6 +221,8 @@ status sgd(stream &s, const view &weight, const view &momentum_buffer, const vie
                   [=, threads = s.threads()]() -> status {
                     const sgd_step f = {value_of(learning_rate), value_of(momentum),
                                         decays ? value_of(weight_decay) : 0.0f, value_of(gradient_scale)};
+                    if (scalar::is_nan(f.gradient_scale))
+                      return {};
                     detail::map_now(f, nest, threads);
                     return {};
                   });

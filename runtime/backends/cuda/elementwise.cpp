@@ -66,6 +66,11 @@ struct adamw_step {
   using inputs = type_list<float, float, float, float>;
   adamw_scalars of;
   WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    w_out = w;
+    m_out = m;
+    v_out = v;
+    if (scalar::is_nan(*of.gradient_scale)) // gradients of a scaled loss have overflowed
+      return;
     const float rate = *of.learning_rate;
     g *= *of.gradient_scale;
     m = m + *of.one_minus_beta1 * (g - m);
@@ -84,6 +89,10 @@ struct sgd_step {
   const float *learning_rate, *momentum, *weight_decay, *gradient_scale;
   bool decays;
   WINDLASS_FN void apply(float &w_out, float &v_out, float w, float v, float g) const {
+    w_out = w;
+    v_out = v;
+    if (scalar::is_nan(*gradient_scale))
+      return;
     v = *momentum * v + (g * *gradient_scale + (decays ? *weight_decay : 0.0f) * w);
     v_out = v;
     w_out = w - *learning_rate * v;

@@ -24,7 +24,8 @@ constexpr std::int64_t ids_at = (loss_at + 4 + 63) / 64 * 64, labels_at = ids_at
 constexpr std::int64_t logits_at = labels_at + B * T * 8, lse_at = logits_at + B * T * V * 4;
 constexpr std::int64_t sum_at = lse_at + B * T * 4, count_at = sum_at + 4, dsum_at = count_at + 4;
 constexpr std::int64_t norm_at = dsum_at + 4, evaluate_at = norm_at + 4, scale_at = evaluate_at + 4;
-constexpr std::int64_t scalars_at = scale_at + 4, arena_bytes = scalars_at + 4 * 8;
+constexpr std::int64_t scalars_at = scale_at + 4, arena_bytes = scalars_at + 4 * 10;
+constexpr std::int64_t loss_scale_at = scalars_at + 4 * 8, inverse_scale_at = scalars_at + 4 * 9;
 
 view at(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes) {
   return dense_view(c.device().at(offset), type, sizes);
@@ -52,9 +53,10 @@ status forward(context &c, std::int64_t index) {
   return ok_status();
 }
 
-status backward(context &c, std::int64_t index) {
+/// With `scales`, as f16 would have it: gradients of the logits that are too large are infinite.
+template <bool scales> status backward(context &c, std::int64_t index) {
   stream &s = c.get_stream(0);
-  value(c, dsum_at) = 1 / (static_cast<float>(G) * value(c, count_at));
+  value(c, dsum_at) = (scales ? value(c, loss_scale_at) : 1) / (static_cast<float>(G) * value(c, count_at));
   view logits = floats(c, logits_at, {B, T, V});
   WINDLASS_TRY(softmax_cross_entropy_grad(s, logits, floats(c, dsum_at, {}), logits,
                                           at(c, labels_at, element_type::i64, {B, T}), floats(c, lse_at, {B, T}),
@@ -62,14 +64,17 @@ status backward(context &c, std::int64_t index) {
   float *dlogits = &value(c, logits_at), *dbias = &value(c, bias_gradient_at);
   if (index == 0)
     std::fill(dbias, dbias + V, 0.0f);
+  for (std::int64_t i = 0; i < B * T * V && scales; ++i)
+    if (std::fabs(dlogits[i]) > 65504)
+      dlogits[i] = INFINITY;
   for (std::int64_t i = 0; i < B * T * V; ++i)
     dbias[i % V] += dlogits[i];
   return embedding_grad(s, floats(c, gradient_at, {V, V}), at(c, ids_at, element_type::i64, {B, T}), logits, {}, 0,
                         index > 0);
 }
 
-status backward_reduce(context &c, std::int64_t index) {
-  WINDLASS_TRY(backward(c, index));
+template <bool scales> status backward_reduce(context &c, std::int64_t index) {
+  WINDLASS_TRY(backward<scales>(c, index));
   WINDLASS_TRY(c.get_stream(0).record(c.get_event(0)));
   WINDLASS_TRY(c.get_stream(1).wait(c.get_event(0)));
   WINDLASS_TRY(
@@ -78,13 +83,16 @@ status backward_reduce(context &c, std::int64_t index) {
   return c.get_stream(0).wait(c.get_event(1));
 }
 
-status update(context &c) {
+template <bool scales> status update(context &c) {
   WINDLASS_TRY(c.get_stream(1).synchronize());
   stream &s = c.get_stream(0);
   WINDLASS_TRY(square_sum(s, floats(c, norm_at, {}), floats(c, gradient_at, {V * V + V}), false));
-  value(c, norm_at) = std::sqrt(value(c, norm_at));
+  const float inverse = scales ? value(c, inverse_scale_at) : 1;
+  value(c, norm_at) = std::sqrt(value(c, norm_at)) * inverse;
   auto scalar_view = [&](int i) { return floats(c, scalars_at + 4 * i, {}); };
-  value(c, scale_at) = std::min(1.0f, value(c, scalars_at + 4 * 7) / (value(c, norm_at) + 1e-6f));
+  value(c, scale_at) = std::min(1.0f, value(c, scalars_at + 4 * 7) / (value(c, norm_at) + 1e-6f)) * inverse;
+  if (scales && !std::isfinite(value(c, norm_at)))
+    value(c, scale_at) = NAN;
   auto apply = [&](std::int64_t w, std::int64_t m, std::int64_t v, std::int64_t g, std::int64_t size, bool decays) {
     return adamw(s, floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), floats(c, g, {size}),
                  scalar_view(0), scalar_view(1), scalar_view(2), scalar_view(3), scalar_view(4), scalar_view(5),
@@ -115,7 +123,8 @@ const scalar_entry scalars[] = {
     {scalar::learning_rate, scalars_at},         {scalar::one_minus_beta1, scalars_at + 4},
     {scalar::one_minus_beta2, scalars_at + 8},   {scalar::epsilon, scalars_at + 12},
     {scalar::weight_decay, scalars_at + 16},     {scalar::bias_correction1, scalars_at + 20},
-    {scalar::bias_correction2, scalars_at + 24}, {scalar::clip_norm, scalars_at + 28}};
+    {scalar::bias_correction2, scalars_at + 24}, {scalar::clip_norm, scalars_at + 28},
+    {scalar::loss_scale, loss_scale_at},         {scalar::inverse_loss_scale, inverse_scale_at}};
 const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
 const std::int32_t data_axes[] = {0};
 const communicator_entry communicators[] = {{{data_axes, 1}}};
@@ -125,7 +134,7 @@ const action one_actions[] = {{action_kind::repeat, 0, 1, 2},          {action_k
 const action two_actions[] = {
     {action_kind::forward, 0, 0, 0}, {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
 
-program make(span<axis> axes, span<action> actions) {
+template <bool scales> program make(span<axis> axes, span<action> actions) {
   program p = {};
   p.version = 1;
   p.model = "bigram";
@@ -135,6 +144,7 @@ program make(span<axis> axes, span<action> actions) {
   p.micro_batches = G;
   p.kind = optimizer::adamw;
   p.clips = true;
+  p.precision = scales ? "f16" : "f32";
   p.device_bytes = arena_bytes;
   p.scratch_bytes = 1 << 20;
   p.streams = 2;
@@ -144,15 +154,15 @@ program make(span<axis> axes, span<action> actions) {
   p.states = {states, 4};
   p.gradients = {gradients, 2};
   p.inputs = {inputs, 2};
-  p.scalars = {scalars, 8};
+  p.scalars = {scalars, scales ? 10 : 8};
   p.loss_offset = loss_at;
   p.grad_norm_offset = norm_at;
   p.evaluate_offset = evaluate_at;
   p.actions = actions;
   p.forward = forward;
-  p.backward = backward;
-  p.backward_reduce = backward_reduce;
-  p.update = update;
+  p.backward = backward<scales>;
+  p.backward_reduce = backward_reduce<scales>;
+  p.update = update<scales>;
   p.evaluate = evaluate;
   return p;
 }
@@ -160,7 +170,14 @@ program make(span<axis> axes, span<action> actions) {
 } // namespace
 
 const program &bigram_program(int groups) {
-  static const program one = make({one_axis, 1}, {one_actions, 6}), two = make({two_axes, 1}, {two_actions, 3});
+  static const program one = make<false>({one_axis, 1}, {one_actions, 6});
+  static const program two = make<false>({two_axes, 1}, {two_actions, 3});
+  return groups == 1 ? one : two;
+}
+
+const program &scaled_bigram_program(int groups) {
+  static const program one = make<true>({one_axis, 1}, {one_actions, 6});
+  static const program two = make<true>({two_axes, 1}, {two_actions, 3});
   return groups == 1 ? one : two;
 }
 

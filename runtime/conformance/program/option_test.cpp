@@ -24,6 +24,7 @@ program two_ranks(bool clips = false) {
   p.micro_batches = 4;
   p.kind = optimizer::adamw;
   p.clips = clips;
+  p.precision = "bf16";
   return p;
 }
 
@@ -88,6 +89,9 @@ TEST(Options, CompiledInSettingsMustAgree) {
   EXPECT_EQ(s.code(), status_code::bad_input);
   EXPECT_THAT(s.message(), HasSubstr("--micro-batches is '8', but this program is compiled for '4'"));
   EXPECT_EQ(parse({"--data", "a", "--optimizer", "sgd"}, o).code(), status_code::bad_input);
+  EXPECT_TRUE(parse({"--data", "a", "--precision", "bf16"}, o).is_ok());
+  EXPECT_THAT(parse({"--data", "a", "--precision", "f16"}, o).message(),
+              HasSubstr("--precision is 'f16', but this program is compiled for 'bf16'"));
   EXPECT_EQ(parse({"--data", "a", "--loss", "x"}, o).code(), status_code::bad_input);
   s = parse({"--data", "a", "--clip-norm", "1"}, o);
   EXPECT_EQ(s.code(), status_code::bad_input);

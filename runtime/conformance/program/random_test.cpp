@@ -89,4 +89,7 @@ TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   EXPECT_EQ(scalar_value(p, o, scalar::weight_decay, 0), 0.01);
   p.kind = optimizer::sgd;
   EXPECT_EQ(scalar_value(p, o, scalar::weight_decay, 0), 0.0);
+  // Updates that were left out are not counted.
+  o.beta1 = 0.9;
+  EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 4, {2, {}}), 1 - 0.9 * 0.9 * 0.9, 1e-15);
 }

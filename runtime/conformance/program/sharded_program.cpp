@@ -93,6 +93,7 @@ template <cut Layout> const program &make() {
   static const program out = [] {
     program p = {};
     p.version = 1;
+    p.precision = "f32";
     p.model = "sharded";
     p.plan_hash = "4567";
     p.axes = f.axes;

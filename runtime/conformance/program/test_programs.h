@@ -12,6 +12,8 @@ namespace windlass::rt::test {
 /// A bigram language model over bytes: logits = table[ids] + bias, cross entropy, AdamW with clipping; batches of
 /// [4, 8] tokens, two micro-batches a step, over `groups` (1 or 2) data parallel ranks.
 const program &bigram_program(int groups);
+/// The same with a loss scale: gradients of the logits above 65504 overflow.
+const program &scaled_bigram_program(int groups);
 constexpr std::int64_t bigram_vocabulary = 256, bigram_batch = 4, bigram_tokens = 8;
 
 /// How the sharded program cuts its parameter of [4, 3 * 2 * 2].

@@ -34,6 +34,13 @@ public:
     if (!seed->is_unsigned)
       return fail("has a seed that is not a natural number");
     out_.seed = seed->natural;
+    // Older checkpoints have neither.
+    if (root.find("skipped_updates"))
+      WINDLASS_TRY(natural(root, "skipped_updates", out_.skipped_updates));
+    if (out_.skipped_updates > out_.step)
+      return fail("has left out more updates than it has made steps");
+    if (root.find("loss_scale"))
+      WINDLASS_TRY(scale(root));
     WINDLASS_TRY(text(root, "model", out_.model));
     WINDLASS_TRY(text(root, "plan_hash", out_.plan_hash));
     WINDLASS_TRY(member(root, "files", json::type::array, files));
@@ -81,6 +88,20 @@ private:
         return fail(std::string("has a '") + key + "' with a value that is not a natural number");
       out.push_back(item.integer);
     }
+    return ok_status();
+  }
+
+  status scale(const json &root) {
+    const json *object = nullptr, *value = nullptr;
+    loss_scale read;
+    WINDLASS_TRY(member(root, "loss_scale", json::type::object, object));
+    WINDLASS_TRY(member(*object, "value", json::type::number, value));
+    WINDLASS_TRY(natural(*object, "clean_steps", read.clean_steps));
+    WINDLASS_TRY(natural(*object, "overflows", read.overflows));
+    read.value = value->number;
+    if (!is_loss_scale(read.value))
+      return fail("has a loss scale that is no power of two");
+    out_.scale = read;
     return ok_status();
   }
 
@@ -185,11 +206,21 @@ std::int64_t parse_checkpoint_name(std::string_view name) {
   return is_whole && step >= 0 && checkpoint_name(step) == name ? step : -1;
 }
 
+static std::string scale_text(const checkpoint_manifest &manifest) {
+  if (!manifest.scale)
+    return "";
+  return ",\n \"loss_scale\": {\"value\": " + json_number(manifest.scale->value) +
+         ", \"clean_steps\": " + std::to_string(manifest.scale->clean_steps) +
+         ", \"overflows\": " + std::to_string(manifest.scale->overflows) + "}";
+}
+
 std::string manifest_text(const checkpoint_manifest &manifest) {
   std::string out = "{\n \"version\": " + std::to_string(manifest_version) +
                     ",\n \"step\": " + std::to_string(manifest.step) +
                     ",\n \"next_micro_batch\": " + std::to_string(manifest.next_micro_batch) +
-                    ",\n \"seed\": " + std::to_string(manifest.seed) + ",\n \"model\": " + json_string(manifest.model) +
+                    ",\n \"seed\": " + std::to_string(manifest.seed) +
+                    ",\n \"skipped_updates\": " + std::to_string(manifest.skipped_updates) + scale_text(manifest) +
+                    ",\n \"model\": " + json_string(manifest.model) +
                     ",\n \"plan_hash\": " + json_string(manifest.plan_hash) + ",\n \"files\": [";
   const char *separator = "\n  ";
   for (const checkpoint_file &file : manifest.files) {

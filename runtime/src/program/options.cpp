@@ -5,6 +5,7 @@
 #include "windlass/rt/transport.h"
 
 #include "box.h"
+#include "schedule.h"
 
 #include <algorithm>
 #include <charconv>
@@ -51,6 +52,11 @@ status parse_real(const flag_value &flag, double low, double high, double &out) 
     return bad_input(flag.name + " is " + flag.text + "; it has to be at least " + json_number(low) +
                      (std::isfinite(high) ? " and below " + json_number(high) : ""));
   return ok_status();
+}
+
+status parse_scale(const flag_value &flag, double &out) {
+  WINDLASS_TRY(parse_real(flag, 0, infinite, out));
+  return is_loss_scale(out) ? ok_status() : bad_input(flag.name + " is " + flag.text + "; it has to be a power of two");
 }
 
 std::vector<std::string> split_list(const std::string &text) {
@@ -156,6 +162,14 @@ const option_row rows[] = {
        WINDLASS_TRY(parse_real(f, 0, infinite, o.clip_norm));
        return o.clip_norm > 0 ? ok_status() : bad_input("--clip-norm is 0; it has to be above 0");
      }},
+    {"loss-scale", "X", "f16: what the loss is multiplied with at the start, a power of two (default 65536)",
+     [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.initial); }},
+    {"loss-scale-window", "N", "f16: updates in a row after which the loss scale doubles (default 1000)",
+     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.window); }},
+    {"loss-scale-hysteresis", "N", "f16: from the Nth overflow since it last doubled, each one halves it (default 2)",
+     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.hysteresis); }},
+    {"loss-scale-floor", "X", "f16: the run stops where the loss scale had to fall below it (default 1)",
+     [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.floor); }},
     {"lr-schedule", "constant|linear|cosine", "after the warm-up (default constant)",
      [](options &o, const flag_value &f) { return parse_choice(f, schedules, o.schedule); }},
     {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default --steps)",
@@ -240,7 +254,7 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
   else if (flag.name == "-n")
     have = std::to_string(mesh_size(p.axes));
   else if (flag.name == "--precision")
-    have = "f32";
+    have = p.precision;
   else
     known = false;
   if (!known || flag.text == have)
@@ -285,8 +299,14 @@ status unknown_flag(const std::string &name) {
 
 } // namespace
 
+/// Flags that only some programs take.
+struct given_flags {
+  bool clip_norm = false;
+  std::string loss_scale; ///< one of those of the loss scale
+};
+
 /// Reads a list of flags on top of what `out` holds.
-static status parse_flags(const program &p, const std::vector<std::string> &args, options &out, bool &has_clip_norm) {
+static status parse_flags(const program &p, const std::vector<std::string> &args, options &out, given_flags &given) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     flag_value flag = {args[i], ""};
     if (flag.name.size() < 2 || flag.name[0] != '-')
@@ -336,7 +356,9 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
       WINDLASS_TRY(take_value());
     }
     WINDLASS_TRY(found->set(out, flag));
-    has_clip_norm |= flag.name == "--clip-norm";
+    given.clip_norm |= flag.name == "--clip-norm";
+    if (flag.name.compare(0, 12, "--loss-scale") == 0)
+      given.loss_scale = flag.name;
     if (out.help || out.version)
       return ok_status();
   }
@@ -345,14 +367,14 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
 
 status parse_options(const program &p, int argc, const char *const *argv, options &out) {
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc), settings;
-  bool has_clip_norm = false;
+  given_flags given;
   options flags;
-  WINDLASS_TRY(parse_flags(p, args, flags, has_clip_norm));
+  WINDLASS_TRY(parse_flags(p, args, flags, given));
   if (!flags.config.empty() && !flags.help && !flags.version) {
     // The file's settings first, then the flags on top of them; a list given as a flag takes the place of the file's.
     out = options();
     WINDLASS_TRY(read_config(flags.config, settings).as(diagnostic::settings_file));
-    if (status read = parse_flags(p, settings, out, has_clip_norm); !read.is_ok())
+    if (status read = parse_flags(p, settings, out, given); !read.is_ok())
       return bad_input(quote(flags.config) + ": " + read.message())
           .as(read.kind() == diagnostic::contradiction ? read.kind() : diagnostic::settings_file);
     if (!flags.data.empty())
@@ -361,13 +383,20 @@ status parse_options(const program &p, int argc, const char *const *argv, option
       out.eval_data.clear();
     if (!flags.inputs.empty())
       out.inputs.clear();
-    WINDLASS_TRY(parse_flags(p, args, out, has_clip_norm));
+    WINDLASS_TRY(parse_flags(p, args, out, given));
   } else {
     out = flags;
   }
   if (out.help || out.version)
     return ok_status();
-  if (has_clip_norm && !p.clips)
+  if (!given.loss_scale.empty() && !scales_loss(p))
+    return bad_input(given.loss_scale + " is given, but this program computes in " + p.precision +
+                     ", which needs no loss scale; emit it with --precision f16")
+        .as(diagnostic::contradiction);
+  if (out.scaling.initial < out.scaling.floor)
+    return bad_input("--loss-scale is " + json_number(out.scaling.initial) + ", below --loss-scale-floor " +
+                     json_number(out.scaling.floor));
+  if (given.clip_norm && !p.clips)
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
         .as(diagnostic::contradiction);
   if (out.data.empty() && out.steps > 0)
@@ -414,8 +443,8 @@ std::string help_text(const program &p) {
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
   }
   out += "\nCompiled in: " + std::to_string(mesh_size(p.axes)) + " ranks, --micro-batches " +
-         std::to_string(p.micro_batches) + ", --optimizer " + (p.kind == optimizer::adamw ? "adamw" : "sgd") +
-         (p.clips ? ", clipping" : ", no clipping") + ".\n";
+         std::to_string(p.micro_batches) + ", --precision " + p.precision + ", --optimizer " +
+         (p.kind == optimizer::adamw ? "adamw" : "sgd") + (p.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;
 }

@@ -3,6 +3,7 @@
 #define WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
 
 #include "windlass/rt/flags.h"
+#include "windlass/rt/loss_scale.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 
@@ -23,6 +24,7 @@ struct options {
   std::vector<std::pair<std::string, feed>> inputs;
   std::int64_t steps = 100;
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0, clip_norm = 1;
+  loss_scale_settings scaling;        ///< of programs that scale their loss
   std::optional<double> weight_decay; ///< AdamW 0.01, SGD 0, as PyTorch
   lr_schedule schedule = lr_schedule::constant;
   std::optional<std::int64_t> schedule_steps; ///< default: steps

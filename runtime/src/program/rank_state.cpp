@@ -61,6 +61,8 @@ status check_program(const program &p) {
   std::int32_t groups = p.data_axis < 0 ? 1 : p.axes[p.data_axis].size;
   if (p.micro_batches < 1 || p.micro_batches % groups != 0)
     return wrong(std::to_string(p.micro_batches) + " micro-batches over " + std::to_string(groups) + " groups");
+  if (!p.precision)
+    return wrong("no precision");
   if (!p.forward || !p.backward_reduce || !p.update)
     return wrong("a step function is missing");
   auto fits = [&](std::int64_t offset, std::int64_t bytes) {

@@ -5,6 +5,7 @@
 #include "windlass/rt/json.h"
 
 #include "rank_state.h"
+#include "schedule.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -114,6 +115,13 @@ std::string describe_settings(const program &p, const options &o, const run_reco
   out.add("warmup", o.warmup);
   if (p.clips)
     out.raw("clip_norm", json_number(o.clip_norm));
+  out.add("precision", p.precision);
+  if (scales_loss(p)) {
+    out.raw("loss_scale", json_number(o.scaling.initial));
+    out.add("loss_scale_window", o.scaling.window);
+    out.add("loss_scale_hysteresis", o.scaling.hysteresis);
+    out.raw("loss_scale_floor", json_number(o.scaling.floor));
+  }
   out.add("steps", o.steps);
   out.add("seed", std::to_string(record.seed));
   out.add("data", record.data);

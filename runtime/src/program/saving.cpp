@@ -124,6 +124,9 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
   manifest.step = at.step;
   manifest.next_micro_batch = at.next_micro_batch;
   manifest.seed = at.seed;
+  manifest.skipped_updates = at.past.skipped;
+  if (scales_loss(p))
+    manifest.scale = at.past.scale;
   manifest.model = p.model;
   manifest.plan_hash = p.plan_hash;
   manifest.tensors = plan_pieces(p, tensors);
@@ -280,7 +283,7 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
 }
 
 status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
-                    const std::string &path) {
+                    float factor, const std::string &path) {
   std::string temporary = join_path(parent_path(path), "." + base_name(path) + ".partial");
   safetensors_writer writer;
   std::vector<safetensors_entry> entries;
@@ -293,6 +296,7 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
     mine = writer.create(temporary, entries);
   WINDLASS_TRY(ranks.agree(mine));
   std::vector<std::byte> whole, parts;
+  std::vector<float> scaled;
   for (const safetensors_entry &entry : entries) {
     const stored_tensor &tensor =
         *std::find_if(tensors.begin(), tensors.end(), [&](const stored_tensor &t) { return t.name == entry.name; });
@@ -308,8 +312,13 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
                      whole.data(), width);
       bytes = whole.data();
     }
-    if (c.rank() == 0 && mine.is_ok())
-      mine = writer.append(bytes, entry.bytes);
+    if (c.rank() == 0 && mine.is_ok()) {
+      scaled.resize(static_cast<std::size_t>(entry.bytes) / sizeof(float));
+      std::memcpy(scaled.data(), bytes, static_cast<std::size_t>(entry.bytes));
+      for (float &value : scaled)
+        value *= factor;
+      mine = writer.append(reinterpret_cast<const std::byte *>(scaled.data()), entry.bytes);
+    }
   }
   if (c.rank() == 0 && mine.is_ok()) {
     std::string digest;

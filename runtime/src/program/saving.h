@@ -8,6 +8,7 @@
 
 #include "control.h"
 #include "rank_state.h"
+#include "schedule.h"
 
 #include <functional>
 #include <string>
@@ -17,6 +18,7 @@ namespace windlass::rt {
 struct save_point {
   std::int64_t step = 0, next_micro_batch = 0;
   std::uint64_t seed = 0;
+  update_history past;
 };
 
 /// Saves RUN/checkpoints/step-... as one step: a dotted folder is filled, synced and renamed. Collective; every rank
@@ -40,9 +42,10 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
 /// Reads this rank's part of every parameter and state tensor.
 status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest);
 
-/// Writes whole tensors to one safetensors file through rank 0. Collective; every rank gets the same status.
+/// Writes whole tensors of f32, each times `factor`, to one safetensors file through rank 0. Collective; every rank
+/// gets the same status.
 status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
-                    const std::string &path);
+                    float factor, const std::string &path);
 
 } // namespace windlass::rt
 

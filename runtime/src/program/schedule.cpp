@@ -22,8 +22,13 @@ double learning_rate(const options &o, std::int64_t s) {
   return o.lr;
 }
 
-double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s) {
-  double t = static_cast<double>(s + 1);
+bool scales_loss(const program &p) {
+  return std::any_of(p.scalars.begin(), p.scalars.end(),
+                     [](const scalar_entry &row) { return row.kind == scalar::loss_scale; });
+}
+
+double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past) {
+  double t = static_cast<double>(s + 1 - past.skipped);
   switch (kind) {
   case scalar::learning_rate:
     return learning_rate(o, s);
@@ -43,6 +48,10 @@ double scalar_value(const program &p, const options &o, scalar kind, std::int64_
     return -std::expm1(t * std::log(o.beta1)); // 1 - beta^t without cancellation; 1 for beta = 0
   case scalar::bias_correction2:
     return -std::expm1(t * std::log(o.beta2));
+  case scalar::loss_scale:
+    return past.scale.value;
+  case scalar::inverse_loss_scale:
+    return 1 / past.scale.value;
   }
   return 0;
 }

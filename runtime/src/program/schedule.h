@@ -2,6 +2,8 @@
 #ifndef WINDLASS_RT_SRC_PROGRAM_SCHEDULE_H
 #define WINDLASS_RT_SRC_PROGRAM_SCHEDULE_H
 
+#include "windlass/rt/loss_scale.h"
+
 #include "options.h"
 
 namespace windlass::rt {
@@ -10,8 +12,17 @@ namespace windlass::rt {
 /// x = min(1, (s-W) / max(1, S-W)) lr, lr (1-x) or lr (1 + cos(pi x)) / 2.
 double learning_rate(const options &o, std::int64_t s);
 
-/// The value of a runtime scalar for the update of step `s`, computed in double.
-double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s);
+/// What a run's steps so far have left for the next.
+struct update_history {
+  std::int64_t skipped = 0; ///< steps that left their update out, which the optimizer does not count
+  loss_scale scale;
+};
+
+/// Whether the program's gradients are of a scaled loss; its updates then leave out by themselves what overflowed.
+bool scales_loss(const program &p);
+
+/// The value of a runtime scalar in step `s`, computed in double.
+double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past = {});
 
 } // namespace windlass::rt
 

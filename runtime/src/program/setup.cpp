@@ -60,6 +60,8 @@ status trainer::find_start() {
   WINDLASS_TRY(ranks_.share(text));
   resume_folder_ = text;
   seed_ = o_.seed.value_or(0);
+  if (scales_loss(p_))
+    past_.scale = loss_scale::start(o_.scaling);
   if (resume_folder_.empty())
     return ok_status();
   status read = read_manifest(resume_folder_, resumed_);
@@ -72,6 +74,9 @@ status trainer::find_start() {
   seed_ = resumed_.seed;
   start_step_ = resumed_.step;
   next_micro_batch_ = resumed_.next_micro_batch;
+  past_.skipped = resumed_.skipped_updates;
+  if (scales_loss(p_) && resumed_.scale)
+    past_.scale = *resumed_.scale;
   return together(std::move(read).as(diagnostic::checkpoint));
 }
 

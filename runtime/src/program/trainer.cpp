@@ -80,19 +80,23 @@ status trainer::find_bad_gradient(bool &is_bad) {
 }
 
 status trainer::before_update() {
-  if (!dumps_ && o_.on_nan != nan_policy::skip)
+  // Updates of a scaled loss find out on the device.
+  const bool looks = o_.on_nan == nan_policy::skip && !scales_loss(p_);
+  if (!dumps_ && !looks)
     return ok_status();
   WINDLASS_TRY(context_.synchronize());
   if (dumps_) {
     dumps_ = false;
-    status dumped = dump_tensors(p_, context_, ranks_, gradient_tensors(p_), o_.dump_gradients).as(diagnostic::output);
+    const float factor = static_cast<float>(1 / past_.scale.value);
+    status dumped =
+        dump_tensors(p_, context_, ranks_, gradient_tensors(p_), factor, o_.dump_gradients).as(diagnostic::output);
     is_agreed_ |= !dumped.is_ok() && dumped.code() != status_code::stopped;
     WINDLASS_TRY(dumped);
   }
-  return o_.on_nan == nan_policy::skip ? find_bad_gradient(skips_update_) : ok_status();
+  return looks ? find_bad_gradient(skips_update_) : ok_status();
 }
 
-status trainer::run_action(const action &what, std::int64_t s) {
+status trainer::run_action(const action &what) {
   const std::int64_t per_rank = p_.micro_batches / groups_;
   status result;
   if (what.kind == action_kind::forward) {
@@ -119,8 +123,6 @@ status trainer::run_action(const action &what, std::int64_t s) {
     result = p_.backward_reduce(context_, backwards_++);
     break;
   case action_kind::update:
-    for (const scalar_entry &row : p_.scalars)
-      WINDLASS_TRY(write_scalar(context_, row.offset, static_cast<float>(scalar_value(p_, o_, row.kind, s))));
     result = p_.update(context_);
     break;
   case action_kind::repeat:
@@ -132,17 +134,17 @@ status trainer::run_action(const action &what, std::int64_t s) {
   return result;
 }
 
-status trainer::run_actions(std::int64_t first, std::int64_t count, std::int64_t s) {
+status trainer::run_actions(std::int64_t first, std::int64_t count) {
   for (std::int64_t i = first; i < first + count; ++i) {
     const action &what = p_.actions[i];
     if (what.kind != action_kind::repeat) {
-      WINDLASS_TRY(run_action(what, s));
+      WINDLASS_TRY(run_action(what));
       continue;
     }
     if (what.length < 0 || i + 1 + what.length > first + count)
       return internal_error("the action table repeats past its end");
     for (std::int32_t turn = 0; turn < what.count; ++turn)
-      WINDLASS_TRY(run_actions(i + 1, what.length, s));
+      WINDLASS_TRY(run_actions(i + 1, what.length));
     i += what.length;
   }
   return ok_status();
@@ -153,7 +155,9 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   forwards_ = backwards_ = 0;
   skips_update_ = false;
   context_.take_sent(); // of evaluation, before the step
-  WINDLASS_TRY(run_actions(0, p_.actions.size, s));
+  for (const scalar_entry &given : p_.scalars)
+    WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(scalar_value(p_, o_, given.kind, s, past_))));
+  WINDLASS_TRY(run_actions(0, p_.actions.size));
   {
     stopwatch watch(action_seconds_[wait_activity]);
     WINDLASS_TRY(context_.synchronize());
@@ -165,6 +169,11 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   row.grad_norm = 0;
   if (!skips_update_)
     WINDLASS_TRY(read_scalar(context_, p_.grad_norm_offset, row.grad_norm));
+  if (scales_loss(p_)) {
+    row.loss_scale = past_.scale.value;
+    skips_update_ = !std::isfinite(row.grad_norm);
+    row.has_grad_norm = !skips_update_;
+  }
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
   row.sent = context_.take_sent();
@@ -173,25 +182,36 @@ status trainer::step(std::int64_t s, step_metrics &row) {
 }
 
 status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops) {
-  bool is_bad = !std::isfinite(row.loss) || (row.has_grad_norm && !std::isfinite(row.grad_norm));
+  const bool is_bad = !std::isfinite(row.loss) || (row.has_grad_norm && !std::isfinite(row.grad_norm));
   span<std::int32_t> flags;
   WINDLASS_TRY(ranks_.gather(static_cast<std::int32_t>((requested_stop() != 0 ? 1 : 0) | (is_bad ? 2 : 0)), flags));
   std::int32_t all = 0;
   for (std::int32_t flag : flags)
     all |= flag;
   stops = (all & 1) != 0;
-  if ((all & 2) != 0 && !skips_update_) {
+  auto stop = [&](const std::string &why) {
     is_agreed_ = true;
-    return status(status_code::stopped, "step " + std::to_string(s + 1) + " gave loss " + std::to_string(row.loss) +
-                                            " and gradient norm " + std::to_string(row.grad_norm) +
-                                            "; lower --lr, or leave such steps out with --on-nan skip")
-        .as(diagnostic::not_finite);
-  }
-  if (skips_update_) {
-    ++summary_.skipped_updates;
+    return status(status_code::stopped, "step " + std::to_string(s + 1) + " gave " + why).as(diagnostic::not_finite);
+  };
+  const std::string loss = "loss " + std::to_string(row.loss),
+                    advice = "; lower --lr, or leave such steps out with --on-nan skip";
+  if ((all & 2) != 0 && !skips_update_)
+    return stop(loss + " and gradient norm " + std::to_string(row.grad_norm) + advice);
+  // A loss that is not finite is not its scale's doing.
+  const bool is_loss_finite = (all & 2) == 0;
+  if (scales_loss(p_) && !is_loss_finite && o_.on_nan == nan_policy::stop)
+    return stop(loss + advice);
+  summary_.skipped_updates += skips_update_;
+  past_.skipped += skips_update_;
+  const double scale = past_.scale.value;
+  if (scales_loss(p_) && is_loss_finite && !past_.scale.advance(!skips_update_, o_.scaling))
+    return stop("a gradient that is not finite with the loss scale " + json_number(scale) +
+                ", which --loss-scale-floor " + json_number(o_.scaling.floor) +
+                " does not let fall; lower --lr, or train with --precision bf16");
+  if (skips_update_)
     say("step " + std::to_string(s + 1) + " left its update out: its loss is " + std::to_string(row.loss) +
-        (std::isfinite(row.loss) ? ", its gradient is not finite" : ""));
-  }
+        (std::isfinite(row.loss) ? ", its gradient is not finite" : "") +
+        (scale != past_.scale.value ? "; the loss scale is now " + json_number(past_.scale.value) : ""));
   return ok_status();
 }
 
@@ -238,7 +258,8 @@ status trainer::save(std::int64_t step) {
   if (saved_step_ == step)
     return ok_status();
   stopwatch watch(action_seconds_[save_activity]);
-  status saved = save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_}).as(diagnostic::output);
+  status saved =
+      save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_, past_}).as(diagnostic::output);
   is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
   WINDLASS_TRY(saved);
   saved_step_ = step;

@@ -15,6 +15,7 @@
 #include "record.h"
 #include "run_lock.h"
 #include "saving.h"
+#include "schedule.h"
 
 #include <memory>
 #include <string>
@@ -52,8 +53,8 @@ private:
   status together(const status &mine);
 
   status step(std::int64_t s, step_metrics &row);
-  status run_actions(std::int64_t first, std::int64_t count, std::int64_t s);
-  status run_action(const action &what, std::int64_t s);
+  status run_actions(std::int64_t first, std::int64_t count);
+  status run_action(const action &what);
   status write_inputs(data_source &from, std::int64_t k);
   /// What has to be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
   status before_update();
@@ -91,6 +92,7 @@ private:
   std::int32_t groups_ = 1, group_ = 0; ///< P and j
   std::uint64_t seed_ = 0;
   std::int64_t start_step_ = 0, next_micro_batch_ = 0, saved_step_ = -1, evaluated_step_ = -1;
+  update_history past_;
   std::string resume_folder_;
   checkpoint_manifest resumed_;
   std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far

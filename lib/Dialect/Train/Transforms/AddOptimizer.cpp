@@ -15,8 +15,9 @@ namespace {
 /// Builds `@update` for one kind of optimizer.
 class UpdateBuilder {
 public:
-  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, bool isAdamW, bool clips)
-      : module(module), weights(std::move(weights)), isAdamW(isAdamW), clips(clips), builder(module.getContext()) {}
+  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, bool isAdamW, bool clips, bool scalesLoss)
+      : module(module), weights(std::move(weights)), isAdamW(isAdamW), clips(clips), scalesLoss(scalesLoss),
+        builder(module.getContext()) {}
 
   void build() {
     for (ParameterOp parameter : module.getOps<ParameterOp>())
@@ -85,12 +86,12 @@ private:
 
     Value norm = addNorm(block->getArguments());
     Value scale;
-    if (clips) {
+    if (clips)
       scale = make<ClipFactorOp>("clip_factor", module.getLoc(), norm, getHyperparameter(Hyperparameter::clip_norm));
-    } else {
-      auto one = DenseElementsAttr::get(scalarType, builder.getFloatAttr(scalarType.getElementType(), 1.0));
-      scale = ConstantOp::create(builder, module.getLoc(), scalarType, one);
-    }
+    else
+      scale = getConstant(APFloat(1.0));
+    if (scalesLoss)
+      scale = removeLossScale(scale, norm);
     for (auto [weight, gradient] : llvm::zip(weights, block->getArguments()))
       addStep(weight, gradient, scale);
     func::ReturnOp::create(builder, module.getLoc(), norm);
@@ -103,7 +104,29 @@ private:
       squares.push_back(
           make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
     Value sum = make<AccumulateOp>("square_sum", module.getLoc(), scalarType, squares);
-    return make<SqrtOp>("grad_norm", module.getLoc(), sum);
+    if (!scalesLoss)
+      return make<SqrtOp>("grad_norm", module.getLoc(), sum);
+    Value scaled = make<SqrtOp>("scaled_norm", module.getLoc(), sum);
+    return make<MulOp>("grad_norm", module.getLoc(), scaled, getHyperparameter(Hyperparameter::inverse_loss_scale));
+  }
+
+  /// What scaled gradients are multiplied with. No number where one of them overflowed, so that each optimizer step
+  /// leaves its weight and state as they are without the host being asked.
+  Value removeLossScale(Value scale, Value norm) {
+    Location loc = module.getLoc();
+    Value unscaled = make<MulOp>("unscaled", loc, scale, getHyperparameter(Hyperparameter::inverse_loss_scale));
+    Value infinity = getConstant(APFloat::getInf(APFloat::IEEEdouble()));
+    Value none = getConstant(APFloat::getNaN(APFloat::IEEEdouble()));
+    Value isFinite =
+        make<CompareOp>("is_finite", loc, scalarType.clone(builder.getI1Type()), Predicate::less, norm, infinity);
+    return make<SelectOp>("gradient_scale", loc, scalarType, isFinite, unscaled, none);
+  }
+
+  Value getConstant(APFloat value) {
+    auto element = cast<FloatType>(scalarType.getElementType());
+    bool loses;
+    value.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return ConstantOp::create(builder, module.getLoc(), scalarType, DenseElementsAttr::get(scalarType, value));
   }
 
   void addStep(ParameterOp weight, Value gradient, Value scale) {
@@ -131,7 +154,7 @@ private:
 
   ModuleOp module;
   SmallVector<ParameterOp> weights;
-  bool isAdamW, clips;
+  bool isAdamW, clips, scalesLoss;
   /// State comes after all parameters that are there.
   ParameterOp lastParameter;
   OpBuilder builder;
@@ -176,7 +199,7 @@ private:
     SmallVector<std::string> globs(noDecay.begin(), noDecay.end());
     if (failed(applyToMatches(module, globs, "no-decay", [](ParameterOp weight) { weight.setDecays(false); })))
       return failure();
-    UpdateBuilder(module, weights, optimizer == "adamw", clip).build();
+    UpdateBuilder(module, weights, optimizer == "adamw", clip, settings.get(kScalesLossSetting) != nullptr).build();
 
     settings.set("optimizer", builder.getStringAttr(optimizer));
     settings.set("clip", builder.getBoolAttr(clip));

@@ -176,8 +176,11 @@ private:
       splat = dyn_cast<SplatElementsAttr>(constant.getValue());
     if (splat) {
       auto number = splat.getSplatValue<APFloat>();
-      bool loses;
+      bool loses, isFinite = number.isFinite();
       number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+      // A mask's lowest number of f32 stays one that can be multiplied with 0.
+      if (isFinite && !number.isFinite())
+        number = APFloat::getLargest(element.getFloatSemantics(), number.isNegative());
       return converted[isAgain][value] =
                  ConstantOp::create(builder, owner->getLoc(), type, DenseElementsAttr::get(type, number));
     }
@@ -249,8 +252,8 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Builder builder(&getContext());
-    if (precision != "f32" && precision != "bf16") {
-      module.emitError() << "there is no precision '" << precision.getValue() << "'; choose f32 or bf16";
+    if (precision != "f32" && precision != "bf16" && precision != "f16") {
+      module.emitError() << "there is no precision '" << precision.getValue() << "'; choose f32, bf16 or f16";
       return signalPassFailure();
     }
     for (StringRef name : {kInitFunction, kMicrobatchFunction, kEvaluateFunction})
@@ -258,9 +261,14 @@ public:
         module.emitError() << "has no @" << name << "; run train-differentiate before";
         return signalPassFailure();
       }
-    if (precision == "bf16")
-      PrecisionLowering(module, builder.getBF16Type()).run();
     NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
+    if (precision == "f16" && !settings.get(kScalesLossSetting)) {
+      module.emitError() << "f16 cannot hold the gradients of a loss that is not scaled; run train-differentiate with "
+                            "scales-loss";
+      return signalPassFailure();
+    }
+    if (precision != "f32")
+      PrecisionLowering(module, precision == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type()).run();
     settings.set("precision", builder.getStringAttr(precision));
     module->setAttr(kSettingsAttr, settings.getDictionary(&getContext()));
   }

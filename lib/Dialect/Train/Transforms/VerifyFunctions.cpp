@@ -72,7 +72,7 @@ void FunctionsVerifier::checkParts(func::FuncOp microbatch) {
   llvm::StringSet<> forwardIds;
   for (Operation &op : microbatch.front().without_terminator()) {
     auto forward = op.getAttrOfType<StringAttr>(kForwardAttr);
-    if (isa<ConstantOp>(op))
+    if (isa<ConstantOp, HyperparameterOp>(op))
       continue;
     Part part = isa<StashOp>(op) ? Stash : forward ? Backward : Forward;
     parts[&op] = part;

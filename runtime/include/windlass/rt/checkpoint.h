@@ -3,10 +3,12 @@
 #ifndef WINDLASS_RT_CHECKPOINT_H
 #define WINDLASS_RT_CHECKPOINT_H
 
+#include "windlass/rt/loss_scale.h"
 #include "windlass/rt/safetensors.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/view.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,8 @@ struct checkpoint_manifest {
   std::int64_t step = 0;             ///< optimizer steps done
   std::int64_t next_micro_batch = 0; ///< k that comes next in the data
   std::uint64_t seed = 0;
+  std::int64_t skipped_updates = 0; ///< steps of those done that the optimizer does not count
+  std::optional<loss_scale> scale;  ///< of programs that scale their loss
   std::string model, plan_hash;
   std::vector<checkpoint_file> files;
   std::vector<checkpoint_tensor> tensors; ///< sorted by name

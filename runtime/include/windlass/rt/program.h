@@ -109,7 +109,9 @@ enum class scalar : std::int32_t {
   momentum,
   clip_norm,
   bias_correction1,
-  bias_correction2
+  bias_correction2,
+  loss_scale, ///< a program that has it computes gradients of the loss times it
+  inverse_loss_scale
 };
 struct scalar_entry {
   scalar kind;
@@ -146,6 +148,7 @@ struct program {
   std::int32_t micro_batches; ///< G
   optimizer kind;
   bool clips;
+  const char *precision;      ///< that values are computed in: f32, bf16 or f16
   std::int64_t device_bytes;  ///< device arena
   std::int64_t pinned_bytes;  ///< pinned host arena
   std::int64_t scratch_bytes; ///< of the compute stream for one thread, times threads

@@ -3,7 +3,7 @@
 // RUN: not windlass-opt %s -split-input-file -train-differentiate -train-lower-precision=precision=f8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not windlass-opt %s -split-input-file -train-lower-precision=precision=bf16 2>&1 | FileCheck %s --check-prefix=EARLY
 
-// UNKNOWN: error: there is no precision 'f8'; choose f32 or bf16
+// UNKNOWN: error: there is no precision 'f8'; choose f32, bf16 or f16
 // EARLY: error: has no @init; run train-differentiate before
 // WHOLE: precision = "f32"
 // WHOLE-NOT: bf16

@@ -29,7 +29,8 @@ def Train_ReductionKindAttr : EnumAttr<TrainDialect, Train_ReductionKind, "reduc
 def Train_Hyperparameter : Train_Enum<"Hyperparameter", "a scalar given to the program at run time", [
   I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"one_minus_beta1", 1>, I32EnumAttrCase<"one_minus_beta2", 2>,
   I32EnumAttrCase<"epsilon", 3>, I32EnumAttrCase<"weight_decay", 4>, I32EnumAttrCase<"momentum", 5>,
-  I32EnumAttrCase<"clip_norm", 6>, I32EnumAttrCase<"bias_correction1", 7>, I32EnumAttrCase<"bias_correction2", 8>]>;
+  I32EnumAttrCase<"clip_norm", 6>, I32EnumAttrCase<"bias_correction1", 7>, I32EnumAttrCase<"bias_correction2", 8>,
+  I32EnumAttrCase<"loss_scale", 9>, I32EnumAttrCase<"inverse_loss_scale", 10>]>;
 def Train_HyperparameterAttr : EnumAttr<TrainDialect, Train_Hyperparameter, "hyperparameter">;
 
 def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {

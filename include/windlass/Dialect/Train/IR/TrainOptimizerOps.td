@@ -24,6 +24,7 @@ def AdamWOp : Train_InferredOp<"adamw"> {
     g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; m <- beta1 m + (1 - beta1) g;
     v <- beta2 v + (1 - beta2) g^2; w <- w - lr (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon), with
     bias corrections 1 - beta^t. 1 - beta is an operand: taken from a beta in f32 it would be wrong in the fifth digit.
+    Where gradient_scale is NaN (gradients of a scaled loss have overflowed), all stay as they are.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
                        Train_FloatTensor:$gradient, Train_FloatScalarTensor:$learning_rate,
@@ -41,7 +42,7 @@ def SgdOp : Train_InferredOp<"sgd"> {
   let summary = "one step of gradient descent with momentum as PyTorch makes it";
   let description = [{
     g = gradient * gradient_scale + wd w (where it decays); v <- momentum v + g; w <- w - lr v. v starts at 0, so the
-    first step gives v = g.
+    first step gives v = g. Where gradient_scale is NaN, both stay as they are.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$momentum_buffer, Train_FloatTensor:$gradient,
                        Train_FloatScalarTensor:$learning_rate, Train_FloatScalarTensor:$momentum,

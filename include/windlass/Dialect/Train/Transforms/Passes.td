@@ -19,8 +19,8 @@ def VerifyFunctionsPass : Pass<"train-verify-functions", "::mlir::ModuleOp"> {
     `@init`, `@microbatch` and `@evaluate` exist, `@loss` does not; `@update`, where it exists, takes the gradients that
     `@microbatch` returns. Init values fit the arguments that receive them. In `@microbatch` forward operators,
     `train.stash` operators and backward operators (with `train.forward`, the id of a forward operator) follow each
-    other, and backward operators use forward values only through stash operators; constants are free. Parameters are
-    written only in `@update`. Changes nothing; reports everything that is wrong.
+    other, and backward operators use forward values only through stash operators; constants and hyperparameters are
+    free. Parameters are written only in `@update`. Changes nothing; reports everything that is wrong.
   }];
 }
 
@@ -36,7 +36,8 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
     Afterwards every trainable parameter has its state parameters (`<weight>.exp_avg` with the logical name
     `<weight>/exp_avg`), says whether it decays (rank of at least 2 and no pattern that matches), and `@update` takes the
     gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
-    the number of micro-batches, and whether gradients are clipped.
+    the number of micro-batches, and whether gradients are clipped. Where gradients are of a scaled loss, `@update` takes
+    the scale out, and where their norm is not finite it changes nothing.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
@@ -50,12 +51,13 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
 def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
   let summary = "gives values the types of the precision that a step is computed in";
   let description = [{
-    With `bf16` values of `@init`, `@microbatch` and `@evaluate` that depend on parameters or inputs are bf16 afterwards,
-    and parameters have that `compute_type`. f32 stay parameters themselves, their gradients as `@microbatch` returns
+    With `bf16` or `f16` values of `@init`, `@microbatch` and `@evaluate` that depend on parameters or inputs have that
+    type afterwards, and parameters have it as `compute_type`. f32 stay parameters themselves, their gradients as `@microbatch` returns
     them, everything in `@update`, statistics of rows, and from the sum on the loss. Products and sums that make a
-    gradient hand it on as they add it up, in f32. `train.settings` has the precision.
+    gradient hand it on as they add it up, in f32. Splat constants that f16 cannot hold become its largest number. f16 needs the gradients of a
+    scaled loss. `train.settings` has the precision.
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32 or bf16">];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 
