@@ -67,6 +67,33 @@ class EveryPlanTest(ClaimsCase):
             self.assertGreater(reruns, 0)
 
 
+class RerunTest(ClaimsCase):
+    def test_what_is_run_again_costs_time_and_counts_in_the_bound(self):
+        """On one rank nothing else makes room, and nothing runs beside operators: a tighter limit costs more, and as much more by the
+        bound, but for one block (docs/solver.md) and what packing takes beside the rows."""
+        layers = 12
+        model = self.small('gpt', **{**SIZES, 'layers': layers, 'width': 256})
+        flags = ['--cluster', 'cpu:1', '--micro-batches', 8]
+        free = json.loads(self.plan(model, *flags)[0].out)
+        self.assertEqual((free['gap'], free['recompute']['flops']), (0, 0))
+        least = int(re.search(r'these would fit: --memory-limit (\d+)', self.plan(model, *flags, '--memory-limit', 1, code=3)[0].err)[1])
+        needed = free['bytes_per_device']['arena'] + free['bytes_per_device']['reserve']['total']
+        before = free
+        for part in (3, 2, 1, 0):
+            limit = least + (needed - least) * part // 4
+            with self.subTest(limit=limit):
+                outcome, path, _ = self.plan(model, *flags, '--memory-limit', limit)
+                said = json.loads(outcome.out)
+                self.verify(model, path)
+                self.assertGreater(said['recompute']['flops'], before['recompute']['flops'])
+                self.assertGreater(said['cost_seconds'], before['cost_seconds'])
+                self.assertGreaterEqual(said['bound_seconds'], before['bound_seconds'])
+                print(f"limit {limit}: cost {said['cost_seconds']:.6f} s, bound {said['bound_seconds']:.6f} s", file=sys.stderr)
+                before = said
+        more = before['cost_seconds'] - free['cost_seconds']
+        self.assertGreater(before['bound_seconds'] - free['bound_seconds'], more / 2)
+
+
 class ChangedTest(ClaimsCase):
     def setUp(self):
         super().setUp()

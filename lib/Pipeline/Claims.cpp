@@ -1,5 +1,7 @@
 #include "Claims.h"
 
+#include "FitMemory.h"
+
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
@@ -14,17 +16,6 @@ using namespace windlass;
 
 /// Of the solver, for the bound of one mesh.
 static constexpr int64_t kCertifyWork = 100'000'000;
-
-int64_t windlass::getRerunNanoseconds(ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
-                                      llvm::StringRef precision) {
-  if (rerun.flops <= 0)
-    return 0;
-  int64_t groups = planner::readChoice(planned).groups;
-  int64_t rounds = std::max<int64_t>(1, plan::getMicroBatches(planned) / groups);
-  bool isNarrow = precision != "f32";
-  // Nearly all of it is products.
-  return rounds * costs.getPicoseconds({rerun.flops, 0, isNarrow, makeFamily("matmul", isNarrow)}) / 1000;
-}
 
 static std::string hash(llvm::StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
@@ -88,7 +79,6 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
   if (!cost)
     return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");
-  *cost += getRerunNanoseconds(*module, scheduled.rerun, costs, compiled.precision);
   if (claims.costNanoseconds != *cost)
     return failClaim("cost_nanoseconds", claims.costNanoseconds, *cost);
   int64_t reserve = scheduled.reserve.total();
@@ -103,8 +93,7 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs);
   if (failed(search))
     return kInternal;
-  std::vector<planner::SearchedMesh> meshes =
-      (*search)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/scheduled.rerun.flops > 0);
+  std::vector<planner::SearchedMesh> meshes = (*search)->getProblems(getSearchedMemory(choice));
   if (read->size() != meshes.size())
     return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
                                   std::to_string(meshes.size()) + " can be chosen");

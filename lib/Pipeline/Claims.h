@@ -7,12 +7,7 @@
 
 namespace windlass {
 
-/// Of a step of a planned module, by the model of costs: what is run again.
-int64_t getRerunNanoseconds(mlir::ModuleOp planned, const RerunReport &rerun, const CostModel &costs,
-                            llvm::StringRef precision);
-
-/// Sets the bound and its certificates for the cost that is known. Where the plan runs something again, `meshes` have
-/// no limit of memory: only that bound is one of plans that do.
+/// Sets the bound and its certificates for the cost that is known.
 void certify(const std::vector<planner::SearchedMesh> &meshes, int threads, SearchSummary &search);
 
 /// Of a plan that has none yet.

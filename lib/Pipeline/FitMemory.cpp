@@ -34,20 +34,38 @@ std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   return plan::createApplyStrategy(options);
 }
 
+static int64_t countHosts(const Cluster &cluster) {
+  int64_t hosts = 0;
+  for (const HostGroup &group : cluster.hosts)
+    hosts += group.count;
+  return hosts;
+}
+
+/// What a rank's reserve follows from whatever the plan and the processor are.
+static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
+  rt::reserve_need need;
+  need.ranks = ranks;
+  need.has_processes = ranks > 1;
+  need.is_one_host = countHosts(cluster) <= 1;
+  return need;
+}
+
+int64_t windlass::getSearchedMemory(const PlanChoice &choice) {
+  if (choice.cluster.getBackend() != "cpu")
+    return choice.getMemoryLimit();
+  rt::reserve least = rt::declare_reserve(describeRank(choice.cluster.getDevices(), choice.cluster));
+  return choice.getMemoryLimit() - least.program - least.communication;
+}
+
 /// What the back end declares for a rank of a module at L5.
 static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
   if (cluster.getBackend() != "cpu")
     return {};
-  rt::reserve_need need;
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  need.ranks = mesh.getRanks();
-  need.has_processes = need.ranks > 1;
-  int64_t hosts = 0, most = 1;
-  for (const HostGroup &group : cluster.hosts) {
-    hosts += group.count;
+  rt::reserve_need need = describeRank(mesh.getRanks(), cluster);
+  int64_t most = 1;
+  for (const HostGroup &group : cluster.hosts)
     most = std::max(most, group.devices);
-  }
-  need.is_one_host = hosts <= 1;
   need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
   for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
     int64_t members = 1;

@@ -18,6 +18,10 @@ int materialize(mlir::ModuleOp module, Code code);
 /// wrong with layouts is of kind `code`.
 int makeSchedule(mlir::ModuleOp planned, const Cluster &cluster, int64_t threads, Code code, Schedule &schedule);
 
+/// What is left of a rank's memory limit for what plans place, at most: what its process takes whatever the plan and
+/// the processor are is taken off, so that a bound holds on other machines too.
+int64_t getSearchedMemory(const PlanChoice &choice);
+
 struct Fit {
   /// Of `plan::RerunSteps`.
   size_t steps = 0;

@@ -28,8 +28,8 @@ namespace {
 /// Schedules plans, and keeps the one whose step is shortest when it is simulated.
 class Trials {
 public:
-  Trials(ModuleOp module, const PlanChoice &choice, const CostModel &costs, llvm::StringRef precision)
-      : module(module), choice(choice), costs(costs), precision(precision) {}
+  Trials(ModuleOp module, const PlanChoice &choice, const CostModel &costs)
+      : module(module), choice(choice), costs(costs) {}
 
   /// An exit code.
   int schedule(const planner::Candidate &candidate) {
@@ -81,7 +81,7 @@ private:
     if (seconds >= bestSeconds)
       return;
     bestSeconds = seconds;
-    bestCost = candidate.costNanoseconds + getRerunNanoseconds(module, fit.schedule.rerun, costs, precision);
+    bestCost = candidate.costNanoseconds;
     best = std::move(fit);
     bestChoice = candidate.choice;
     bestRerunParts = candidate.rerunParts;
@@ -90,7 +90,6 @@ private:
   ModuleOp module;
   const PlanChoice &choice;
   const CostModel &costs;
-  llvm::StringRef precision;
   std::set<Key> tried;
 };
 
@@ -149,7 +148,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   search.emplace();
   search->assumptions = costs.getAssumptions();
   planner::SearchLimits limits;
-  limits.memoryBytes = choice.getMemoryLimit();
+  limits.memoryBytes = getSearchedMemory(choice);
   limits.threads = static_cast<int>(choice.searchThreads);
   limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
@@ -158,11 +157,10 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   if (failed(plans))
     return fail(Code::strategy, "no plan was found");
   search->meshes = (*plans)->countMeshes();
-  Trials trials(*module, choice, costs, compiled.precision);
+  Trials trials(*module, choice, costs);
   if (int code = searchAndSchedule(**plans, limits, trials, search->named))
     return code;
   Fit &best = trials.best;
-  int64_t bestCost = trials.bestCost;
   plan::StrategyChoice mesh = trials.bestChoice;
   if (!best.schedule.module) {
     // The thriftiest named strategy may fit all the same: the model of a search takes a block's peak for that of all.
@@ -175,20 +173,17 @@ int Compilation::searchPlan(const PlanChoice &choice) {
       return code;
     if (best.schedule.bytes > choice.getMemoryLimit())
       return failForMemory(*unplanned, named, best.schedule);
-    plan::StrategyChoice its = planner::readChoice(*module);
-    std::optional<int64_t> cost = planner::evaluatePlan(*module, its, costs);
-    if (!cost)
-      return fail(Code::internal, "zero3 is no plan that the search knows");
-    bestCost = *cost + getRerunNanoseconds(*module, best.schedule.rerun, costs, compiled.precision);
-    mesh = std::move(its);
+    mesh = planner::readChoice(*module);
   } else if (failed(plan::applyStrategy(*module, trials.bestChoice, kBucketBytes))) {
     return kInternal;
   }
   best.apply(*module);
-  search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, choice.getMemoryLimit());
-  search->costNanoseconds = bestCost;
-  certify((*plans)->getProblems(choice.getMemoryLimit(), /*mayRerun=*/best.schedule.rerun.flops > 0), limits.threads,
-          *search);
+  std::optional<int64_t> cost = planner::evaluatePlan(*module, mesh, costs);
+  if (!cost)
+    return fail(Code::internal, "the plan is none that the search knows");
+  search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
+  search->costNanoseconds = *cost;
+  certify((*plans)->getProblems(getSearchedMemory(choice)), limits.threads, *search);
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

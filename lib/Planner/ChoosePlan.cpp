@@ -74,10 +74,11 @@ static search::SolveResult solveOrGiveUp(const search::Problem &problem, const S
 }
 
 struct PlanSearch::Mesh {
-  Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const CostModel &costs)
+  Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const Reruns &reruns,
+       const CostModel &costs)
       : choice(choice), reshards(axes, costs), labels(groups, reshards, costs),
-        builder(groups, labels, reshards, costs, choice) {
-    problems[0] = builder.build(SearchLimits::kUnlimited, 0);
+        builder(groups, reruns, labels, reshards, costs, choice) {
+    problems[0] = builder.build(0);
   }
 
   Candidate makeCandidate(int rerunParts, const search::Solution &solution) const {
@@ -86,9 +87,8 @@ struct PlanSearch::Mesh {
     candidate.solution = solution;
     candidate.choice = builder.decode(solution);
     candidate.rerunParts = rerunParts;
-    candidate.costNanoseconds = search::evaluate(problem, solution).cost;
-    candidate.guessNanoseconds =
-        search::addCosts(candidate.costNanoseconds, builder.getRerunCost(solution) / kRerunParts * rerunParts);
+    candidate.costNanoseconds = search::evaluate(problems[0], solution).cost;
+    candidate.guessNanoseconds = search::evaluate(problem, solution).cost;
     candidate.peakBytes = getPeak(problem, solution);
     candidate.keptPeakBytes = getPeak(problems[0], solution);
     return candidate;
@@ -105,7 +105,7 @@ struct PlanSearch::Mesh {
 
   void build(int rerunParts) {
     if (problems[rerunParts].nodes.empty())
-      problems[rerunParts] = builder.build(SearchLimits::kUnlimited, rerunParts);
+      problems[rerunParts] = builder.build(rerunParts);
   }
 
   /// Solves the problem for the limit of memory. What was found before for more memory bounds it, and is the answer
@@ -164,18 +164,18 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
                               << " on any mesh; change the ranks or the micro-batches";
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));
   search->groups = std::make_unique<Groups>(microbatch);
+  search->reruns = std::make_unique<Reruns>(*search->groups);
   for (const plan::StrategyChoice &choice : choices)
-    search->meshes.push_back(std::make_unique<Mesh>(plan::setMesh(module, choice), choice, *search->groups, costs));
+    search->meshes.push_back(
+        std::make_unique<Mesh>(plan::setMesh(module, choice), choice, *search->groups, *search->reruns, costs));
   return search;
 }
 
-std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, bool mayRerun) const {
-  int parts = mayRerun ? kRerunParts : 0;
+std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
-    mesh->build(parts);
-    mesh->setMemory(parts, memoryBytes);
-    problems.push_back({mesh->choice, mesh->problems[parts]});
+    problems.push_back({mesh->choice, mesh->builder.buildWithRerunChoice()});
+    llvm::fill(problems.back().problem.capacity, std::max<int64_t>(memoryBytes, 0));
   }
   return problems;
 }
@@ -262,7 +262,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
       Mesh &mesh = *meshes[i];
       if (mesh.results[0]->isFeasible() && mesh.results[0]->cost <= mesh.free->bound + mesh.free->bound / kWorthRerun)
         continue;
-      if (search::addCosts(mesh.free->bound, mesh.builder.getLeastRerunCost() / kRerunParts * parts) >= best)
+      if (mesh.free->bound >= best)
         continue;
       mesh.build(parts);
       tasks.push_back({&mesh, parts});
@@ -270,7 +270,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   runInWaves(limits.threads, tasks.size(), best, [&](size_t i, int64_t known) {
     auto [mesh, parts] = tasks[i];
     mesh->solve(parts, limits, known);
-    // What it costs is known once it is scheduled.
+    // Whether it fits is known once it is scheduled.
     return search::kForbidden;
   });
 
@@ -344,8 +344,9 @@ std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::Strate
   Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
   Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
   Labels labels(groups, reshards, costs);
-  MeshProblem problem(groups, labels, reshards, costs, choice);
-  search::Problem built = problem.build(SearchLimits::kUnlimited, 0);
+  Reruns reruns(groups);
+  MeshProblem problem(groups, reruns, labels, reshards, costs, choice);
+  search::Problem built = problem.buildWithReruns(countChosenReruns(groups));
   std::optional<search::Solution> solution = problem.encode(choice);
   if (!solution || !areRepeatsAlike(groups))
     return std::nullopt;

@@ -1,6 +1,6 @@
 #include "MeshProblem.h"
 
-#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Planner/ChoosePlan.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <cmath>
@@ -27,64 +27,99 @@ static int64_t multiply(int64_t count, int64_t cost) {
   return cost >= search::kForbidden / std::max<int64_t>(count, 1) ? search::kForbidden : count * cost;
 }
 
-MeshProblem::MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
-                         const plan::StrategyChoice &choice)
-    : groups(groups), labels(labels), reshards(reshards), costs(costs), base(choice), mesh(reshards.getMesh()) {
+MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Labels &labels, Reshards &reshards,
+                         const CostModel &costs, const plan::StrategyChoice &choice)
+    : groups(groups), reruns(reruns), labels(labels), reshards(reshards), costs(costs), base(choice),
+      mesh(reshards.getMesh()) {
   func::FuncOp function = groups.getFunction();
   rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
 }
 
-search::Problem MeshProblem::build(int64_t memoryBytes, int rerunParts) {
+search::Problem MeshProblem::build(int rerunParts) {
   Lifetimes lifetimes(groups, rerunParts);
-  problem = {};
-  problem.capacity.assign(std::max(lifetimes.getRows(), 1), std::max<int64_t>(memoryBytes, 0));
-  if (costs.overlapsCollectives()) {
-    problem.load.assign(kWindows * kStreams, 0);
-    for (int32_t window = 1; window <= kWindows; ++window)
-      problem.windowEnd.push_back(window * kStreams);
-  }
-  values.clear();
-  addOperators();
+  begin(lifetimes.getRows());
+  addOperators(reruns.count(rerunParts));
   addParameters(lifetimes);
-  addValues(lifetimes);
+  addValues(lifetimes, /*choosesReruns=*/false);
   addArguments();
   return std::move(problem);
+}
+
+search::Problem MeshProblem::buildWithReruns(const RerunCounts &counts) {
+  Lifetimes lifetimes(groups, 0);
+  begin(lifetimes.getRows());
+  addOperators(counts);
+  addParameters(lifetimes);
+  addValues(lifetimes, /*choosesReruns=*/false);
+  addArguments();
+  return std::move(problem);
+}
+
+search::Problem MeshProblem::buildWithRerunChoice() {
+  Lifetimes lifetimes(groups, 0);
+  begin(lifetimes.getRows());
+  addOperators(RerunCounts(groups.getOperators().size(), 0));
+  addParameters(lifetimes);
+  addValues(lifetimes, /*choosesReruns=*/true);
+  addArguments();
+  addRerunChoice();
+  return std::move(problem);
+}
+
+void MeshProblem::begin(int32_t rows) {
+  problem = {};
+  values.clear();
+  chosenMemory.clear();
+  problem.capacity.assign(std::max(rows, 1), SearchLimits::kUnlimited);
+  if (!costs.overlapsCollectives())
+    return;
+  problem.load.assign(kWindows * kStreams, 0);
+  for (int32_t window = 1; window <= kWindows; ++window)
+    problem.windowEnd.push_back(window * kStreams);
 }
 
 void MeshProblem::addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load) {
   if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
     return;
-  // The sum of all loads stays within what rows may hold.
+  // The sum of all loads stays within what rows may hold: operators run again have nodes of their own.
   int64_t most =
-      (int64_t(1) << 58) / static_cast<int64_t>(groups.getOperators().size() + groups.getParameters().size());
+      (int64_t(1) << 58) / static_cast<int64_t>(2 * groups.getOperators().size() + groups.getParameters().size());
   for (int64_t &each : load)
     each = std::min(each, most);
   auto row = static_cast<int32_t>(problem.capacity.size()) + window * kStreams + stream;
   node.pieces.push_back({row, row + 1, std::move(load)});
 }
 
-void MeshProblem::addOperators() {
+void MeshProblem::addBackwardLoad(search::Node &node, const std::vector<Work> &works) {
+  std::vector<int64_t> last, before;
+  for (auto [label, work] : llvm::enumerate(works)) {
+    if (!costs.overlapsCollectives())
+      node.costs[label] = search::addCosts(node.costs[label], toCost(rounds * work.count, work.picoseconds));
+    last.push_back(toCost(work.count, work.picoseconds));
+    before.push_back(toCost((rounds - 1) * work.count, work.picoseconds));
+  }
+  if (!costs.overlapsCollectives())
+    return;
+  addLoad(node, kBackward, kCompute, std::move(before));
+  addLoad(node, kLastBackward, kCompute, std::move(last));
+}
+
+void MeshProblem::addOperators(const RerunCounts &counts) {
   for (auto [group, its] : llvm::enumerate(groups.getOperators())) {
     auto members = static_cast<int64_t>(its.ops.size());
     bool isBackward = its.front()->hasAttr(train::kForwardAttr);
-    std::vector<int64_t> all, last, before;
+    std::vector<int64_t> forward;
+    std::vector<Work> backward;
     for (const OperatorLabel &label : labels.ofOperator(group)) {
-      all.push_back(toCost(rounds * members, label.picoseconds));
-      last.push_back(toCost(members, label.picoseconds));
-      before.push_back(toCost((rounds - 1) * members, label.picoseconds));
+      forward.push_back(isBackward ? 0 : toCost(rounds * members, label.picoseconds));
+      backward.push_back({isBackward ? members : counts[group], label.picoseconds});
     }
     search::Node &node = problem.nodes.emplace_back();
-    if (!costs.overlapsCollectives()) {
-      node.costs = std::move(all);
-      continue;
-    }
-    node.costs.assign(all.size(), 0);
-    if (!isBackward) {
-      addLoad(node, kForward, kCompute, std::move(all));
-      continue;
-    }
-    addLoad(node, kBackward, kCompute, std::move(before));
-    addLoad(node, kLastBackward, kCompute, std::move(last));
+    bool overlaps = costs.overlapsCollectives();
+    node.costs = overlaps ? std::vector<int64_t>(forward.size(), 0) : forward;
+    if (overlaps)
+      addLoad(node, kForward, kCompute, std::move(forward));
+    addBackwardLoad(node, backward);
   }
 }
 
@@ -237,11 +272,21 @@ void MeshProblem::addEdge(int32_t from, int32_t to, const std::function<int64_t(
   problem.tables.push_back(std::move(table));
 }
 
-void MeshProblem::addValues(const Lifetimes &lifetimes) {
+void MeshProblem::addValues(const Lifetimes &lifetimes, bool choosesReruns) {
   for (auto [group, its] : llvm::enumerate(groups.getOperators()))
-    for (unsigned result = 0; result < its.front()->getNumResults(); ++result)
-      addValue(group, result, groups.getUses(group, result), groups.getGradients(group, result),
-               lifetimes.getRuns(group, result));
+    for (unsigned result = 0; result < its.front()->getNumResults(); ++result) {
+      std::vector<int64_t> bytes;
+      int32_t source = addValue(group, result, bytes);
+      if (!choosesReruns) {
+        addPieces(problem.nodes[source], lifetimes.getRuns(group, result), bytes);
+        continue;
+      }
+      std::vector<std::vector<LiveRun>> runs = lifetimes.getRunsByLabel(group, result, reruns);
+      if (llvm::all_equal(runs))
+        addPieces(problem.nodes[source], runs.front(), bytes);
+      else
+        chosenMemory.push_back({source, *reruns.getClass(its), std::move(bytes), std::move(runs)});
+    }
   // What operators read of parameters.
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
     RankedTensorType type = its.getComputeType();
@@ -255,12 +300,12 @@ void MeshProblem::addValues(const Lifetimes &lifetimes) {
   }
 }
 
-void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
-                           const std::map<unsigned, int64_t> &gradients, const std::vector<LiveRun> &runs) {
+int32_t MeshProblem::addValue(unsigned group, unsigned result, std::vector<int64_t> &bytes) {
+  Uses uses = groups.getUses(group, result);
+  std::map<unsigned, int64_t> gradients = groups.getGradients(group, result);
   Value value = groups.getOperators()[group].front()->getResult(result);
   RankedTensorType type = typeOf(value);
   const std::vector<OperatorLabel> &makers = labels.ofOperator(group);
-  auto bytesOf = [&](plan::LayoutAttr layout) { return getTensorBytes(layout.getLocalType(type, mesh)); };
   int32_t source = static_cast<int32_t>(group);
   std::vector<plan::LayoutAttr> found;
   if (uses.size() + gradients.size() <= 1) {
@@ -289,10 +334,8 @@ void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
       return toCost(members * rounds, reshards.getCost(type, makers[i].results[result], found[j]));
     });
   }
-  std::vector<int64_t> bytes;
   for (plan::LayoutAttr layout : found)
-    bytes.push_back(bytesOf(layout));
-  addPieces(problem.nodes[source], runs, bytes);
+    bytes.push_back(getTensorBytes(layout.getLocalType(type, mesh)));
   for (auto &[use, count] : uses)
     addEdge(source, static_cast<int32_t>(use.group), [&, &use = use, count = count](size_t i, size_t j) {
       return getReadCost(count, type, found[i], labels.ofOperator(use.group)[j].operands[use.operand], use.isStashed);
@@ -302,6 +345,66 @@ void MeshProblem::addValue(unsigned group, unsigned result, const Uses &uses,
             [&, parameter = parameter, count = count](size_t i, size_t j) {
               return getGradientCost(count, parameter, found[i], labels.ofParameter(parameter)[j]);
             });
+  return source;
+}
+
+/// Each of some numbers once, in order.
+static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
+  llvm::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+void MeshProblem::addRerunChoice() {
+  for (unsigned index = 0; index < reruns.getClasses().size(); ++index) {
+    auto choice = static_cast<int32_t>(problem.nodes.size());
+    problem.nodes.emplace_back().costs.assign(reruns.getClasses()[index].labels.size(), 0);
+    for (unsigned group = 0; group < groups.getOperators().size(); ++group)
+      addRerunLoad(index, group, choice);
+    for (const ChosenMemory &memory : chosenMemory)
+      if (memory.rerunClass == index)
+        addChosenMemory(memory, choice);
+  }
+}
+
+void MeshProblem::addRerunLoad(unsigned rerunClass, unsigned group, int32_t choice) {
+  const RerunClass &its = reruns.getClasses()[rerunClass];
+  std::vector<int64_t> counts, picoseconds;
+  for (const RerunCounts &byGroup : its.counts)
+    counts.push_back(its.blocks.size() > 1 ? std::max<int64_t>(byGroup[group] - 1, 0) : byGroup[group]);
+  for (const OperatorLabel &label : labels.ofOperator(group))
+    picoseconds.push_back(label.picoseconds);
+  std::vector<Work> works;
+  for (int64_t each : makeDistinct(picoseconds))
+    for (int64_t count : makeDistinct(counts))
+      works.push_back({count, each});
+  if (llvm::all_of(works, [](const Work &work) { return work.count == 0 || work.picoseconds == 0; }))
+    return;
+  auto load = static_cast<int32_t>(problem.nodes.size());
+  problem.nodes.emplace_back().costs.assign(works.size(), 0);
+  addBackwardLoad(problem.nodes.back(), works);
+  addEdge(static_cast<int32_t>(group), load,
+          [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i] ? 0 : search::kForbidden; });
+  addEdge(load, choice, [&](size_t i, size_t j) { return works[i].count == counts[j] ? 0 : search::kForbidden; });
+}
+
+void MeshProblem::addChosenMemory(const ChosenMemory &memory, int32_t choice) {
+  std::vector<std::vector<LiveRun>> runs;
+  for (const std::vector<LiveRun> &each : memory.runs)
+    if (!llvm::is_contained(runs, each))
+      runs.push_back(each);
+  std::vector<int64_t> bytes = makeDistinct(memory.bytes);
+  auto node = static_cast<int32_t>(problem.nodes.size());
+  problem.nodes.emplace_back().costs.assign(runs.size() * bytes.size(), 0);
+  for (size_t k = 0; k < runs.size(); ++k) {
+    std::vector<int64_t> usage(runs.size() * bytes.size(), 0);
+    llvm::copy(bytes, usage.begin() + static_cast<int64_t>(k * bytes.size()));
+    addPieces(problem.nodes.back(), runs[k], usage);
+  }
+  addEdge(memory.source, node,
+          [&](size_t i, size_t j) { return memory.bytes[i] == bytes[j % bytes.size()] ? 0 : search::kForbidden; });
+  addEdge(node, choice,
+          [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()] ? 0 : search::kForbidden; });
 }
 
 void MeshProblem::addArguments() {
@@ -343,27 +446,6 @@ plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const
     }
   }
   return choice;
-}
-
-int64_t MeshProblem::sumReruns(const std::function<int64_t(unsigned)> &getPicoseconds) const {
-  int64_t cost = 0;
-  for (auto [group, its] : llvm::enumerate(groups.getOperators()))
-    if (its.front()->hasAttr(plan::kSegmentAttr))
-      cost = search::addCosts(cost, toCost(rounds * static_cast<int64_t>(its.ops.size()), getPicoseconds(group)));
-  return cost;
-}
-
-int64_t MeshProblem::getRerunCost(const search::Solution &solution) const {
-  return sumReruns([&](unsigned group) { return labels.ofOperator(group)[solution[group]].picoseconds; });
-}
-
-int64_t MeshProblem::getLeastRerunCost() const {
-  return sumReruns([&](unsigned group) {
-    int64_t least = search::kForbidden;
-    for (const OperatorLabel &label : labels.ofOperator(group))
-      least = std::min(least, label.picoseconds);
-    return least;
-  });
 }
 
 std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &choice) const {

@@ -17,16 +17,18 @@ namespace windlass::planner {
 /// gradients: a window takes as long as the busier. Reshards of values are exposed.
 class MeshProblem {
 public:
-  MeshProblem(const Groups &groups, const Labels &labels, Reshards &reshards, const CostModel &costs,
-              const plan::StrategyChoice &choice);
+  MeshProblem(const Groups &groups, const Reruns &reruns, const Labels &labels, Reshards &reshards,
+              const CostModel &costs, const plan::StrategyChoice &choice);
 
-  /// For memory of so many bytes on a rank, with so many parts of the blocks run again: in what memory they take, not
-  /// in what they cost.
-  search::Problem build(int64_t memoryBytes, int rerunParts);
-
-  /// What it costs to run all blocks again as a solution splits them, and at the least.
-  int64_t getRerunCost(const search::Solution &solution) const;
-  int64_t getLeastRerunCost() const;
+  /// With so many of `kRerunParts` of the blocks run again. Memory is not limited.
+  search::Problem build(int rerunParts);
+  /// With nothing run again in the memory that is taken, but these operators in what is paid.
+  search::Problem buildWithReruns(const RerunCounts &counts);
+  /// With what is run again chosen too, for each class of blocks: a node for each, whose labels are the class's. No
+  /// plan costs less than the Lagrangean bounds of this problem, whichever blocks of a class choose what: a Lagrangean
+  /// is linear in their shares, so least where all choose one, and shares are of all blocks but one
+  /// (`Lifetimes::getRunsByLabel`), of which an operator is run again at least so often.
+  search::Problem buildWithRerunChoice();
 
   /// What a solution chooses.
   plan::StrategyChoice decode(const search::Solution &solution) const;
@@ -43,13 +45,29 @@ private:
     int32_t node;
   };
 
-  void addOperators();
+  /// Without nodes, of so many rows.
+  void begin(int32_t rows);
+  /// With so many operators run again.
+  void addOperators(const RerunCounts &counts);
   void addParameters(const Lifetimes &lifetimes);
-  void addValues(const Lifetimes &lifetimes);
+  /// With what values are in memory by what is run again where `choosesReruns`.
+  void addValues(const Lifetimes &lifetimes, bool choosesReruns);
   void addArguments();
-  void addValue(unsigned group, unsigned result, const Uses &uses, const std::map<unsigned, int64_t> &gradients,
-                const std::vector<LiveRun> &runs);
+  /// The node of a value, which may be its maker's; gives back what it takes in memory, by the node's label.
+  int32_t addValue(unsigned group, unsigned result, std::vector<int64_t> &bytes);
   void addPieces(search::Node &node, const std::vector<LiveRun> &runs, const std::vector<int64_t> &bytes);
+  /// What a value takes in memory where that depends on what its class of blocks chooses.
+  struct ChosenMemory {
+    int32_t source;
+    unsigned rerunClass;
+    std::vector<int64_t> bytes;
+    std::vector<std::vector<LiveRun>> runs;
+  };
+  /// A node for each class of blocks, one for each group whose operators may be run again, and one for each value's
+  /// memory. Those have a label for each that differs of the node that they belong to, so that tables stay small.
+  void addRerunChoice();
+  void addRerunLoad(unsigned rerunClass, unsigned group, int32_t choice);
+  void addChosenMemory(const ChosenMemory &memory, int32_t choice);
   /// The edge's table, first node's label major; one from a node to itself adds to its costs.
   void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
   /// Of a parameter's copies, by label.
@@ -64,14 +82,18 @@ private:
   enum Window { kForward, kBackward, kLastBackward, kWindows };
   enum Stream { kCompute, kShare, kStreams };
   void addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load);
+  /// Adds to a node what so many operators take in the backward passes, by label.
+  struct Work {
+    int64_t count, picoseconds;
+  };
+  void addBackwardLoad(search::Node &node, const std::vector<Work> &works);
   /// Of bringing so many gradients that is made in a layout to the copy that a label accumulates.
   int64_t getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
-  /// Of running all blocks again, by what an operator of each group takes.
-  int64_t sumReruns(const std::function<int64_t(unsigned)> &getPicoseconds) const;
   int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
                       bool isStashed);
 
   const Groups &groups;
+  const Reruns &reruns;
   const Labels &labels;
   Reshards &reshards;
   const CostModel &costs;
@@ -82,6 +104,7 @@ private:
   search::Problem problem;
   std::vector<ValueNode> values;
   int32_t firstParameter = 0;
+  std::vector<ChosenMemory> chosenMemory;
 };
 
 } // namespace windlass::planner

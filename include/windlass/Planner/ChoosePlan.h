@@ -17,10 +17,11 @@
 namespace windlass::planner {
 
 class Groups;
+class Reruns;
 
 /// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
 /// raised with each change that gives a problem other numbers.
-constexpr int64_t kModelVersion = 3;
+constexpr int64_t kModelVersion = 4;
 
 struct SearchLimits {
   /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
@@ -40,8 +41,7 @@ struct Candidate {
   search::Solution solution;
   /// What the pass that applies strategies takes.
   plan::StrategyChoice choice;
-  /// So many parts of the blocks are run again in what it takes of memory; what that costs is known once it is
-  /// scheduled.
+  /// So many parts of the blocks are run again in what it takes of memory; how many are is known once it is scheduled.
   int rerunParts = 0;
   /// Of a step, by the model of costs, with nothing run again: operators, reshards, reductions and updates one after
   /// the other, but for what runs beside operators.
@@ -90,9 +90,8 @@ public:
 
   size_t countMeshes() const { return meshes.size(); }
 
-  /// What `choose` searches with such a limit of memory: plans that run nothing again, or with `mayRerun` what costs as
-  /// much and takes as little memory as if all blocks were run again, so that no plan of either kind costs less.
-  std::vector<SearchedMesh> getProblems(int64_t memoryBytes, bool mayRerun) const;
+  /// What bounds all plans with such a limit of memory from below, whatever they run again.
+  std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
 
   /// The one of a mesh, with so many parts of the blocks run again.
   search::Problem getProblem(const plan::StrategyChoice &mesh, int rerunParts, int64_t memoryBytes) const;
@@ -104,14 +103,16 @@ private:
 
   mlir::ModuleOp module;
   std::unique_ptr<Groups> groups;
+  std::unique_ptr<Reruns> reruns;
   std::vector<std::unique_ptr<Mesh>> meshes;
 };
 
 /// The mesh of a module at L3, and what its ranks share out of each parameter.
 plan::StrategyChoice readChoice(mlir::ModuleOp module);
 
-/// Nanoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with nothing run
-/// again; nothing where the plan has something that the search would not choose, such as repeats that differ.
+/// Nanoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with what its
+/// segments run again; nothing where the plan has something that the search would not choose, such as repeats that
+/// differ.
 std::optional<int64_t> evaluatePlan(mlir::ModuleOp module, const plan::StrategyChoice &choice, const CostModel &costs);
 
 } // namespace windlass::planner
