@@ -100,13 +100,16 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
   const vector scales(scale), dscales(dscale), dbiases(dbias);
   const std::int64_t rows = of_x.count();
   const std::int32_t parts = detail::part_count(rows, cpu::grain / (n * 4 + 1) + 1, threads);
+  constexpr float no_factor = 1;
+  const float *const factors = scales.data == nullptr ? &no_factor : scales.data;
   const auto run = [&](auto sx, auto sdx, auto sdy, auto sscale) {
-    const float *const factors = scales.data;
     const auto group = [&](auto size, std::int64_t first, double *scale_sums, double *bias_sums) {
       constexpr std::int64_t count = decltype(size)::value;
       const float *in[count], *d[count];
       float *out[count];
       float m[count], r[count], means[count], dots[count];
+      // A copy: through the closure the pointer would be loaded for every lane, and its values gathered.
+      const float *const weights = factors;
       for (std::int64_t g = 0; g < count; ++g) {
         in[g] = x.as<const float>() + of_x.offset(first + g);
         d[g] = dy.as<const float>() + of_dy.offset(first + g);
@@ -118,7 +121,7 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
         float sum = 0, dot = 0;
 #pragma omp simd reduction(+ : sum, dot)
         for (std::int64_t i = 0; i < n; ++i) {
-          const float slope = factors == nullptr ? d_row[i * sdy] : d_row[i * sdy] * factors[i * sscale];
+          const float slope = d_row[i * sdy] * weights[i * sscale];
           sum += slope;
           dot += slope * ((in_row[i * sx] - row_mean) * row_rstd);
         }
@@ -137,7 +140,7 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
           WINDLASS_SIMD
           for (std::int64_t i = 0; i < columns; ++i) {
             const float normal = (in_row[i * sx] - row_mean) * row_rstd;
-            const float slope = factors == nullptr ? d_row[i * sdy] : d_row[i * sdy] * factors[(from + i) * sscale];
+            const float slope = d_row[i * sdy] * weights[(from + i) * sscale];
             scale_strip[i] += d_row[i * sdy] * normal;
             bias_strip[i] += d_row[i * sdy];
             out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot);
@@ -164,10 +167,14 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
     });
   };
   constexpr cpu::unit_stride one;
-  if (cpu::last_stride(x) == 1 && cpu::last_stride(dx) == 1 && cpu::last_stride(dy) == 1 && scales.stride == 1)
+  constexpr std::integral_constant<std::int64_t, 0> none;
+  const bool is_dense = cpu::last_stride(x) == 1 && cpu::last_stride(dx) == 1 && cpu::last_stride(dy) == 1;
+  if (is_dense && scales.data == nullptr)
+    run(one, one, one, none);
+  else if (is_dense && scales.stride == 1)
     run(one, one, one, one);
   else
-    run(cpu::last_stride(x), cpu::last_stride(dx), cpu::last_stride(dy), scales.stride);
+    run(cpu::last_stride(x), cpu::last_stride(dx), cpu::last_stride(dy), scales.data == nullptr ? 0 : scales.stride);
   for (std::int64_t i = 0; i < n; ++i) {
     double scale_sum = 0, bias_sum = 0;
     for (std::int32_t part = 0; part < parts; ++part) {

@@ -165,16 +165,17 @@ template <class T> WINDLASS_FN T gelu_erf_grad(T x, T dy) {
   return dy * (cdf + x * pdf);
 }
 
-/// The tanh approximation of GELU: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+/// The tanh approximation of GELU: 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3). That is x sigmoid(2u):
+/// one exponential and one division, and no cancellation where x is negative.
 template <class T> WINDLASS_FN T gelu_tanh(T x) {
-  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-  return T(0.5) * x * (T(1) + tanh(inner));
+  return x / (T(1) + exp(T(-1.59576912160573071176) * (x + T(0.044715) * x * x * x)));
 }
+/// With e = exp(-2u) and s = 1 / (1 + e), 1 - s is e s, which does not cancel; the bound keeps it from inf * 0.
 template <class T> WINDLASS_FN T gelu_tanh_grad(T x, T dy) {
-  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-  const T slope = T(0.79788456080286535588) * (T(1) + T(0.134145) * x * x);
-  const T t = tanh(inner);
-  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+  const T e = exp(T(-1.59576912160573071176) * (x + T(0.044715) * x * x * x));
+  const T slope = T(1.59576912160573071176) * (T(1) + T(0.134145) * x * x);
+  const T s = T(1) / (T(1) + e);
+  return dy * (s + x * (s * (s * (e > T(1e30) ? T(1e30) : e))) * slope);
 }
 
 } // namespace windlass::scalar
