@@ -7,7 +7,34 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(__linux__)
+#include <cerrno>
+#include <cstddef>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
 using namespace windlass::rt;
+
+namespace {
+
+/// From now on the system refuses to let this process read the memory of others, as hardened systems do.
+bool refuse_peer_memory() {
+#if defined(__linux__)
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_process_vm_readv, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter = {sizeof rules / sizeof *rules, rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+#else
+  return true;
+#endif
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
   std::unique_ptr<transport> world, by_messages;
@@ -30,8 +57,14 @@ int main(int argc, char **argv) {
     (void)c->barrier();
     return 0;
   }
+  const bool refuses = argc > 1 && std::strcmp(argv[1], "--refuse") == 0;
+  // One rank is enough: the others must not read either.
+  if (refuses && world->rank() == world->size() - 1 && !refuse_peer_memory())
+    return std::fprintf(stderr, "cannot install a filter of system calls\n"), 1;
   int failures = 0;
   for (transport *each : {world.get(), by_messages.get()}) {
+    if (refuses && each == by_messages.get())
+      continue; // MPI found out before that it can
     const std::string failure = testing::check_collectives(*each);
     if (!failure.empty()) {
       std::fprintf(stderr, "rank %d, %s: %s\n", each->rank(), each == world.get() ? "shared memory" : "messages",

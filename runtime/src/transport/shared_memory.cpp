@@ -1,13 +1,16 @@
 #include "shared_memory.h"
 
 #include "partners.h"
+#include "peer_memory.h"
 
+#include "windlass/rt/detail/backend.h"
 #include "windlass/rt/detail/combine.h"
 #include "windlass/rt/detail/wait.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -82,7 +85,7 @@ public:
       : segment_(std::move(segment)), gate_(reinterpret_cast<detail::barrier *>(segment_->data())),
         size_(static_cast<std::int32_t>(members.size())), index_(index), stage_(stage_bytes(size_)),
         stages_(segment_->data() + header_bytes + table_bytes(size_)),
-        partners_(reinterpret_cast<partner_entry *>(segment_->data() + header_bytes), members, index),
+        table_(reinterpret_cast<partner_entry *>(segment_->data() + header_bytes)), partners_(table_, members, index),
         parts_(members.size()) {}
 
   std::int32_t size() const override { return size_; }
@@ -123,6 +126,10 @@ public:
   }
 
   status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    bool is_direct = false;
+    WINDLASS_TRY(decide(bytes * size_, is_direct));
+    if (is_direct)
+      return fetch(out, in, bytes, 0);
     for (std::int64_t done = 0; done < bytes; done += stage_) {
       const std::int64_t n = std::min(stage_, bytes - done);
       turn_ ^= 1;
@@ -149,6 +156,10 @@ public:
   }
 
   status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+    bool is_direct = false;
+    WINDLASS_TRY(decide(bytes * size_, is_direct));
+    if (is_direct)
+      return fetch(out, in, bytes, bytes);
     const std::int64_t piece = stage_ / size_ / 64 * 64;
     for (std::int64_t done = 0; done < bytes; done += piece) {
       const std::int64_t n = std::min(piece, bytes - done);
@@ -187,6 +198,64 @@ public:
   status barrier() override { return wait(); }
 
 private:
+  /// From so many bytes on what is only moved goes from one process's memory to the other's at once, where the system
+  /// permits that. Sums gain nothing by it: they pass through the cache, as the staging areas do.
+  static constexpr std::int64_t direct_bytes = 256 << 10;
+  /// What a member says of its memory, at the start of its staging area.
+  struct publication {
+    const std::byte *address;
+    std::uint64_t value;
+  };
+  publication &published(std::int32_t member) const { return *reinterpret_cast<publication *>(stage(member)); }
+  status publish(const void *address, std::uint64_t value) {
+    turn_ ^= 1;
+    published(index_) = {static_cast<const std::byte *>(address), value};
+    return wait();
+  }
+  bool read_member(std::int32_t member, void *to, const std::byte *from, std::int64_t bytes) const {
+    const std::int64_t process = table_[member].process.load();
+    return process != 0 && read_peer(process, static_cast<std::byte *>(to), from, bytes);
+  }
+
+  /// Whether so many bytes go without the staging areas. The members decide alike: the first time each tries to read a
+  /// word of every other one, and all must have succeeded.
+  status decide(std::int64_t bytes, bool &is_direct) {
+    is_direct = false;
+    if (bytes < direct_bytes || size_ == 1 || detail::backend_has_device) // memory of devices cannot be read so
+      return {};
+    if (reach_ == reach::unknown) {
+      const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+      const std::uint64_t word = now ^ reinterpret_cast<std::uintptr_t>(this);
+      WINDLASS_TRY(publish(&word, word));
+      bool reads = true;
+      for (std::int32_t m = 0; m < size_; ++m) {
+        std::uint64_t seen = 0;
+        reads = reads && (m == index_ || (read_member(m, &seen, published(m).address, sizeof seen) &&
+                                          seen == published(m).value)); // an id may mean another process here
+      }
+      WINDLASS_TRY(publish(nullptr, reads ? 1 : 0));
+      for (std::int32_t m = 0; m < size_; ++m)
+        reads = reads && published(index_).value == 1;
+      reach_ = reads ? reach::all : reach::none;
+    }
+    is_direct = reach_ == reach::all;
+    return {};
+  }
+
+  /// out[m] is what lies `offset` times this member's index behind `in` of member m.
+  status fetch(std::byte *out, const std::byte *in, std::int64_t bytes, std::int64_t offset) {
+    WINDLASS_TRY(publish(in, 0));
+    bool is_done = true;
+    std::memcpy(out + index_ * bytes, in + index_ * offset, static_cast<std::size_t>(bytes));
+    for (std::int32_t step = 1; step < size_; ++step) { // each begins with another one
+      const std::int32_t m = (index_ + step) % size_;
+      is_done = is_done && read_member(m, out + m * bytes, published(m).address + index_ * offset, bytes);
+    }
+    // Nobody leaves before all have what they need of it. Where a member is gone, its loss is the better message.
+    WINDLASS_TRY(wait());
+    return is_done ? status() : internal_error("the memory of another rank of this host is out of reach");
+  }
+
   /// Up to so many bytes each member reduces everything itself, which saves a wait.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
   /// Each of two members reduces its half and puts the results where the other left the operands: a cache line goes to
@@ -227,6 +296,8 @@ private:
   int turn_ = 0;
   std::int64_t stage_;
   std::byte *stages_;
+  enum class reach { unknown, none, all } reach_ = reach::unknown;
+  partner_entry *table_;
   partners partners_;
   std::vector<const std::byte *> parts_;
 };
