@@ -56,16 +56,20 @@ class Emulated(CudaTest):
         super().setUpClass()
         cls.runtime = BUILD / 'cuda-emulated'
 
-    def program(self, project):
+    def build_runtime(self):
         self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
+
+    def program(self, project):
+        self.build_runtime()
         self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
         return project / 'build' / 'train'
 
     def model(self, name):
-        return pathlib.Path(common.prepared(name, self.folder))
+        ready = self.folder / name  # by another test
+        return ready if ready.exists() else pathlib.Path(common.prepared(name, self.folder))
 
     def test_kernels(self):
-        self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
+        self.build_runtime()
         self.succeed([self.runtime / 'conformance' / 'windlass_runtime_conformance', '--gtest_brief=1'])
         self.assertGreater(float(self.succeed([self.runtime / 'benchmarks' / 'windlass_matmul_rate', '32', '2']).out), 0)
 
@@ -73,10 +77,27 @@ class Emulated(CudaTest):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
 
+    def test_tf32(self):
+        """Products round their operands, nothing else does, and plan, rows and the run's record say so."""
+        model, losses = self.model('mlp'), {}
+        for precision in ('f32', 'tf32'):
+            project = self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--precision', precision)
+            self.assertEqual(json.loads((project / 'plan.json').read_text())['settings']['precision'], precision)
+            run = self.folder / f'run-{precision}'
+            self.succeed([self.program(project), '--data', model / 'batches.safetensors', '--steps', '3', '-o', run])
+            rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+            self.assertEqual({row['precision'] for row in rows}, {precision})
+            self.assertEqual(json.loads((run / 'run.json').read_text())['settings']['precision'], precision)
+            losses[precision] = [row['loss'] for row in rows]
+        off = max(abs(a - b) / b for a, b in zip(losses['tf32'], losses['f32']))
+        self.assertLess(off, 2e-2)
+        self.assertGreater(off, 1e-7)
+
     def test_f16(self):
         """Training with a loss scale: against PyTorch, where every step overflows, resumed, and stopped at the floor."""
         model = self.model('gpt2-tiny')
-        program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'zero1', '--precision', 'f16'))
+        plan = ('--cluster', 'h200:2', '--strategy', 'zero1', '--precision', 'f16')
+        program = self.program(self.emit(model, *plan))
         self.compare(program, model, '--loss-bound', '2e-2', '--gradient-bound', '1e-1', '--movement-bound', '1')
         flags = (program, '--data', model / 'batches.safetensors', '--steps', '4', '--checkpoint-every', '1', '--checkpoint-initial', '--loss-scale', 2 ** 32)
         rows = {}

@@ -121,8 +121,9 @@ void CompileFlags::declareSettings(Flags &flags) {
   declareModel(flags);
   flags.addHeading("Compiled in:");
   flags.addChoice("optimizer", {"adamw", "sgd"}, "(default adamw)", settings.optimizer);
-  flags.addChoice("precision", {"f32", "bf16", "f16"},
-                  "of values and arithmetic; weights and state stay f32 (default f32)", settings.precision);
+  flags.addChoice("precision", {"f32", "tf32", "bf16", "f16"},
+                  "of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
+                  settings.precision);
   flags.addInteger("micro-batches", "per step, over all ranks: G (default 1)", settings.microBatches, 1, 1 << 20);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
   flags.addList("freeze", "GLOB", "parameters that do not train", settings.freeze);

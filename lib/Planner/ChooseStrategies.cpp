@@ -34,10 +34,7 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
     llvm::Expected<Cluster> devices = findCluster(cluster);
     if (!devices)
       return module.emitError() << llvm::toString(devices.takeError());
-    StringAttr precision;
-    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-      precision = settings.getAs<StringAttr>("precision");
-    CostModel costs(*devices, nullptr, precision ? precision.str() : "f32");
+    CostModel costs(*devices, nullptr, train::getPrecision(module).str());
     SearchLimits limits;
     if (memoryLimit > 0)
       limits.memoryBytes = memoryLimit;

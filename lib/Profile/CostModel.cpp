@@ -73,7 +73,7 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     auto type = cluster.deviceTypes.find(group.deviceType);
     const DeviceType device = type == cluster.deviceTypes.end() ? DeviceType() : type->second;
     double peak = 0;
-    // Tensor cores round f32 operands of products; programs do not, so the rate of f32 counts.
+    // Tensor cores round f32 operands of products; programs do so with --precision tf32 only.
     if (auto found = device.peakFlopsPerSecond.find("f32"); found != device.peakFlopsPerSecond.end())
       peak = static_cast<double>(found->second);
     else
@@ -83,11 +83,15 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     if (auto found = device.peakFlopsPerSecond.find(precision == "f16" ? "f16" : "bf16");
         !isCpu && found != device.peakFlopsPerSecond.end())
       narrowPeak = static_cast<double>(found->second);
+    double tf32Peak = peak;
+    if (auto found = device.peakFlopsPerSecond.find("tf32"); found != device.peakFlopsPerSecond.end())
+      tf32Peak = static_cast<double>(found->second);
     double rate = device.memoryBytesPerSecond ? static_cast<double>(*device.memoryBytesPerSecond)
                                               : assume("memory_bandwidth_bytes_per_s of '" + group.deviceType + "'",
                                                        isCpu ? kCpuMemoryRate : kDeviceMemoryRate);
     flopsPerSecond = flopsPerSecond > 0 ? std::min(flopsPerSecond, peak) : peak;
     narrowFlopsPerSecond = narrowFlopsPerSecond > 0 ? std::min(narrowFlopsPerSecond, narrowPeak) : narrowPeak;
+    tf32FlopsPerSecond = tf32FlopsPerSecond > 0 ? std::min(tf32FlopsPerSecond, tf32Peak) : tf32Peak;
     memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
   }
   if (isCpu)
@@ -144,7 +148,10 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   bool isAttention = llvm::StringRef(work.family).starts_with("attention");
   bool isProduct = llvm::StringRef(work.family).starts_with("matmul");
-  double rate = (work.isNarrow ? narrowFlopsPerSecond : flopsPerSecond) * device.productShare;
+  double peak = work.isNarrow                  ? narrowFlopsPerSecond
+                : work.family == kTf32Products ? tf32FlopsPerSecond
+                                               : flopsPerSecond;
+  double rate = peak * device.productShare;
   double arithmetic = (work.flops + (isProduct ? device.productHalfFlops : 0)) / rate;
   double traffic = work.bytes / (memoryBytesPerSecond * device.memoryShare);
   return std::max(arithmetic, traffic) * (isAttention ? device.attentionFactor : 1) + device.launchSeconds;

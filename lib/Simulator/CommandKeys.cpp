@@ -170,6 +170,11 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   key.work.family = makeFamily(launch ? name : "map", isNarrow);
   key.work.isNarrow = isNarrow && (name == "matmul" || name == "attention" || name == "attention_grad");
   llvm::raw_string_ostream out(key.text);
+  // What was measured of one is not true of the other.
+  if (name == "matmul" && train::getPrecision(module) == "tf32") {
+    key.work.family = kTf32Products;
+    out << "tf32 ";
+  }
   out << name << '(';
   size_t ins = launch ? launch.getIns().size() : map.getIns().size();
   std::map<int64_t, unsigned> seen;

@@ -54,6 +54,25 @@ template <class H> struct both {
   }
 };
 
+/// Products of f32 round their operands to 10 bits where that is asked for, and to none where it is not.
+TEST(Tf32, RoundsOperandsOfProducts) {
+  const tensor a({17, 64}), b({64, 9}), exact({17, 9}), rounded({17, 9});
+  test_stream s;
+  EXPECT_STATUS_OK(matmul(s, exact, a, b, 0, 1, false));
+  static_cast<stream &>(s).multiply_tf32(true);
+  EXPECT_STATUS_OK(matmul(s, rounded, a, b, 0, 1, false));
+  double off = 0, largest = 0;
+  for (std::int64_t i = 0; i < exact.elements(); ++i) {
+    off = std::max(off, std::fabs(double(exact[i]) - double(rounded[i])));
+    double size = 0; // of what is added up
+    for (std::int64_t k = 0; k < 64; ++k)
+      size += std::fabs(double(a[i / 9 * 64 + k]) * double(b[k * 9 + i % 9]));
+    largest = std::max(largest, size);
+  }
+  EXPECT_LE(off, 2.0 / 1024 * largest); // each operand by up to one unit in the last place
+  EXPECT_GT(off, 1e-5 * largest);
+}
+
 template <class H> class HalfTypes : public ::testing::Test {};
 struct type_names {
   template <class H> static std::string GetName(int) { return std::is_same_v<H, bf16> ? "bf16" : "f16"; }

@@ -116,6 +116,7 @@ status context::create(const program &p, transport &world, std::int32_t threads)
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
     else
       streams_.push_back(make_worker_stream(1, nullptr, 0));
+    streams_.back()->multiply_tf32(p.precision && std::strcmp(p.precision, "tf32") == 0);
     if constexpr (detail::backend_has_device)
       if (i > 0 && peer < communicators_.size() && !is_alone)
         WINDLASS_TRY(detail::make_device_communicator(world, std::move(communicators_[peer]), *streams_.back(),

@@ -55,6 +55,16 @@ TEST(CostModelTest, NarrowProductsRunAtTheirOwnRate) {
   EXPECT_EQ(CostModel(cluster).getPicoseconds(narrow), CostModel(cluster).getPicoseconds(work));
 }
 
+TEST(CostModelTest, Tf32ProductsRunAtTheirOwnRate) {
+  Cluster cluster = makeCluster();
+  OperatorWork work{1e12, 1e6, false, "matmul"}, rounded{1e12, 1e6, false, kTf32Products};
+  EXPECT_EQ(CostModel(cluster).getPicoseconds(rounded), CostModel(cluster).getPicoseconds(work));
+  cluster.deviceTypes["d"].peakFlopsPerSecond["tf32"] = 8'000'000'000'000;
+  CostModel costs(cluster);
+  int64_t launch = costs.getPicoseconds(OperatorWork());
+  EXPECT_NEAR(costs.getPicoseconds(work) - launch, 8 * (costs.getPicoseconds(rounded) - launch), 8);
+}
+
 TEST(CostModelTest, AProfilesDeviceReplacesTheDefaults) {
   Profile profile;
   profile.cluster = makeCluster();

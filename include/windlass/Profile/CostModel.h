@@ -29,6 +29,8 @@ struct OperatorWork {
 
 /// `matmul`, or `matmul.narrow` where the first operand holds floats narrower than f32.
 std::string makeFamily(std::string kernel, bool isNarrow);
+/// Of products of f32 that are rounded to TF32.
+constexpr char kTf32Products[] = "matmul.tf32";
 
 /// A collective among ranks of one mesh.
 struct CollectiveWork {
@@ -101,7 +103,7 @@ private:
     double latencySeconds, bytesPerSecond;
   };
   bool overlaps = false;
-  double flopsPerSecond = 0, narrowFlopsPerSecond = 0, memoryBytesPerSecond = 0;
+  double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
   CostSource deviceSource = CostSource::Analytic;
   std::vector<Tier> tiers;

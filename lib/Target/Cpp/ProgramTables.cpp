@@ -290,7 +290,6 @@ FailureOr<std::string> Tables::write() {
   auto optimizer = settings.getAs<StringAttr>("optimizer");
   auto microBatches = settings.getAs<IntegerAttr>("micro_batches");
   auto clip = settings.getAs<BoolAttr>("clip");
-  auto precision = settings.getAs<StringAttr>("precision");
   if (!optimizer || !microBatches)
     return module.emitError() << train::kSettingsAttr << " needs optimizer and micro_batches", failure();
 
@@ -378,7 +377,7 @@ FailureOr<std::string> Tables::write() {
   line("micro_batches", std::to_string(microBatches.getInt()));
   line("kind", "optimizer::" + optimizer.getValue().str());
   line("clips", clip && clip.getValue() ? "true" : "false");
-  line("precision", quoted(precision ? precision.getValue() : "f32"));
+  line("precision", quoted(train::getPrecision(module)));
   line("device_bytes", std::to_string(bytes));
   line("pinned_bytes", "0");
   line("scratch_bytes", std::to_string(scratchBytes));

@@ -24,7 +24,7 @@ cudaDataType_t type_of(element_type type) {
 /// What the library needs to know of a call: everything but where it works.
 using shape_key =
     std::tuple<element_type, element_type, bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, int>;
+               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, int>;
 
 /// The largest power of two up to 256 that divides all addresses.
 int alignment_of(const column_gemm &call) {
@@ -49,7 +49,8 @@ public:
   }
 
   status prepare(cublasLtHandle_t handle, const column_gemm &call, int alignment, std::int64_t workspace_bytes) {
-    WINDLASS_TRY(check_blas(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a descriptor"));
+    const cublasComputeType_t type = call.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    WINDLASS_TRY(check_blas(cublasLtMatmulDescCreate(&operation_, type, CUDA_R_32F), "a descriptor"));
     WINDLASS_TRY(transpose(CUBLASLT_MATMUL_DESC_TRANSA, call.x.is_transposed));
     WINDLASS_TRY(transpose(CUBLASLT_MATMUL_DESC_TRANSB, call.y.is_transposed));
     WINDLASS_TRY(layout(x_, call.x, call.batch));
@@ -141,6 +142,7 @@ public:
                            call.y.batch_stride,
                            call.d.batch_stride,
                            call.beta != 0,
+                           call.rounds_to_tf32,
                            alignment};
     std::unique_ptr<prepared_gemm> &entry = prepared_[key];
     if (entry == nullptr) {

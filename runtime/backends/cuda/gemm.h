@@ -21,6 +21,7 @@ struct gemm_call {
   matrix a, b, c;
   std::int64_t m, n, k, batch = 1;
   float beta = 0;
+  bool rounds_to_tf32 = false; ///< operands of f32, whose products then run on tensor cores
 };
 
 /// The call as libraries with columns in a row want it: d = op(x) op(y), all with a leading dimension.
@@ -34,6 +35,7 @@ struct column_gemm {
   matrix x, y, d;
   std::int64_t m, n, k, batch;
   float beta;
+  bool rounds_to_tf32;
 };
 column_gemm as_columns(const gemm_call &call);
 

@@ -33,6 +33,7 @@ column_gemm as_columns(const gemm_call &call) {
   out.m = is_swapped ? call.n : call.m;
   out.n = is_swapped ? call.m : call.n;
   out.k = call.k;
+  out.rounds_to_tf32 = call.rounds_to_tf32;
   out.x = is_swapped ? stored(first, call.k, call.n) : stored(first, call.m, call.k);
   out.y = is_swapped ? stored(second, call.m, call.k) : stored(second, call.k, call.n);
   out.d = stored(call.c, call.m, call.n);
@@ -110,6 +111,7 @@ struct product {
       free += (rows * columns * size_of(type) + 255) / 256 * 256;
       return free <= end;
     };
+    call.rounds_to_tf32 = s.multiplies_tf32() && a.type == element_type::f32;
     gemm_call::matrix from_a = call.a, from_b = call.b;
     const gemm_call::matrix to = call.c;
     bool fits = true;

@@ -236,9 +236,11 @@ TEST(Metrics, RowsAfterTheResumedStepAreCut) {
   ASSERT_TRUE(file.open(folder.path(), 2).is_ok());
   EXPECT_EQ(read_all(folder / "metrics.jsonl"),
             "{\"step\": 1, \"loss\": 2.5, \"grad_norm\": null, \"lr\": 0.001, \"seconds\": 0.5, \"tokens_per_s\": 128, "
-            "\"predicted_seconds\": null, \"collective_bytes\": {\"all_reduce\": 1000000, \"all_gather\": 0, "
+            "\"predicted_seconds\": null, \"precision\": \"f32\", \"collective_bytes\": {\"all_reduce\": 1000000, "
+            "\"all_gather\": 0, "
             "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16}}\n"
             "{\"step\": 2, \"loss\": 2.5, \"grad_norm\": null, \"lr\": 0.001, \"seconds\": 0.5, \"tokens_per_s\": 128, "
-            "\"predicted_seconds\": 0.25, \"collective_bytes\": {\"all_reduce\": 1000000, \"all_gather\": 0, "
+            "\"predicted_seconds\": 0.25, \"precision\": \"f32\", \"collective_bytes\": {\"all_reduce\": 1000000, "
+            "\"all_gather\": 0, "
             "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16}}\n");
 }

@@ -33,7 +33,8 @@ status metrics_file::add(const step_metrics &row) {
   const float grad_norm = row.has_grad_norm ? row.grad_norm : NAN;
   row_.start() << "{\"step\": " << row.step << ", \"loss\": " << row.loss << ", \"grad_norm\": " << grad_norm
                << ", \"lr\": " << row.lr << ", \"seconds\": " << row.seconds << ", \"tokens_per_s\": " << rate
-               << ", \"predicted_seconds\": " << row.predicted_seconds;
+               << ", \"predicted_seconds\": " << row.predicted_seconds << ", \"precision\": \"" << row.precision
+               << "\"";
   if (!std::isnan(row.loss_scale))
     row_ << ", \"loss_scale\": " << row.loss_scale;
   row_ << ", \"collective_bytes\": {";

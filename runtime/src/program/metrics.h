@@ -24,6 +24,7 @@ struct step_metrics {
   double tokens = 0;              ///< of the step; 0 where the inputs are no tokens
   double predicted_seconds = NAN; ///< of the step, by the plan's costs; NaN where nobody said
   collective_bytes sent;
+  const char *precision = "f32";
   double loss_scale = NAN; ///< that the step used; NaN in programs that scale no loss
 };
 

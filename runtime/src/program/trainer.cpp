@@ -280,6 +280,7 @@ status trainer::run() {
   bool stops = false;
   for (std::int64_t s = start_step_; s < o_.steps && !stops; ++s) {
     step_metrics row;
+    row.precision = p_.precision;
     row.predicted_seconds = o_.predicted_seconds.value_or(NAN);
     // The first step of several warms the caches up and is left out of the kernels' times.
     const bool is_profiled = o_.profile && (s > start_step_ || s + 1 == o_.steps);

@@ -32,3 +32,9 @@ Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value
     return nullptr;
   return ConstantOp::create(builder, loc, type, elements);
 }
+
+llvm::StringRef windlass::train::getPrecision(mlir::ModuleOp module) {
+  auto settings = module->getAttrOfType<mlir::DictionaryAttr>(kSettingsAttr);
+  auto precision = settings ? settings.getAs<mlir::StringAttr>("precision") : mlir::StringAttr();
+  return precision ? precision.getValue() : "f32";
+}

@@ -252,8 +252,8 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Builder builder(&getContext());
-    if (precision != "f32" && precision != "bf16" && precision != "f16") {
-      module.emitError() << "there is no precision '" << precision.getValue() << "'; choose f32, bf16 or f16";
+    if (!llvm::is_contained({"f32", "tf32", "bf16", "f16"}, precision.getValue())) {
+      module.emitError() << "there is no precision '" << precision.getValue() << "'; choose f32, tf32, bf16 or f16";
       return signalPassFailure();
     }
     for (StringRef name : {kInitFunction, kMicrobatchFunction, kEvaluateFunction})
@@ -267,7 +267,7 @@ public:
                             "scales-loss";
       return signalPassFailure();
     }
-    if (precision != "f32")
+    if (precision == "bf16" || precision == "f16")
       PrecisionLowering(module, precision == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type()).run();
     settings.set("precision", builder.getStringAttr(precision));
     module->setAttr(kSettingsAttr, settings.getDictionary(&getContext()));

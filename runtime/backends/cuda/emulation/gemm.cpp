@@ -2,9 +2,19 @@
 #include "../gemm.h"
 #include "../kernel.h"
 
+#include "windlass/rt/detail/half.h"
+
+#include <cmath>
+
 namespace windlass::rt::cuda {
 
 namespace {
+
+/// The nearest number with 10 bits of mantissa.
+float to_tf32(float x) {
+  const std::uint32_t bits = detail::bits_from_float(x);
+  return std::isfinite(x) ? detail::float_from_bits((bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu) : x;
+}
 
 void multiply(const column_gemm &call) {
   const auto element = [](const column_gemm::matrix &of, std::int64_t batch, std::int64_t row, std::int64_t column) {
@@ -17,8 +27,10 @@ void multiply(const column_gemm &call) {
     for (std::int64_t column = 0; column < call.n; ++column)
       for (std::int64_t row = 0; row < call.m; ++row) {
         double sum = 0;
-        for (std::int64_t i = 0; i < call.k; ++i)
-          sum += double(x.get(element(call.x, batch, row, i))) * double(y.get(element(call.y, batch, i, column)));
+        for (std::int64_t i = 0; i < call.k; ++i) {
+          const float a = x.get(element(call.x, batch, row, i)), b = y.get(element(call.y, batch, i, column));
+          sum += call.rounds_to_tf32 ? double(to_tf32(a)) * double(to_tf32(b)) : double(a) * double(b);
+        }
         const std::int64_t at = element(call.d, batch, row, column);
         if (call.beta != 0)
           sum += double(call.beta) * double(d.get(at));

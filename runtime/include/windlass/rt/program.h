@@ -148,7 +148,7 @@ struct program {
   std::int32_t micro_batches; ///< G
   optimizer kind;
   bool clips;
-  const char *precision;      ///< that values are computed in: f32, bf16 or f16
+  const char *precision;      ///< that values are computed in: f32, tf32, bf16 or f16
   std::int64_t device_bytes;  ///< device arena
   std::int64_t pinned_bytes;  ///< pinned host arena
   std::int64_t scratch_bytes; ///< of the compute stream for one thread, times threads

@@ -42,8 +42,13 @@ public:
   std::byte *scratch() const { return scratch_; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
+  /// Whether products of f32 may round their operands to TF32 (10 bits of mantissa), where the device has units for it.
+  bool multiplies_tf32() const { return multiplies_tf32_; }
+  void multiply_tf32(bool on) { multiplies_tf32_ = on; }
+
   /// From now on the time of each command that says what it does is added to `times`; null for no longer.
-  void count_times(kernel_times *times) { times_ = times; }
+  /// Called while the stream has nothing to do; afterwards `times` knows all of its commands.
+  virtual void count_times(kernel_times *times) { times_ = times; }
 
   /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`, which does `what`.
   template <class F> status submit(const work &what, F f) {
@@ -78,6 +83,7 @@ protected:
   std::byte *scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
   kernel_times *times_ = nullptr;
+  bool multiplies_tf32_ = false;
 };
 
 /// Bytes that a worker stream takes beside its thread.

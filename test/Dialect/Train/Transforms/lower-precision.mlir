@@ -1,12 +1,15 @@
 // RUN: windlass-opt %s -split-input-file -train-differentiate=micro-batches=2 -train-add-optimizer=optimizer=sgd -train-lower-precision=precision=bf16 -train-verify-functions -o %t.mlir && FileCheck %s < %t.mlir && windlass-opt %t.mlir -split-input-file -train-verify-functions -o /dev/null
 // RUN: windlass-opt %s -split-input-file -train-differentiate -train-add-optimizer=optimizer=sgd -train-lower-precision | FileCheck %s --check-prefix=WHOLE
+// RUN: windlass-opt %s -split-input-file -train-differentiate -train-add-optimizer=optimizer=sgd -train-lower-precision=precision=tf32 | FileCheck %s --check-prefix=TF32
 // RUN: not windlass-opt %s -split-input-file -train-differentiate -train-lower-precision=precision=f8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not windlass-opt %s -split-input-file -train-lower-precision=precision=bf16 2>&1 | FileCheck %s --check-prefix=EARLY
 
-// UNKNOWN: error: there is no precision 'f8'; choose f32, bf16 or f16
+// UNKNOWN: error: there is no precision 'f8'; choose f32, tf32, bf16 or f16
 // EARLY: error: has no @init; run train-differentiate before
 // WHOLE: precision = "f32"
 // WHOLE-NOT: bf16
+// TF32: precision = "tf32"
+// TF32-NOT: {{bf16|tensor<.*tf32}}
 
 // Weights are f32 and found in bf16; the input is converted once for each pass; the gradients of products and sums are
 // handed on as they add up; the statistics and all from the sum on are f32.

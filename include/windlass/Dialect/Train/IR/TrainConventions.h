@@ -51,7 +51,7 @@ constexpr char kNormScaleAttr[] = "train.norm_scale";
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";
 /// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr adamw|sgd), "micro_batches" (i64, G),
-/// "clip" (BoolAttr), "precision" (StringAttr f32|bf16|f16), and kScalesLossSetting.
+/// "clip" (BoolAttr), "precision" (StringAttr f32|tf32|bf16|f16), and kScalesLossSetting.
 constexpr char kSettingsAttr[] = "train.settings";
 /// UnitAttr: gradients are of the loss times the hyperparameter `loss_scale`, which `@update` takes out.
 constexpr char kScalesLossSetting[] = "scales_loss";

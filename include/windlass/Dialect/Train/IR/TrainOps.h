@@ -3,6 +3,7 @@
 #define WINDLASS_DIALECT_TRAIN_IR_TRAINOPS_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
@@ -20,5 +21,12 @@
 
 #define GET_OP_CLASSES
 #include "windlass/Dialect/Train/IR/TrainOps.h.inc"
+
+namespace windlass::train {
+
+/// The precision that a training step is compiled for: f32, where its settings do not say.
+llvm::StringRef getPrecision(mlir::ModuleOp module);
+
+} // namespace windlass::train
 
 #endif

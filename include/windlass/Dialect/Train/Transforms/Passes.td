@@ -55,9 +55,10 @@ def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
     type afterwards, and parameters have it as `compute_type`. f32 stay parameters themselves, their gradients as `@microbatch` returns
     them, everything in `@update`, statistics of rows, and from the sum on the loss. Products and sums that make a
     gradient hand it on as they add it up, in f32. Splat constants that f16 cannot hold become its largest number. f16 needs the gradients of a
-    scaled loss. `train.settings` has the precision.
+    scaled loss. With `tf32` all types stay, and products may round their operands to TF32 where a
+    device has units for it. `train.settings` has the precision.
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, tf32, bf16 or f16">];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 
