@@ -5,6 +5,7 @@ trains is compared with PyTorch's stored losses, gradients and parameters. What 
 a device. Tests that need nvcc are skipped, with the reason, where there is none.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -77,6 +78,45 @@ class Emulated(CudaTest):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
 
+    def check_timelines(self, program, model, *flags):
+        """What each rank measured has the names and threads of what is predicted, each as often; and order on each thread."""
+        predicted = self.folder / 'predicted.json'
+        self.assertEqual(common.windlass('simulate', model / 'model.onnx', *flags, '-o', predicted).code, 0)
+        self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', '--profile', '-o', self.folder / 'timed'])
+        def read(file):
+            events = json.loads(file.read_text())['traceEvents']
+            threads = {e['tid']: e['args']['name'] for e in events if e['name'] == 'thread_name'}
+            return threads, [e for e in events if e['ph'] == 'X'], {e['pid'] for e in events}
+        threads, commands, processes = read(predicted)
+        counts = collections.Counter((e['tid'], e['name']) for e in commands)
+        self.assertEqual(processes, {0})
+        self.assertEqual(sorted(threads.values()), ['communicator_0', 'compute'])
+        for rank in range(2):
+            measured, timed, processes = read(self.folder / 'timed' / 'traces' / f'rank_{rank:05}.json')
+            self.assertEqual(measured, threads)
+            self.assertEqual(processes, {rank + 1})
+            self.assertEqual(collections.Counter((e['tid'], e['name']) for e in timed), counts)
+            for thread in threads:
+                ends = 0.0
+                for event in (e for e in timed if e['tid'] == thread):
+                    self.assertGreaterEqual(event['ts'], ends - 1)  # microseconds; events have that resolution
+                    ends = event['ts'] + event['dur']
+
+    @unittest.skipUnless(pathlib.Path('/usr/local/cuda/include/nvtx3').exists(), 'the headers of NVTX are not installed')
+    def test_ranges(self):
+        """Tools that watch programs for devices are told of actions and, with --profile, of commands."""
+        tool = self.folder / 'tool.so'
+        self.succeed(['cc', '-shared', '-fPIC', '-I', '/usr/local/cuda/include', '-o', tool, common.ROOT / 'integration_test' / 'nvtx_tool.c'])
+        model = self.model('mlp')
+        program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp'))
+        for flags, said in (((), {'step', 'forward', 'backward_reduce', 'update'}), (('--profile',), {'step', 'update', 'matmul', 'adamw'})):
+            log = self.folder / 'ranges.txt'
+            self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / f'ranges{len(flags)}', *flags],
+                         env={'NVTX_INJECTION64_PATH': str(tool), 'WINDLASS_RANGES': str(log)})
+            words = log.read_text().split('\n')
+            self.assertLessEqual(said, set(words))
+            self.assertEqual(words.count('end'), sum(word not in ('end', '') for word in words))
+
     def test_tf32(self):
         """Products round their operands, nothing else does, and plan, rows and the run's record say so."""
         model, losses = self.model('mlp'), {}
@@ -98,6 +138,7 @@ class Emulated(CudaTest):
         model = self.model('gpt2-tiny')
         plan = ('--cluster', 'h200:2', '--strategy', 'zero1', '--precision', 'f16')
         program = self.program(self.emit(model, *plan))
+        self.check_timelines(program, model, *plan)
         self.compare(program, model, '--loss-bound', '2e-2', '--gradient-bound', '1e-1', '--movement-bound', '1')
         flags = (program, '--data', model / 'batches.safetensors', '--steps', '4', '--checkpoint-every', '1', '--checkpoint-initial', '--loss-scale', 2 ** 32)
         rows = {}
@@ -119,6 +160,7 @@ class Emulated(CudaTest):
         model = self.model('mlp')
         program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp'))
         self.compare(program, model)
+        self.check_timelines(program, model, '--cluster', 'h200:2', '--strategy', 'ddp')
         # What a machine can lack ends the run before it begins.
         for environment, message in (
                 (dict(DRIVER='0'), 'this machine has no driver for CUDA devices; '),

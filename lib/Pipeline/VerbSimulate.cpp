@@ -21,12 +21,14 @@ constexpr size_t kMostEvents = 1000000;
 std::string nameOf(Operation *op) {
   if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
     return sched::stringifyCollectiveKind(collective.getKind()).str();
+  // As programs name what they measure (--profile).
   if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op))
-    return launch.getKernel().str();
+    return launch.getKernel() == "own_part" ? "copy" : launch.getKernel().str();
   return "map";
 }
 
-/// The format of Chrome's trace viewer: times in microseconds, a thread for each stream.
+/// The format of Chrome's trace viewer: times in microseconds, a thread for each stream. Programs write what they
+/// measure with the same names and threads (runtime/src/program/timeline.h).
 class Trace {
 public:
   void add(const SimulatedCommand &command) {
@@ -50,20 +52,22 @@ public:
   }
 
   std::string finish(ModuleOp module) {
-    auto nameStream = [&](int64_t stream, llvm::StringRef name) {
+    auto tell = [&](llvm::StringRef what, int64_t stream, llvm::StringRef name) {
       out << (events++ > 0 ? ",\n" : "\n");
       llvm::json::OStream json(out);
       json.object([&] {
-        json.attribute("name", "thread_name");
+        json.attribute("name", what);
         json.attribute("ph", "M");
         json.attribute("pid", 0);
         json.attribute("tid", stream);
         json.attributeObject("args", [&] { json.attribute("name", name); });
       });
     };
-    nameStream(sched::kComputeStream, "compute");
+    // Process 0; what ranks measure (--profile) are the ones after it.
+    tell("process_name", 0, "predicted");
+    tell("thread_name", sched::kComputeStream, "compute");
     for (auto communicator : module.getOps<sched::CommunicatorOp>())
-      nameStream(communicator.getStream(), communicator.getName());
+      tell("thread_name", communicator.getStream(), communicator.getName());
     out << "\n]}\n";
     return std::move(text);
   }

@@ -21,10 +21,13 @@ kernel_times::row &kernel_times::find(const work &what) {
   return rows_.back();
 }
 
-void kernel_times::add(const work &what, double seconds) {
+void kernel_times::add(const work &what, double begin, double end) {
+  constexpr std::size_t most_commands = 1000000;
   row &r = find(what);
   ++r.calls;
-  r.seconds += seconds;
+  r.seconds += end - begin;
+  if (keeps_commands_ && commands_.size() < most_commands)
+    commands_.push_back({what, begin, end});
 }
 
 void kernel_times::add(const kernel_times &other) {

@@ -4,6 +4,8 @@
 
 #include "windlass/rt/streams.h"
 
+#include "windlass/rt/detail/backend.h"
+
 #include <ctime>
 #include <map>
 
@@ -62,7 +64,66 @@ status device_stream::wait_for_device() {
   }
 }
 
+cudaEvent_t device_stream::take_event() {
+  cudaEvent_t out = nullptr;
+  if (!free_events_.empty()) {
+    out = free_events_.back();
+    free_events_.pop_back();
+  } else if (status made = check(cudaEventCreateWithFlags(&out, cudaEventDefault), "making an event"); !made.is_ok()) {
+    failed_ = std::move(made);
+    return nullptr;
+  }
+  if (status recorded = check(cudaEventRecord(out, native_), "recording an event"); !recorded.is_ok())
+    failed_ = std::move(recorded);
+  return out;
+}
+
+void device_stream::count_times(kernel_times *times) {
+  if (times_ != nullptr)
+    read_times();
+  times_ = times;
+  if (times == nullptr || !made_.is_ok())
+    return;
+  origin_seconds_ = clock_seconds();
+  origin_ = take_event();
+}
+
+double device_stream::begin_command(const work &what) {
+  detail::push_range(what.name);
+  timed_.push_back({what, take_event(), nullptr});
+  return 0;
+}
+
+void device_stream::end_command(const work &, double, kernel_times &) {
+  timed_.back().end = take_event();
+  detail::pop_range();
+}
+
+void device_stream::read_times() {
+  const bool is_done = synchronize().is_ok();
+  for (const timed_command &command : timed_) {
+    float from = 0, to = 0; // milliseconds
+    if (is_done && cudaEventElapsedTime(&from, origin_, command.begin) == cudaSuccess &&
+        cudaEventElapsedTime(&to, origin_, command.end) == cudaSuccess)
+      times_->add(command.what, origin_seconds_ + double(from) * 1e-3, origin_seconds_ + double(to) * 1e-3);
+    for (cudaEvent_t each : {command.begin, command.end})
+      if (each != nullptr)
+        free_events_.push_back(each);
+  }
+  timed_.clear();
+  if (origin_ != nullptr)
+    free_events_.push_back(origin_);
+  origin_ = nullptr;
+}
+
 device_stream::~device_stream() {
+  for (const timed_command &command : timed_)
+    for (cudaEvent_t each : {command.begin, command.end})
+      free_events_.push_back(each);
+  free_events_.push_back(origin_);
+  for (cudaEvent_t each : free_events_)
+    if (each != nullptr)
+      cudaEventDestroy(each);
   if (guards_)
     guards_of_thread().erase(this);
   if (native_ != nullptr) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace windlass::rt::cuda {
 
@@ -29,7 +30,8 @@ public:
   status record(event &e) override;
   status wait(event &e) override;
   status synchronize() override;
-  status settle() override { return synchronize(); }
+  /// Times are those between events of the device; commands run one after another, beside other streams', as ever.
+  void count_times(kernel_times *times) override;
 
   /// Asked while a thread waits for the device; an error ends the wait. Guards are those of the calling thread's rank,
   /// since the streams of a rank wait for each other.
@@ -41,6 +43,8 @@ public:
 
 protected:
   status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) override;
+  double begin_command(const work &what) override;
+  void end_command(const work &what, double begin, kernel_times &times) override;
 
 private:
   cudaStream_t native_ = nullptr;
@@ -50,6 +54,18 @@ private:
   bool guards_ = false;  ///< whether this stream has given a guard
   status made_, failed_; ///< of the constructor; the first error of a command, which sticks
   std::unique_ptr<gemm_library> gemms_;
+
+  /// Commands whose times are still with the device, and events for more.
+  struct timed_command {
+    work what;
+    cudaEvent_t begin, end;
+  };
+  cudaEvent_t take_event();
+  void read_times();
+  std::vector<timed_command> timed_;
+  std::vector<cudaEvent_t> free_events_;
+  cudaEvent_t origin_ = nullptr; ///< of the device's times, and that time of the host
+  double origin_seconds_ = 0;
 };
 
 inline device_stream &device_stream_of(stream &s) { return static_cast<device_stream &>(s); }

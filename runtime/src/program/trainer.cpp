@@ -2,6 +2,7 @@
 
 #include "schedule.h"
 #include "signals.h"
+#include "timeline.h"
 
 #include "windlass/rt/detail/machine_rates.h"
 #include "windlass/rt/json.h"
@@ -110,6 +111,7 @@ status trainer::run_action(const action &what) {
       return ok_status();
   }
   stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
+  const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
   switch (what.kind) {
   case action_kind::forward:
     result = p_.forward(context_, forwards_++);
@@ -129,7 +131,7 @@ status trainer::run_action(const action &what) {
     return internal_error("the action table repeats past its end");
   }
   // A profile charges each action with what it started.
-  if (o_.profile && result.is_ok())
+  if (o_.profile && !is_traced_ && result.is_ok())
     result = context_.synchronize();
   return result;
 }
@@ -151,6 +153,7 @@ status trainer::run_actions(std::int64_t first, std::int64_t count) {
 }
 
 status trainer::step(std::int64_t s, step_metrics &row) {
+  const detail::named_range range("step");
   double start = clock_seconds();
   forwards_ = backwards_ = 0;
   skips_update_ = false;
@@ -284,7 +287,8 @@ status trainer::run() {
     row.predicted_seconds = o_.predicted_seconds.value_or(NAN);
     // The first step of several warms the caches up and is left out of the kernels' times.
     const bool is_profiled = o_.profile && (s > start_step_ || s + 1 == o_.steps);
-    count_kernels(is_profiled);
+    is_traced_ = o_.profile && s + 1 == o_.steps;
+    count_kernels(is_profiled, is_traced_);
     WINDLASS_TRY(step(s, row));
     count_kernels(false);
     kernels_.steps += is_profiled;
@@ -344,8 +348,11 @@ status trainer::finish() {
   return o_.profile ? write_profile() : ok_status();
 }
 
-void trainer::count_kernels(bool on) {
+void trainer::count_kernels(bool on, bool keeps) {
   kernel_times_.resize(static_cast<std::size_t>(p_.streams));
+  if (on) // what a device has measured is read when it ends
+    for (kernel_times &times : kernel_times_)
+      times.keep_commands(keeps);
   for (std::int32_t i = 0; i < p_.streams; ++i)
     context_.get_stream(i).count_times(on ? &kernel_times_[static_cast<std::size_t>(i)] : nullptr);
 }
@@ -361,6 +368,10 @@ status trainer::write_profile() {
   std::copy(std::begin(action_seconds_), std::end(action_seconds_), mine.of);
   span<seconds> all;
   WINDLASS_TRY(ranks_.gather(mine, all));
+  status traced = make_folders(join_path(o_.run, "traces"));
+  if (traced.is_ok())
+    traced = replace_file(timeline_path(o_.run, context_.rank()), timeline_text(context_.rank(), kernel_times_));
+  WINDLASS_TRY(together(std::move(traced).as(diagnostic::output)));
   if (context_.rank() != 0)
     return together(ok_status());
   std::string text = "{\n \"steps\": " + std::to_string(summary_.last_step - summary_.first_step) +

@@ -66,8 +66,8 @@ private:
   status save(std::int64_t step);
   status finish();
   status write_profile();
-  /// Whether kernels of all streams add their times.
-  void count_kernels(bool on);
+  /// Whether kernels of all streams add their times, and whether each command is kept besides.
+  void count_kernels(bool on, bool keeps = false);
   void say(std::string_view text);
 
   const program &p_;
@@ -96,6 +96,7 @@ private:
   std::string resume_folder_;
   checkpoint_manifest resumed_;
   std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
+  bool is_traced_ = false;                    ///< this step's timeline is wanted, so that nothing waits in its middle
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
   double action_seconds_[8] = {};
   std::vector<kernel_times> kernel_times_; ///< one per stream

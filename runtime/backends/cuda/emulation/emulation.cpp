@@ -1,5 +1,7 @@
 #include "cuda_runtime.h"
 
+#include "windlass/rt/kernel_times.h"
+
 #include "windlass/rt/detail/team.h"
 
 #include <csetjmp>
@@ -15,7 +17,9 @@
 thread_local emulated_place threadIdx, blockIdx, blockDim, gridDim;
 
 struct emulated_stream {};
-struct emulated_event {};
+struct emulated_event {
+  double seconds = 0; ///< when it was recorded last
+};
 
 namespace windlass::rt::cuda::emulation {
 
@@ -298,7 +302,14 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
   *out = new emulated_event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  event->seconds = windlass::rt::clock_seconds();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = static_cast<float>((end->seconds - begin->seconds) * 1e3);
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;

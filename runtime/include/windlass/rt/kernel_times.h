@@ -16,6 +16,7 @@ struct work {
   std::int64_t flops = 0;     ///< floating-point operations, a multiply-add being two; 0 where memory is what counts
   std::int64_t bytes = 0;     ///< of its operands, each counted once
   std::int64_t sizes[4] = {}; ///< what distinguishes calls of a kernel, as rows, columns, depth; 0 ends them
+  bool is_map = false;        ///< a fused function, whose name says what it computes
 };
 
 /// Bytes of memory that views cover, each element once however often it repeats. Absent views count nothing.
@@ -38,15 +39,26 @@ public:
     std::int64_t calls = 0;
     double seconds = 0;
   };
-  void add(const work &what, double seconds);
+  /// A command that ran from `begin` to `end`, seconds of clock_seconds().
+  void add(const work &what, double begin, double end);
   /// Adds the rows of another stream.
   void add(const kernel_times &other);
   void clear() { rows_.clear(); }
   const std::vector<row> &rows() const { return rows_; }
 
+  struct command {
+    work what;
+    double begin = 0, end = 0;
+  };
+  /// Whether each command is kept besides, as many as viewers of timelines show.
+  void keep_commands(bool on) { keeps_commands_ = on; }
+  const std::vector<command> &commands() const { return commands_; }
+
 private:
   row &find(const work &what);
   std::vector<row> rows_;
+  std::vector<command> commands_;
+  bool keeps_commands_ = false;
 };
 
 /// Seconds of a clock that never goes back.

@@ -264,7 +264,7 @@ template <class F> status map(stream &s, F f, std::initializer_list<view> outs, 
       ++k;
     }
   nest.simplify();
-  work what = {F::name, 0, 0, {space.elements()}};
+  work what = {F::name, 0, 0, {space.elements()}, true};
   for (const std::initializer_list<view> &list : {outs, ins})
     what.bytes += bytes_of(list);
 #if defined(WINDLASS_BACKEND_CUDA)

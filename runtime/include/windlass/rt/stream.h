@@ -33,9 +33,6 @@ public:
   virtual status record(event &e) = 0;
   virtual status wait(event &e) = 0;
   virtual status synchronize() = 0;
-  /// While times are counted: returns when the commands so far are done, that is at once where none runs beside the
-  /// caller's thread.
-  virtual status settle() { return {}; }
   /// Size of the compute team that commands of this stream may use.
   std::int32_t threads() const { return threads_; }
   /// The stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
@@ -55,12 +52,9 @@ public:
     if (times_ == nullptr)
       return submit(f);
     return submit([this, f, what, times = times_]() -> status {
-      WINDLASS_TRY(settle());
-      const double start = clock_seconds();
+      const double begin = begin_command(what);
       status result = f();
-      if (result.is_ok())
-        result = settle();
-      times->add(what, clock_seconds() - start);
+      end_command(what, begin, *times);
       return result;
     });
   }
@@ -79,6 +73,11 @@ public:
 
 protected:
   virtual status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) = 0;
+  /// Around a command whose time is counted, by what runs it.
+  virtual double begin_command(const work &) { return clock_seconds(); }
+  virtual void end_command(const work &what, double begin, kernel_times &times) {
+    times.add(what, begin, clock_seconds());
+  }
   std::int32_t threads_ = 1;
   std::byte *scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;

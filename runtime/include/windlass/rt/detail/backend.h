@@ -44,12 +44,31 @@ void free_memory(memory_kind kind, std::byte *memory);
 /// change.
 status copy_to_device(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
 status copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
+/// Ranges of the host's time for tools that watch programs for devices (NVTX); nothing where no tool does. Names are
+/// copied.
+void push_range(const char *name);
+void pop_range();
 /// Bytes of the compute stream's scratch beside what the program plans.
 std::int64_t workspace_bytes();
 /// Collectives on the device's memory for a group whose hosts reach each other by `hosts`; they run on `s`. Collective
 /// over the members.
 status make_device_communicator(const transport &world, std::unique_ptr<communicator> hosts, stream &s,
                                 std::unique_ptr<communicator> &out);
+
+/// A range as long as its life; nothing in back ends without a device.
+class named_range {
+public:
+  explicit named_range(const char *name) {
+    if constexpr (backend_has_device)
+      push_range(name);
+  }
+  named_range(const named_range &) = delete;
+  named_range &operator=(const named_range &) = delete;
+  ~named_range() {
+    if constexpr (backend_has_device)
+      pop_range();
+  }
+};
 
 // Of every back end.
 

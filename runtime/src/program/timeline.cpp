@@ -1,0 +1,66 @@
+#include "timeline.h"
+
+#include "windlass/rt/file.h"
+#include "windlass/rt/json.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+namespace windlass::rt {
+
+namespace {
+
+std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", seconds * 1e6);
+  return text;
+}
+
+std::string sizes_of(const work &what) {
+  std::string out;
+  for (std::int64_t size : what.sizes) {
+    if (size == 0)
+      break;
+    out += (out.empty() ? "" : ", ") + std::to_string(size);
+  }
+  return "[" + out + "]";
+}
+
+std::string metadata(const char *what, const std::string &process, std::size_t thread, const std::string &name) {
+  return std::string("{\"name\": \"") + what + "\", \"ph\": \"M\", \"pid\": " + process +
+         ", \"tid\": " + std::to_string(thread) + ", \"args\": {\"name\": " + json_string(name) + "}}";
+}
+
+} // namespace
+
+std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams) {
+  const std::string process = std::to_string(rank + 1);
+  double first = std::numeric_limits<double>::infinity();
+  for (const kernel_times &times : streams)
+    for (const kernel_times::command &command : times.commands())
+      first = std::min(first, command.begin);
+  std::string out = "{\"traceEvents\": [\n" + metadata("process_name", process, 0, "rank " + std::to_string(rank));
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    out += ",\n" + metadata("thread_name", process, i, i == 0 ? "compute" : "communicator_" + std::to_string(i - 1));
+    for (const kernel_times::command &command : streams[i].commands()) {
+      const work &what = command.what;
+      out += std::string(",\n{\"name\": ") + json_string(what.is_map ? "map" : what.name) +
+             ", \"ph\": \"X\", \"pid\": " + process + ", \"tid\": " + std::to_string(i) +
+             ", \"ts\": " + microseconds(command.begin - first) +
+             ", \"dur\": " + microseconds(command.end - command.begin) + ", \"args\": {\"source\": \"measured\", " +
+             (what.is_map ? "\"computes\": " + json_string(what.name) + ", " : "") +
+             "\"flops\": " + std::to_string(what.flops) + ", \"bytes\": " + std::to_string(what.bytes) +
+             ", \"sizes\": " + sizes_of(what) + "}}";
+    }
+  }
+  return out + "\n]}\n";
+}
+
+std::string timeline_path(const std::string &run, std::int32_t rank) {
+  char name[32];
+  std::snprintf(name, sizeof name, "rank_%05d.json", static_cast<int>(rank));
+  return join_path(join_path(run, "traces"), name);
+}
+
+} // namespace windlass::rt

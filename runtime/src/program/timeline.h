@@ -1,0 +1,22 @@
+// RUN/traces/rank_00000.json: when each command of a step ran on a rank.
+#ifndef WINDLASS_RT_SRC_PROGRAM_TIMELINE_H
+#define WINDLASS_RT_SRC_PROGRAM_TIMELINE_H
+
+#include "windlass/rt/kernel_times.h"
+#include "windlass/rt/status.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass::rt {
+
+/// In the format of Chrome's trace viewer, with the names and threads of `windlass simulate -o`, which is process 0;
+/// rank r is process r + 1. `streams` has the kept commands of each stream; times count from the earliest.
+std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams);
+
+/// The file of a rank, below the folder of a run.
+std::string timeline_path(const std::string &run, std::int32_t rank);
+
+} // namespace windlass::rt
+
+#endif
