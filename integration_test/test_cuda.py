@@ -78,6 +78,30 @@ class Emulated(CudaTest):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
 
+    def test_profile(self):
+        """A program that measures for a cluster of GPUs writes a profile that plans for these take."""
+        model, project, profile = self.model('mlp'), self.folder / 'measuring', self.folder / 'profile.json'
+        outcome = common.windlass('profile', model / 'model.onnx', '--cluster', 'h200:1', '--precision', 'tf32', '--emit', project)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.build_runtime()
+        self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
+        self.succeed([project / 'run.sh', '-o', profile, '--threads', 1])
+        made = json.loads(profile.read_text())
+        self.assertTrue(common.conforms(made, json.loads((common.ROOT / 'lib' / 'Profile' / 'profile.schema.json').read_text())))
+        self.assertEqual(len(made['rates']), 8)
+        self.assertEqual(made['machine'], 'emulated on the processor')
+        self.assertTrue(all(rate > 0 for rate in made['rates'].values()), made['rates'])
+        self.assertTrue(all(each['loaded']['median_seconds'] > 0 for each in made['commands'].values()))
+        self.assertTrue(any(key.startswith('tf32 matmul(') and each['family'] == 'matmul.tf32' for key, each in made['commands'].items()))
+        planned = {}
+        for cluster, precision in (('h200:1', 'tf32'), ('h200:1', 'f32'), ('h100:1', 'tf32')):
+            outcome = common.windlass('plan', model / 'model.onnx', '--cluster', cluster, '--precision', precision, '--strategy', 'ddp', '--costs', profile, '--json')
+            planned[cluster, precision] = outcome
+        self.assertEqual(planned['h100:1', 'tf32'].code, 1)  # of other devices it says nothing
+        self.assertIn("'h200'", planned['h100:1', 'tf32'].err)
+        self.assertEqual(set(json.loads(planned['h200:1', 'tf32'].out)['seconds_by_source']), {'measured'})
+        self.assertIn('analytic', json.loads(planned['h200:1', 'f32'].out)['seconds_by_source'])  # of products of f32 neither
+
     def check_timelines(self, program, model, *flags):
         """What each rank measured has the names and threads of what is predicted, each as often; and order on each thread."""
         predicted = self.folder / 'predicted.json'

@@ -72,6 +72,7 @@ class ProfileTest(common.Case):
         outcome = common.windlass('profile', self.small_gpt(), '--cluster', 'h200:2', '-o', self.folder / 'profile.json')
         self.assertEqual(outcome.code, 1)
         self.assertIn("'cuda'", outcome.err)
+        self.assertIn('--emit DIR', outcome.err)
         self.assertFalse((self.folder / 'profile.json').exists())
 
 

@@ -41,19 +41,25 @@ public:
   /// Of all plans, measured or not.
   size_t commands = 0;
 
-  int run(const Flags &flags) {
+  /// The program that measures goes to `emitted` where that is given, and to nowhere else.
+  int run(const Flags &flags, const std::string &emitted) {
     MeasuredCommands first(context, profile);
     if (int code = addGiven(flags, first))
       return code;
     const Cluster &cluster = profile.cluster = compileFlags.choice.cluster;
-    if (cluster.getBackend() != "cpu" || cluster.hosts.size() > 1 || cluster.hosts.front().count > 1)
-      return fail(Code::devices, "profiles are taken on one host of back end 'cpu', but --cluster is " +
-                                     cluster.describe() + " of back end '" + cluster.getBackend() +
-                                     "'; give --cluster cpu:N");
+    if (cluster.hosts.size() > 1 || cluster.hosts.front().count > 1)
+      return fail(Code::devices, "profiles are taken on one host, but --cluster is " + cluster.describe() +
+                                     "; give the devices of one of its hosts");
+    if (cluster.getBackend() != "cpu" && emitted.empty())
+      return fail(Code::devices, "profiles of back end '" + cluster.getBackend() +
+                                     "' are taken where its devices are: give --emit DIR, and build and run the "
+                                     "program there, or measure processors with --cluster cpu:N");
     if (int code = addNamed(first))
       return code;
     if (int code = addFound(first))
       return code;
+    if (!emitted.empty())
+      return emit(first, emitted);
     if (int code = measure(first))
       return code;
     for (int round = 1; round < kMostRounds && secondsLeft > 0; ++round) {
@@ -108,6 +114,16 @@ private:
     if (int code = compilation.applyStrategy(found))
       return code;
     to.add(compilation.getModule());
+    return kDone;
+  }
+
+  int emit(MeasuredCommands &measured, const std::string &folder) {
+    commands = measured.getKeys().size();
+    auto files = measured.makeProject(profile.cluster, /*writesProfile=*/true);
+    if (failed(files))
+      return kInternal;
+    if (std::string error = cpp::writeProject(*files, folder); !error.empty())
+      return fail(Code::output, error);
     return kDone;
   }
 
@@ -175,7 +191,7 @@ int Profiling::measure(MeasuredCommands &measured) {
   int64_t ranks = profile.cluster.getDevices();
   if (ranks > 1 && findProgram("mpirun").empty())
     return fail(Code::launch, "several ranks need mpirun: install openmpi-bin");
-  auto files = measured.makeProject(ranks);
+  auto files = measured.makeProject(profile.cluster, /*writesProfile=*/false);
   if (failed(files))
     return kInternal;
   std::string folder;
@@ -253,12 +269,15 @@ int windlass::runProfile(const std::vector<std::string> &words) {
               "collectives of this machine, for --costs of plan and train.");
   CommonFlags common;
   CompileFlags compileFlags;
-  std::string output;
+  std::string output, emitted;
   bool wantsReport = false;
   int64_t seconds = 300;
-  flags.addText("cluster", "C", "the devices: cpu:N, or the file of one host of back end cpu", compileFlags.cluster);
+  flags.addText("cluster", "C", "the devices: cpu:N, with --emit also GPUs such as h200:8, or the file of one host",
+                compileFlags.cluster);
   flags.addText("plan", "FILE", "a plan whose commands are measured too, and first", compileFlags.planFile);
   flags.addText("o", "FILE", "where the profile goes", output);
+  flags.addText("emit", "DIR", "write the program that measures, whose -o FILE is the profile, instead of running it",
+                emitted);
   flags.addInteger("seconds", "of measuring at most: what is left is fitted (default 300)", seconds, 1, 86400);
   flags.addInteger("threads", "of a rank (default: its part of the processors)", compileFlags.choice.threads, 1, 1024);
   flags.addSwitch("report",
@@ -270,8 +289,8 @@ int windlass::runProfile(const std::vector<std::string> &words) {
   int code;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
-  if (output.empty())
-    return fail(Code::usage, "profile needs -o FILE");
+  if (output.empty() == emitted.empty())
+    return fail(Code::usage, "profile needs -o FILE, or --emit DIR");
   if (compileFlags.cluster.empty() && compileFlags.planFile.empty())
     return fail(Code::usage, "profile needs --cluster, such as --cluster cpu:2");
   auto context = makeContext(common.verbose);
@@ -282,8 +301,14 @@ int windlass::runProfile(const std::vector<std::string> &words) {
   for (const doctor::Finding &finding : findings)
     if (finding.name == "processors")
       profile.machine = finding.found;
-  if ((code = profiling.run(flags)))
+  if ((code = profiling.run(flags, emitted)))
     return code;
+  if (!emitted.empty()) {
+    if (!common.quiet)
+      llvm::outs() << "wrote a program that measures " << profiling.commands << " commands to '" << emitted
+                   << "'; build it where the devices are, and run its run.sh -o profile.json\n";
+    return kDone;
+  }
   if (std::string error = writeFile(output, writeProfile(profile)); !error.empty())
     return fail(Code::output, error);
   if (common.json) {

@@ -17,6 +17,11 @@ using llvm::json::Value;
 /// No figure of a profile is larger, so that sums and products of many stay finite.
 static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
 static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
+static constexpr double kMostRate = 1e18;
+static constexpr StringRef kRates[] = {"both_ways_bytes_per_second",    "device_to_host_bytes_per_second",
+                                       "disk_read_bytes_per_second",    "disk_write_bytes_per_second",
+                                       "host_adam_elements_per_second", "host_to_device_bytes_per_second",
+                                       "memory_bytes_per_second",       "pinned_bytes_per_second"};
 static constexpr StringRef kKinds[] = {"all_gather", "all_reduce", "all_to_all", "permute", "reduce_scatter"};
 
 /// A figure of a device's model, from `least` to `most`.
@@ -65,6 +70,12 @@ std::string windlass::writeProfile(const Profile &profile) {
       device[field.name] = (*profile.device).*field.value;
     whole["device"] = std::move(device);
   }
+  if (!profile.rates.empty()) {
+    Object rates;
+    for (const auto &[name, rate] : profile.rates)
+      rates[name] = rate;
+    whole["rates"] = std::move(rates);
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
   printJson(out, std::move(whole), 2);
@@ -90,6 +101,7 @@ public:
     profile.threads = reader.getInteger("threads", 1, kMostThreads);
     const Value *cluster = reader.get("cluster"), *commands = reader.get("commands");
     const Value *list = reader.get("collectives"), *device = reader.find("device");
+    const Value *rates = reader.find("rates");
     const Array *collectives = list ? list->getAsArray() : nullptr;
     if (list && !collectives)
       reader.fail("collectives", "must be a list");
@@ -102,6 +114,8 @@ public:
       return fail(llvm::toString(read.takeError()));
     if (device)
       readDevice(*device);
+    if (rates)
+      readRates(*rates);
     readCommands(*commands);
     for (size_t i = 0; !failed() && i < collectives->size(); ++i)
       readCollective((*collectives)[i], i);
@@ -150,6 +164,14 @@ private:
           reader.fail(field.name, range);
         }
       }
+    keep(reader);
+  }
+
+  void readRates(const Value &value) {
+    ObjectReader reader(value, "rates");
+    for (StringRef name : kRates)
+      if (reader.find(name))
+        profile.rates[name.str()] = getWork(reader, name, kMostRate);
     keep(reader);
   }
 

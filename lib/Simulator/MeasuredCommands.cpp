@@ -5,6 +5,7 @@
 #include "windlass/Support/TensorBytes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -20,6 +21,7 @@ MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
 
 void MeasuredCommands::add(ModuleOp schedule) {
   CommandKeys all(schedule);
+  precision = train::getPrecision(schedule).str();
   for (llvm::StringRef name :
        {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction})
     if (auto function = schedule.lookupSymbol<func::FuncOp>(name))
@@ -38,6 +40,11 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
   std::vector<CommandOperand> operands = getOperands(command, isLater);
   cpp::MeasuredCommand &made = commands.emplace_back();
   made.adds = isLater;
+  made.key = key.text;
+  made.family = key.work.family;
+  made.flops = key.work.flops;
+  made.bytes = key.work.bytes;
+  made.isNarrow = key.work.isNarrow;
   int64_t bytes = 0;
   for (const CommandOperand &operand : operands) {
     made.operands.push_back({operand.type, operand.elements, operand.limit, operand.isRead});
@@ -78,9 +85,13 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
   keys.push_back(key);
 }
 
-FailureOr<cpp::ProjectFiles> MeasuredCommands::makeProject(int64_t ranks) {
+FailureOr<cpp::ProjectFiles> MeasuredCommands::makeProject(const Cluster &cluster, bool writesProfile) {
   cpp::MeasuringOptions options;
-  options.ranks = ranks;
+  options.ranks = cluster.getDevices();
+  options.precision = precision;
+  options.backend = cluster.getBackend();
+  if (writesProfile)
+    llvm::raw_string_ostream(options.cluster) << llvm::json::Value(toJson(cluster));
   options.measuresCollectives = measuresCollectives;
   options.arenaBytes = std::max(largestBytes, kArenaBytes);
   options.scratchBytes = sched::getScratchBytesPerThread(*module);

@@ -43,6 +43,9 @@ struct Profile {
   std::map<std::tuple<std::string, int64_t, int64_t>, MeasuredTime> collectives;
   /// For commands of families that were not measured, in place of the defaults.
   std::optional<DeviceModel> device;
+  /// Of the machine, by name and per second: of memory, of copies between host and device, of pinning, of the host's
+  /// optimizer, of its disk. No plan asks for them yet.
+  std::map<std::string, double> rates;
 };
 
 /// profile.json, sorted, and back. Fails with one line that says what is wrong.

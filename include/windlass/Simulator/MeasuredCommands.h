@@ -23,8 +23,9 @@ public:
 
   /// In the order of their addition.
   const std::vector<CommandKey> &getKeys() const { return keys; }
-  /// The program that measures them on the ranks of one host. Only once.
-  llvm::FailureOr<cpp::ProjectFiles> makeProject(int64_t ranks);
+  /// The program that measures them on the ranks of the cluster's one host; with `writesProfile` its results are a
+  /// profile. Only once.
+  llvm::FailureOr<cpp::ProjectFiles> makeProject(const Cluster &cluster, bool writesProfile);
 
 private:
   void addCommand(mlir::Operation *command, const CommandKey &key, bool isLater);
@@ -34,6 +35,7 @@ private:
   std::vector<cpp::MeasuredCommand> commands;
   std::set<std::string> known;
   bool measuresCollectives;
+  std::string precision = "f32";
   int64_t largestBytes = 0;
 };
 

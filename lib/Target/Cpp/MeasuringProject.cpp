@@ -3,6 +3,7 @@
 #include "ProjectParts.h"
 
 #include "windlass/Target/Cpp/CppBuilder.h"
+#include "windlass/Target/Cpp/ProgramTables.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -35,10 +36,13 @@ static std::string writeTable(llvm::ArrayRef<MeasuredCommand> commands, const Me
   out << "\nstatic constexpr measured_command table[] = {";
   for (auto [i, command] : llvm::enumerate(commands))
     out << "\n    {" << (command.adds ? "true" : "false") << ", {operands_" << i << ", " << command.operands.size()
-        << "}, block_" << i << "},";
+        << "}, block_" << i << ", " << quoted(command.key) << ", " << quoted(command.family) << ", "
+        << real(command.flops).text << ", " << real(command.bytes).text << ", " << (command.isNarrow ? "true" : "false")
+        << "},";
   out << "\n};\n\nextern const measuring commands;\nconst measuring commands = {" << options.ranks << ", "
       << (options.measuresCollectives ? "true" : "false") << ", " << options.arenaBytes << ", " << options.scratchBytes
-      << ", {table, " << commands.size() << "}};\n\n} // namespace windlass_program\n";
+      << ", {table, " << commands.size() << "}, " << quoted(options.precision) << ", "
+      << (options.cluster.empty() ? "nullptr" : quoted(options.cluster)) << "};\n\n} // namespace windlass_program\n";
   return text;
 }
 
@@ -49,7 +53,7 @@ FailureOr<ProjectFiles> cpp::makeMeasuringProject(ModuleOp module, llvm::ArrayRe
     return failure();
   files["src/commands.cpp"] += writeTable(commands, options);
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", "cpu");
+  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", options.backend);
   files["run.sh"] = runScript(options.ranks, "measure");
   addRuntime(files);
   return files;

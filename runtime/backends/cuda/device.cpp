@@ -123,6 +123,14 @@ status detail::open_device(transport &world, std::int64_t bytes) {
   return {};
 }
 
+std::string detail::device_name() {
+  int device = 0;
+  cudaDeviceProp properties = {};
+  return cudaGetDevice(&device) == cudaSuccess && cudaGetDeviceProperties(&properties, device) == cudaSuccess
+             ? properties.name
+             : "";
+}
+
 status detail::allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out) {
   void *memory = nullptr;
   const auto size = static_cast<std::size_t>(bytes);

@@ -41,8 +41,8 @@ TEST(Measure, WritesWhatItMeasured) {
   temporary_folder folder;
   const measured_operand operands[] = {
       {element_type::f32, 8, 0, true}, {element_type::i64, 8, 4, true}, {element_type::f32, 16, 0, false}};
-  const measured_command commands[] = {{false, {operands, 3}, run_gather}};
-  const measuring m = {1, true, 4096, 0, {commands, 1}};
+  const measured_command commands[] = {{false, {operands, 3}, run_gather, "gather(x)", "gather", 0, 64, false}};
+  const measuring m = {1, true, 4096, 0, {commands, 1}, "f32", nullptr};
   std::string out = folder / "out.json", name = "measure", flag = "-o", threads = "--threads", one = "1";
   char *words[] = {name.data(), flag.data(), out.data(), threads.data(), one.data()};
   ASSERT_EQ(run_measuring(m, 5, words), 0);

@@ -9,6 +9,7 @@
 #include "windlass/rt/transport.h"
 
 #include "measure.h"
+#include "rates.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -153,7 +154,10 @@ public:
   status run() {
     WINDLASS_TRY(create());
     start_ = clock_seconds();
-    std::string text = "{\n \"version\": 1,\n \"threads\": " + std::to_string(threads_) + ",\n \"collectives\": [";
+    std::string text = "{\n \"version\": 1,\n \"threads\": " + std::to_string(threads_);
+    if (is_profile())
+      WINDLASS_TRY(describe_machine(text));
+    text += ",\n \"collectives\": [";
     const char *separator = "\n  ";
     for (std::int32_t group = 0; m_.measures_collectives && group < static_cast<std::int32_t>(sizes_.size()); ++group)
       for (const collective_kind kind :
@@ -167,19 +171,18 @@ public:
                   ", \"bytes\": " + std::to_string(bytes) + ", " + write(result) + "}";
           separator = ",\n  ";
         }
-    text += "],\n \"commands\": [";
+    text += is_profile() ? "],\n \"commands\": {" : "],\n \"commands\": [";
     separator = "\n  ";
     for (std::int64_t i = 0; i < m_.commands.size; ++i) {
       sample loaded, alone;
       WINDLASS_TRY(measure(m_.commands[i], loaded, alone));
       if (loaded.turns == 0)
         break; // the time is over, and all ranks know
-      text += separator + ("{\"command\": " + std::to_string(i)) + ", \"loaded\": {" + write(loaded) +
-              "}, \"alone\": {" + write(alone) + "}}";
+      text += separator + describe(i) + ", \"loaded\": {" + write(loaded) + "}, \"alone\": {" + write(alone) + "}}";
       separator = ",\n  ";
       talk(i + 1);
     }
-    text += "]\n}\n";
+    text += is_profile() ? "}\n}\n" : "]\n}\n";
     if (world_.rank() == 0)
       WINDLASS_TRY(replace_file(s_.output, text));
     return all_->barrier();
@@ -188,9 +191,40 @@ public:
 private:
   static constexpr std::int64_t least_bytes = 256, most_bytes = std::int64_t(64) << 20;
 
-  static std::string write(const sample &s) {
-    return "\"seconds\": " + json_number(s.median) + ", \"spread_seconds\": " + json_number(s.spread) +
-           ", \"turns\": " + std::to_string(s.turns);
+  bool is_profile() const { return m_.cluster != nullptr; }
+
+  std::string write(const sample &s) const {
+    return std::string(is_profile() ? "\"median_seconds\": " : "\"seconds\": ") + json_number(s.median) +
+           ", \"spread_seconds\": " + json_number(s.spread) + ", \"turns\": " + std::to_string(s.turns);
+  }
+
+  /// The beginning of a command's entry.
+  std::string describe(std::int64_t i) const {
+    const measured_command &command = m_.commands[i];
+    if (!is_profile())
+      return "{\"command\": " + std::to_string(i);
+    return json_string(command.key) + ": {\"family\": " + json_string(command.family) +
+           ", \"flops\": " + json_number(command.flops) + ", \"bytes\": " + json_number(command.bytes) +
+           ", \"narrow_products\": " + (command.is_narrow ? "true" : "false");
+  }
+
+  status describe_machine(std::string &text) {
+    std::string name;
+    if constexpr (detail::backend_has_device)
+      name = detail::device_name();
+    std::vector<machine_rate> rates;
+    // The others wait: of a host's disk and memory there is one.
+    if (world_.rank() == 0)
+      WINDLASS_TRY(measure_rates(context_, threads_, parent_path(s_.output), rates));
+    WINDLASS_TRY(all_->barrier());
+    text += ",\n \"machine\": " + json_string(name) + ",\n \"cluster\": " + m_.cluster + ",\n \"rates\": {";
+    const char *separator = "\n  ";
+    for (const machine_rate &rate : rates) {
+      text += separator + json_string(rate.name) + ": " + json_number(rate.per_second);
+      separator = ",\n  ";
+    }
+    text += "}";
+    return {};
   }
 
   void talk(std::int64_t done) {
@@ -231,6 +265,7 @@ private:
     p.axes = {axes_.data(), count};
     p.device_bytes = std::max(m_.arena_bytes, 2 * most_bytes);
     p.scratch_bytes = m_.scratch_bytes;
+    p.precision = m_.precision;
     p.streams = 1 + count;
     p.events = 2;
     p.communicators = {entries.data(), count};
@@ -245,7 +280,8 @@ private:
     return {};
   }
 
-  /// Runs `turn` on the ranks that take part, until rank 0 has seen enough by `clock`.
+  /// Runs `turn` on the ranks that take part, until rank 0 has seen enough by `clock`, or by what the turn says that it
+  /// took on the device.
   template <class Prepare, class Turn>
   status repeat(bool takes_part, double (*clock)(), Prepare prepare, Turn turn, sample &result) {
     std::vector<turn_time> turns;
@@ -258,8 +294,9 @@ private:
       if (takes_part) {
         const std::int64_t interruptions = count_interruptions();
         const double start = clock();
+        device_seconds_ = -1;
         WINDLASS_TRY(turn(i));
-        const double taken = clock() - start;
+        const double taken = device_seconds_ >= 0 ? device_seconds_ : clock() - start;
         if (i > 0) {
           turns.push_back({taken, count_interruptions() - interruptions});
           sum += taken;
@@ -308,8 +345,20 @@ private:
       return {};
     };
     const auto turn = [&](int) -> status {
+      stream &compute = context_.get_stream(0);
+      kernel_times times;
+      // A device says how long its part took; the host's time would be that of a launch.
+      if (detail::backend_has_device)
+        compute.count_times(&times);
       WINDLASS_TRY(command.run(context_, offsets.data(), command.adds));
-      return context_.get_stream(0).synchronize();
+      WINDLASS_TRY(compute.synchronize());
+      if (detail::backend_has_device) {
+        compute.count_times(nullptr);
+        device_seconds_ = 0;
+        for (const kernel_times::row &row : times.rows())
+          device_seconds_ += row.seconds;
+      }
+      return {};
     };
     // The compute stream runs on this thread.
     WINDLASS_TRY(repeat(true, thread_seconds, prepare, turn, loaded));
@@ -366,6 +415,7 @@ private:
   std::vector<std::vector<std::int32_t>> groups_;
   std::vector<std::int32_t> sizes_;
   double start_ = 0, told_ = 0;
+  double device_seconds_ = -1; ///< of the turn that runs; negative where the device does not say
 };
 
 std::int32_t available_processors() {

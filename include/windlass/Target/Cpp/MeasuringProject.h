@@ -17,12 +17,19 @@ struct MeasuredCommand {
   bool adds = false;
   /// In order of the columns of the command's function.
   std::vector<Operand> operands;
+  /// As it stands in a profile.
+  std::string key, family;
+  double flops = 0, bytes = 0;
+  bool isNarrow = false;
 };
 
 struct MeasuringOptions {
   int64_t ranks = 1;
   bool measuresCollectives = true;
   int64_t arenaBytes = 0, scratchBytes = 0;
+  std::string precision = "f32", backend = "cpu";
+  /// JSON: the program writes a profile for this cluster; empty: what `windlass profile` reads.
+  std::string cluster;
 };
 
 /// All text files of the project; `convertCommandsToEmitC` has run on the module. The program is the CMake target

@@ -1,5 +1,5 @@
 // Measuring programs: they run the commands of step programs one by one, and collectives, and write how long each
-// takes.
+// takes. With a cluster they need nothing else to make a profile.
 #ifndef WINDLASS_RT_MEASURE_H
 #define WINDLASS_RT_MEASURE_H
 
@@ -22,6 +22,10 @@ struct measured_command {
   span<measured_operand> operands;
   /// `offsets` are bytes into the device arena, one for each operand.
   status (*run)(context &, const std::int64_t *offsets, bool adds);
+  // As the command stands in a profile.
+  const char *key, *family;
+  double flops, bytes;
+  bool is_narrow;
 };
 
 struct measuring {
@@ -30,6 +34,8 @@ struct measuring {
   std::int64_t arena_bytes;   ///< at least what the largest command needs
   std::int64_t scratch_bytes; ///< of the compute stream for one thread
   span<measured_command> commands;
+  const char *precision; ///< of the programs whose commands they are
+  const char *cluster;   ///< JSON: the results are a profile for it; null: they are for `windlass profile` to read
 };
 
 /// The `main` of a measuring program: reads flags, joins the ranks, measures, and lets rank 0 write the results. Each

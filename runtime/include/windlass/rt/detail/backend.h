@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace windlass::rt {
@@ -38,6 +39,8 @@ enum class memory_kind { device, pinned };
 /// Chooses the device of this thread's rank and checks that it can run the program and has that many bytes free.
 /// Collective over ranks that are processes, of which no two may have the same device.
 status open_device(transport &world, std::int64_t bytes);
+/// Of this thread's rank, as its driver calls it.
+std::string device_name();
 status allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out);
 void free_memory(memory_kind kind, std::byte *memory);
 /// After the commands of `s` issued so far; the first may return before the copy is made, but not before `from` may

@@ -1,0 +1,186 @@
+#include "rates.h"
+
+#include "windlass/rt/file.h"
+#include "windlass/rt/kernel_times.h"
+#include "windlass/rt/kernels.h"
+#include "windlass/rt/streams.h"
+
+#include "measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace windlass::rt {
+
+namespace {
+
+constexpr int turns = 5;
+constexpr std::int64_t most_bytes = std::int64_t(64) << 20;
+
+/// What a turn moves over the median of their seconds; the first turn does not count.
+template <class Turn> status rate_of(double amount, Turn turn, double &out) {
+  std::vector<turn_time> times;
+  for (int i = 0; i <= turns; ++i) {
+    const double start = clock_seconds();
+    WINDLASS_TRY(turn());
+    if (i > 0)
+      times.push_back({clock_seconds() - start, 0});
+  }
+  out = amount / std::max(summarize(std::move(times), turns).median, 1e-9);
+  return {};
+}
+
+/// Pinned memory of the host.
+class pinned_block {
+public:
+  pinned_block() = default;
+  pinned_block(const pinned_block &) = delete;
+  pinned_block &operator=(const pinned_block &) = delete;
+  ~pinned_block() {
+    if constexpr (detail::backend_has_device)
+      if (data != nullptr)
+        detail::free_memory(detail::memory_kind::pinned, data);
+  }
+  status allocate(std::int64_t bytes) {
+    if constexpr (detail::backend_has_device)
+      WINDLASS_TRY(detail::allocate_memory(detail::memory_kind::pinned, bytes, "measured", data));
+    return {};
+  }
+  std::byte *data = nullptr;
+};
+
+status measure_copies(context &c, std::vector<machine_rate> &out) {
+  const std::int64_t bytes = std::min(most_bytes, c.device().size() / 2) / 4096 * 4096;
+  stream &there = c.get_stream(0);
+  const std::unique_ptr<stream> back = make_worker_stream(1, nullptr, 0);
+  std::byte *const first = c.device().at(0), *const second = c.device().at(bytes);
+  double rate = 0;
+  const auto moved = static_cast<double>(bytes);
+  WINDLASS_TRY(rate_of(
+      2 * moved,
+      [&]() -> status {
+        WINDLASS_TRY(copy(there, dense_view(second, element_type::f32, {bytes / 4}),
+                          dense_view(first, element_type::f32, {bytes / 4})));
+        return there.synchronize();
+      },
+      rate));
+  out.push_back({"memory_bytes_per_second", rate}); // read and written
+  if constexpr (detail::backend_has_device) {
+    pinned_block to, from;
+    WINDLASS_TRY(to.allocate(bytes));
+    WINDLASS_TRY(from.allocate(bytes));
+    const auto send = [&] { return detail::copy_to_device(there, first, to.data, bytes); };
+    const auto fetch = [&] { return detail::copy_to_host(*back, from.data, second, bytes); };
+    WINDLASS_TRY(rate_of(
+        moved,
+        [&]() -> status {
+          WINDLASS_TRY(send());
+          return there.synchronize();
+        },
+        rate));
+    out.push_back({"host_to_device_bytes_per_second", rate});
+    WINDLASS_TRY(rate_of(moved, fetch, rate));
+    out.push_back({"device_to_host_bytes_per_second", rate});
+    WINDLASS_TRY(rate_of(
+        2 * moved,
+        [&]() -> status {
+          WINDLASS_TRY(send());
+          WINDLASS_TRY(fetch());
+          return there.synchronize();
+        },
+        rate));
+    out.push_back({"both_ways_bytes_per_second", rate}); // together
+    WINDLASS_TRY(rate_of(moved, [&] { return pinned_block().allocate(bytes); }, rate));
+    out.push_back({"pinned_bytes_per_second", rate});
+  }
+  return {};
+}
+
+/// AdamW of f32 on the host, as an offloaded optimizer would run it.
+status measure_host_adam(std::int32_t threads, std::vector<machine_rate> &out) {
+  constexpr std::size_t elements = 1 << 22;
+  std::vector<float> w(elements, 1), m(elements, 0.5f), v(elements, 0.25f), g(elements, 0.1f);
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      m[i] += 0.1f * (g[i] - m[i]);
+      v[i] += 0.001f * (g[i] * g[i] - v[i]);
+      w[i] = w[i] * 0.9999f - 1e-3f * m[i] / (std::sqrt(v[i]) + 1e-8f);
+    }
+  };
+  const auto teams = static_cast<std::size_t>(threads);
+  double rate = 0;
+  WINDLASS_TRY(rate_of(
+      static_cast<double>(elements),
+      [&]() -> status {
+        std::vector<std::thread> team;
+        for (std::size_t t = 0; t < teams; ++t)
+          team.emplace_back(part, elements * t / teams, elements * (t + 1) / teams);
+        for (std::thread &each : team)
+          each.join();
+        return {};
+      },
+      rate));
+  out.push_back({"host_adam_elements_per_second", rate});
+  return {};
+}
+
+/// To the disk, and from it again where the system gives the pages up that it holds.
+status measure_disk(const std::string &folder, std::vector<machine_rate> &out) {
+  const std::string path = join_path(folder, ".windlass-measured-disk");
+  const std::vector<char> block(std::size_t(4) << 20, 'w');
+  const auto failed = [&](const char *what) {
+    unlink(path.c_str());
+    return bad_input(std::string("cannot ") + what + " " + quote(path) +
+                     " to measure the disk: " + std::strerror(errno))
+        .as(diagnostic::output);
+  };
+  double rate = 0;
+  const auto moved = static_cast<double>(most_bytes);
+  WINDLASS_TRY(rate_of(
+      moved,
+      [&]() -> status {
+        const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        bool is_good = file >= 0;
+        for (std::int64_t at = 0; at < most_bytes && is_good; at += static_cast<std::int64_t>(block.size()))
+          is_good = write(file, block.data(), block.size()) == static_cast<ssize_t>(block.size());
+        is_good = is_good && fsync(file) == 0;
+        if (file >= 0)
+          close(file);
+        return is_good ? ok_status() : failed("write");
+      },
+      rate));
+  out.push_back({"disk_write_bytes_per_second", rate});
+  std::vector<char> buffer(block.size());
+  WINDLASS_TRY(rate_of(
+      moved,
+      [&]() -> status {
+        const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (file < 0)
+          return failed("read");
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        std::int64_t seen = 0;
+        for (ssize_t got = 1; got > 0; seen += std::max<ssize_t>(got, 0))
+          got = read(file, buffer.data(), buffer.size());
+        close(file);
+        return seen == most_bytes ? ok_status() : failed("read");
+      },
+      rate));
+  out.push_back({"disk_read_bytes_per_second", rate});
+  unlink(path.c_str());
+  return {};
+}
+
+} // namespace
+
+status measure_rates(context &c, std::int32_t threads, const std::string &folder, std::vector<machine_rate> &out) {
+  WINDLASS_TRY(measure_copies(c, out));
+  WINDLASS_TRY(measure_host_adam(threads, out));
+  return measure_disk(folder, out);
+}
+
+} // namespace windlass::rt
