@@ -64,13 +64,15 @@ struct NamedSolution {
 
 /// At first with a small part of the work: most meshes are worse than the best one by more than what is open then.
 static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
+  search::Shrunk shrunk = search::shrink(problem);
   search::SolveOptions options;
+  options.threads = limits.threads;
   options.workLimit = limits.workLimit / kQuickShare;
-  search::SolveResult quick = search::solve(problem, options);
+  search::SolveResult quick = search::solve(problem, shrunk, options);
   if (quick.bound >= std::min(quick.cost, best))
     return quick;
   options.workLimit = limits.workLimit;
-  return search::solve(problem, options);
+  return search::solve(problem, shrunk, options);
 }
 
 struct PlanSearch::Mesh {
@@ -153,11 +155,16 @@ struct PlanSearch::Mesh {
 PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
 PlanSearch::~PlanSearch() = default;
 
-FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs) {
+FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs,
+                                                          ArrayRef<int64_t> only) {
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   if (!microbatch)
     return module.emitError("has no @microbatch to plan");
   std::vector<plan::StrategyChoice> choices = listMeshes(microbatch, ranks);
+  if (!only.empty())
+    llvm::erase_if(choices, [&](const plan::StrategyChoice &its) {
+      return only != ArrayRef({its.groups, its.batchParts, its.modelRanks});
+    });
   if (choices.empty())
     return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
                               << " micro-batches of batch " << getBatch(microbatch)
@@ -242,9 +249,12 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   }
   llvm::sort(order);
 
+  // Threads beside each other, or those of one solver.
+  SearchLimits own = limits;
+  own.threads = meshes.size() > 1 ? 1 : limits.threads;
   runInWaves(limits.threads, order.size(), best, [&](size_t i, int64_t known) {
     Mesh &mesh = *meshes[order[i].second];
-    mesh.solveKept(limits, known);
+    mesh.solveKept(own, known);
     for (const NamedSolution &named : *mesh.named) {
       search::Evaluation evaluation = search::evaluate(mesh.problems[0], named.solution);
       if (evaluation.isFeasible() && evaluation.cost < mesh.results[0]->cost) {
@@ -269,7 +279,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
     }
   runInWaves(limits.threads, tasks.size(), best, [&](size_t i, int64_t known) {
     auto [mesh, parts] = tasks[i];
-    mesh->solve(parts, limits, known);
+    mesh->solve(parts, own, known);
     // Whether it fits is known once it is scheduled.
     return search::kForbidden;
   });

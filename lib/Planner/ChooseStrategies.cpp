@@ -26,7 +26,7 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
     remark::analysis(module.getLoc(), remark::RemarkOpts::name("chosen").category(getArgument()))
         << remark::metric("groups", chosen.choice.groups) << remark::metric("batch_parts", chosen.choice.batchParts)
         << remark::metric("model_ranks", chosen.choice.modelRanks) << remark::metric("cost_ns", chosen.costNanoseconds)
-        << remark::metric("bound_ns", chosen.boundNanoseconds);
+        << remark::metric("bound_ns", chosen.boundNanoseconds) << remark::metric("peak_bytes", chosen.peakBytes);
   }
 
   LogicalResult choose() {
@@ -36,11 +36,14 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       return module.emitError() << llvm::toString(devices.takeError());
     CostModel costs(*devices, nullptr, train::getPrecision(module).str());
     SearchLimits limits;
+    limits.threads = static_cast<int>(std::clamp<int64_t>(threads, 1, 64));
     if (memoryLimit > 0)
       limits.memoryBytes = memoryLimit;
     for (const HostGroup &group : devices->hosts)
       limits.hostDevices = std::max(limits.hostDevices, group.devices);
-    FailureOr<std::unique_ptr<PlanSearch>> search = PlanSearch::create(module, devices->getDevices(), costs);
+    if (!mesh.empty() && mesh.size() != 3)
+      return module.emitError() << "has a mesh of three axes, but " << mesh.size() << " are given";
+    FailureOr<std::unique_ptr<PlanSearch>> search = PlanSearch::create(module, devices->getDevices(), costs, mesh);
     if (failed(search))
       return failure();
     SearchReport found = (*search)->choose(limits);

@@ -42,6 +42,7 @@ search::Problem MeshProblem::build(int rerunParts) {
   addParameters(lifetimes);
   addValues(lifetimes, /*choosesReruns=*/false);
   addArguments();
+  isFirst = false;
   return std::move(problem);
 }
 
@@ -52,6 +53,7 @@ search::Problem MeshProblem::buildWithReruns(const RerunCounts &counts) {
   addParameters(lifetimes);
   addValues(lifetimes, /*choosesReruns=*/false);
   addArguments();
+  isFirst = false;
   return std::move(problem);
 }
 
@@ -62,6 +64,7 @@ search::Problem MeshProblem::buildWithRerunChoice() {
   addParameters(lifetimes);
   addValues(lifetimes, /*choosesReruns=*/true);
   addArguments();
+  isFirst = false;
   addRerunChoice();
   return std::move(problem);
 }
@@ -70,6 +73,7 @@ void MeshProblem::begin(int32_t rows) {
   problem = {};
   values.clear();
   chosenMemory.clear();
+  addedTables = 0;
   problem.capacity.assign(std::max(rows, 1), SearchLimits::kUnlimited);
   if (!costs.overlapsCollectives())
     return;
@@ -256,16 +260,23 @@ int64_t MeshProblem::getReadCost(int64_t count, RankedTensorType type, plan::Lay
 
 void MeshProblem::addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost) {
   size_t rows = problem.nodes[from].costs.size(), columns = problem.nodes[to].costs.size();
+  std::vector<int64_t> table;
+  if (addedTables < knownTables.size()) {
+    table = knownTables[addedTables];
+  } else {
+    table.reserve(rows * columns);
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j)
+        table.push_back(from != to || i == j ? cost(i, j) : 0);
+  }
+  ++addedTables;
+  if (isFirst)
+    knownTables.push_back(table);
   if (from == to) {
     for (size_t i = 0; i < rows; ++i)
-      problem.nodes[from].costs[i] = search::addCosts(problem.nodes[from].costs[i], cost(i, i));
+      problem.nodes[from].costs[i] = search::addCosts(problem.nodes[from].costs[i], table[i * columns + i]);
     return;
   }
-  std::vector<int64_t> table;
-  table.reserve(rows * columns);
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < columns; ++j)
-      table.push_back(cost(i, j));
   if (llvm::all_of(table, [](int64_t each) { return each == 0; }))
     return;
   problem.edges.push_back({from, to, static_cast<int32_t>(problem.tables.size())});

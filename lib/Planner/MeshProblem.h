@@ -68,7 +68,8 @@ private:
   void addRerunChoice();
   void addRerunLoad(unsigned rerunClass, unsigned group, int32_t choice);
   void addChosenMemory(const ChosenMemory &memory, int32_t choice);
-  /// The edge's table, first node's label major; one from a node to itself adds to its costs.
+  /// The edge's table, first node's label major; one from a node to itself adds to its costs. Tables do not depend on
+  /// what is run again: problems after the first one have those that it made, which is most of what building takes.
   void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
   /// Of a parameter's copies, by label.
   int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
@@ -105,6 +106,10 @@ private:
   std::vector<ValueNode> values;
   int32_t firstParameter = 0;
   std::vector<ChosenMemory> chosenMemory;
+  /// Of the first problem, in the order in which edges are added, and how many of them this one has so far.
+  std::vector<std::vector<int64_t>> knownTables;
+  size_t addedTables = 0;
+  bool isFirst = true;
 };
 
 } // namespace windlass::planner

@@ -6,7 +6,6 @@
 #include "windlass/Profile/CostModel.h"
 #include "windlass/Search/Problem.h"
 
-#include <map>
 #include <vector>
 
 namespace windlass::planner {
@@ -28,7 +27,7 @@ private:
   struct Known {
     std::vector<plan::LayoutAttr> distinct;
     llvm::DenseMap<mlir::Attribute, unsigned> numbers;
-    std::map<std::pair<unsigned, unsigned>, int64_t> costs;
+    llvm::DenseMap<std::pair<unsigned, unsigned>, int64_t> costs;
   };
   unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
   /// Of reading and writing so many elements.

@@ -54,7 +54,7 @@ private:
   void tidyPieces(ShrinkNode &node);
   bool isBijection(const ShrinkEdge &edge, std::vector<int32_t> &map) const;
   bool dominates(int32_t i, int32_t better, int32_t worse, const std::vector<std::vector<int64_t>> &tables,
-                 const std::vector<std::vector<char>> &isBanned);
+                 const std::vector<std::vector<int32_t>> &answers, const std::vector<std::vector<char>> &isBanned);
   bool eliminate(int32_t i);
   bool applyRows(const std::vector<char> &isKept);
 

@@ -7,13 +7,26 @@ using namespace windlass::search;
 
 /// Whether whatever the other nodes choose, `better` costs at most what `worse` does and takes as little everywhere.
 bool ShrinkGraph::dominates(int32_t i, int32_t better, int32_t worse, const std::vector<std::vector<int64_t>> &tables,
+                            const std::vector<std::vector<int32_t>> &answers,
                             const std::vector<std::vector<char>> &isBanned) {
   const ShrinkNode &node = nodes[i];
-  work -= static_cast<int64_t>(node.pieces.size()) + 1;
+  work -= static_cast<int64_t>(node.pieces.size() + node.edges.size()) + 1;
   for (const Piece &piece : node.pieces)
     if (piece.usage[better] > piece.usage[worse])
       return false;
-  int64_t gain = node.costs[worse] - node.costs[better];
+  int64_t gain = node.costs[worse] - node.costs[better], gainThere = gain;
+  // Seldom does it where the others choose what suits `worse` best.
+  for (size_t k = 0; k < node.edges.size(); ++k) {
+    int32_t y = answers[k][worse], width = nodes[edges[node.edges[k]].other(i)].labels();
+    if (y < 0)
+      return true;
+    int64_t b = tables[k][static_cast<size_t>(better) * width + y];
+    if (b >= kForbidden)
+      return false;
+    gainThere += tables[k][static_cast<size_t>(worse) * width + y] - b;
+  }
+  if (gainThere < 0)
+    return false;
   for (size_t k = 0; k < node.edges.size(); ++k) {
     int32_t j = edges[node.edges[k]].other(i), width = nodes[j].labels();
     const int64_t *a = tables[k].data() + static_cast<size_t>(worse) * width;
@@ -26,8 +39,6 @@ bool ShrinkGraph::dominates(int32_t i, int32_t better, int32_t worse, const std:
       int64_t difference = !matters ? kForbidden : b[y] < kForbidden ? a[y] - b[y] : -kForbidden;
       least = difference < least ? difference : least;
     }
-    if (least == kForbidden)
-      return true;
     if (least == -kForbidden)
       return false;
     gain += least;
@@ -40,23 +51,31 @@ bool ShrinkGraph::dropDominated() {
   for (size_t i = 0; i < nodes.size(); ++i)
     isBanned[i].resize(nodes[i].labels());
   std::vector<std::vector<int64_t>> tables;
+  // By edge and label: what the other node chooses where only this edge counts; -1 where nothing is allowed.
+  std::vector<std::vector<int32_t>> answers;
   for (size_t i = 0; i < nodes.size() && work > 0; ++i) {
     ShrinkNode &node = nodes[i];
     if (!node.isAlive || node.labels() < 2)
       continue;
     int32_t id = static_cast<int32_t>(i), count = node.labels();
     tables.resize(node.edges.size());
+    answers.resize(node.edges.size());
     for (size_t k = 0; k < node.edges.size(); ++k) {
       const ShrinkEdge &edge = edges[node.edges[k]];
       int32_t width = nodes[edge.other(id)].labels();
       tables[k].resize(static_cast<size_t>(count) * width);
+      answers[k].assign(count, -1);
       for (int32_t x = 0; x < count; ++x)
-        for (int32_t y = 0; y < width; ++y)
-          tables[k][static_cast<size_t>(x) * width + y] = costOf(edge, id, x, y);
+        for (int32_t y = 0, least = -1; y < width; ++y) {
+          int64_t *row = tables[k].data() + static_cast<size_t>(x) * width;
+          row[y] = costOf(edge, id, x, y);
+          if (!isBanned[edge.other(id)][y] && row[y] < (least < 0 ? kForbidden : row[least]))
+            answers[k][x] = least = y;
+        }
     }
     for (int32_t worse = 0; worse < count && work > 0; ++worse)
       for (int32_t better = 0; better < count && !isBanned[i][worse]; ++better)
-        if (better != worse && !isBanned[i][better] && dominates(id, better, worse, tables, isBanned))
+        if (better != worse && !isBanned[i][better] && dominates(id, better, worse, tables, answers, isBanned))
           isBanned[i][worse] = 1;
   }
   return dropLabels(isBanned);

@@ -36,8 +36,8 @@ struct Level {
 
 class Search {
 public:
-  Search(const Problem &problem, const SolveOptions &options)
-      : problem(problem), options(options), budget(options.workLimit, options.seconds) {}
+  Search(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options)
+      : problem(problem), shrunk(shrunk), options(options), budget(options.workLimit, options.seconds) {}
   SolveResult run();
 
 private:
@@ -57,6 +57,7 @@ private:
   bool branch(Level &level, double end);
 
   const Problem &problem;
+  const Shrunk &shrunk;
   SolveOptions options;
   Budget budget;
   std::vector<std::unique_ptr<Level>> levels;
@@ -322,7 +323,7 @@ bool Search::branch(Level &level, double end) {
 
 SolveResult Search::run() {
   SolveResult result;
-  levels.push_back(std::make_unique<Level>(shrink(problem)));
+  levels.push_back(std::make_unique<Level>(shrunk));
   Level &first = *levels.front();
   if (first.shrunk.isInfeasible) {
     result.bound = kForbidden;
@@ -401,5 +402,9 @@ SolveResult Search::run() {
 } // namespace
 
 SolveResult windlass::search::solve(const Problem &problem, const SolveOptions &options) {
-  return Search(problem, options).run();
+  return solve(problem, shrink(problem), options);
+}
+
+SolveResult windlass::search::solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options) {
+  return Search(problem, shrunk, options).run();
 }

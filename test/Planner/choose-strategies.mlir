@@ -5,6 +5,10 @@
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json candidate=3" 2>&1 | FileCheck %s --check-prefix=CANDIDATE
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=abacus:2" 2>&1 | FileCheck %s --check-prefix=CLUSTER
 
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=1,1,2 threads=2" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=MODEL
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=2,1" 2>&1 | FileCheck %s --check-prefix=AXES
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=3,1,1" 2>&1 | FileCheck %s --check-prefix=NONE
+
 // Where links cost nothing, micro-batches run side by side and each weight's state is shared out.
 // GROUPS: plan.bucket_bytes = 100 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>]>
 // GROUPS: train.parameter weight @w1 {{.*}}plan.layout = #plan.layout<[<[<6>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<6, ["data"]>]>, <[<3>]>]>
@@ -24,3 +28,5 @@
 // MEMORY: error: has plans that fit on 0 of 3 meshes, but the one behind the best 0 is wanted
 // CANDIDATE: error: has plans that fit on 3 of 3 meshes, but the one behind the best 3 is wanted
 // CLUSTER: error: {{.*}}abacus
+// AXES: error: has a mesh of three axes, but 2 are given
+// NONE: error: 2 ranks do not fit

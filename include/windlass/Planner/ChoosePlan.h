@@ -80,9 +80,10 @@ struct SearchReport {
 /// Plans of a module at L2 on all meshes of so many ranks. Problems are built once, whatever memory there is.
 class PlanSearch {
 public:
-  /// Fails, at the module, where no mesh suits the micro-batches. `costs` outlive the search.
+  /// Fails, at the module, where no mesh suits the micro-batches; `only` are the sizes of the axes of the one that is
+  /// searched, or none. `costs` outlive the search.
   static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
-                                                             const CostModel &costs);
+                                                             const CostModel &costs, llvm::ArrayRef<int64_t> only = {});
   ~PlanSearch();
 
   /// Leaves the module planned in some way.

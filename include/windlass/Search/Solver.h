@@ -2,7 +2,7 @@
 #ifndef WINDLASS_SEARCH_SOLVER_H
 #define WINDLASS_SEARCH_SOLVER_H
 
-#include "windlass/Search/Problem.h"
+#include "windlass/Search/Shrink.h"
 
 #include <functional>
 #include <string>
@@ -31,6 +31,8 @@ struct SolveResult {
 };
 
 SolveResult solve(const Problem &problem, const SolveOptions &options);
+/// The same for a problem that has been shrunk, which takes as long as a short search.
+SolveResult solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options);
 
 } // namespace windlass::search
 
