@@ -36,36 +36,26 @@ MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Label
 }
 
 search::Problem MeshProblem::build(int rerunParts) {
-  Lifetimes lifetimes(groups, rerunParts);
-  begin(lifetimes.getRows());
-  addOperators(reruns.count(rerunParts));
-  addParameters(lifetimes);
-  addValues(lifetimes, /*choosesReruns=*/false);
-  addArguments();
-  isFirst = false;
-  return std::move(problem);
+  return build(Lifetimes(groups, rerunParts), reruns.count(rerunParts), /*choosesReruns=*/false);
 }
 
 search::Problem MeshProblem::buildWithReruns(const RerunCounts &counts) {
-  Lifetimes lifetimes(groups, 0);
-  begin(lifetimes.getRows());
-  addOperators(counts);
-  addParameters(lifetimes);
-  addValues(lifetimes, /*choosesReruns=*/false);
-  addArguments();
-  isFirst = false;
-  return std::move(problem);
+  return build(Lifetimes(groups, 0), counts, /*choosesReruns=*/false);
 }
 
 search::Problem MeshProblem::buildWithRerunChoice() {
-  Lifetimes lifetimes(groups, 0);
+  return build(Lifetimes(groups, 0), reruns.count(0), /*choosesReruns=*/true);
+}
+
+search::Problem MeshProblem::build(const Lifetimes &lifetimes, const RerunCounts &counts, bool choosesReruns) {
   begin(lifetimes.getRows());
-  addOperators(RerunCounts(groups.getOperators().size(), 0));
+  addOperators(counts);
   addParameters(lifetimes);
-  addValues(lifetimes, /*choosesReruns=*/true);
+  addValues(lifetimes, choosesReruns);
   addArguments();
   isFirst = false;
-  addRerunChoice();
+  if (choosesReruns)
+    addRerunChoice();
   return std::move(problem);
 }
 
@@ -367,22 +357,22 @@ static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
 }
 
 void MeshProblem::addRerunChoice() {
-  for (unsigned index = 0; index < reruns.getClasses().size(); ++index) {
+  for (auto [index, its] : llvm::enumerate(reruns.getClasses())) {
     auto choice = static_cast<int32_t>(problem.nodes.size());
-    problem.nodes.emplace_back().costs.assign(reruns.getClasses()[index].labels.size(), 0);
-    for (unsigned group = 0; group < groups.getOperators().size(); ++group)
-      addRerunLoad(index, group, choice);
+    problem.nodes.emplace_back().costs.assign(its.labels.size(), 0);
+    for (auto &[group, counts] : its.counts)
+      addRerunLoad(its, group, counts, choice);
     for (const ChosenMemory &memory : chosenMemory)
       if (memory.rerunClass == index)
         addChosenMemory(memory, choice);
   }
 }
 
-void MeshProblem::addRerunLoad(unsigned rerunClass, unsigned group, int32_t choice) {
-  const RerunClass &its = reruns.getClasses()[rerunClass];
-  std::vector<int64_t> counts, picoseconds;
-  for (const RerunCounts &byGroup : its.counts)
-    counts.push_back(its.blocks.size() > 1 ? std::max<int64_t>(byGroup[group] - 1, 0) : byGroup[group]);
+void MeshProblem::addRerunLoad(const RerunClass &its, unsigned group, std::vector<int64_t> counts, int32_t choice) {
+  std::vector<int64_t> picoseconds;
+  if (its.blocks.size() > 1)
+    for (int64_t &count : counts)
+      count = std::max<int64_t>(count - 1, 0);
   for (const OperatorLabel &label : labels.ofOperator(group))
     picoseconds.push_back(label.picoseconds);
   std::vector<Work> works;

@@ -45,6 +45,7 @@ private:
     int32_t node;
   };
 
+  search::Problem build(const Lifetimes &lifetimes, const RerunCounts &counts, bool choosesReruns);
   /// Without nodes, of so many rows.
   void begin(int32_t rows);
   /// With so many operators run again.
@@ -66,7 +67,7 @@ private:
   /// A node for each class of blocks, one for each group whose operators may be run again, and one for each value's
   /// memory. Those have a label for each that differs of the node that they belong to, so that tables stay small.
   void addRerunChoice();
-  void addRerunLoad(unsigned rerunClass, unsigned group, int32_t choice);
+  void addRerunLoad(const RerunClass &its, unsigned group, std::vector<int64_t> counts, int32_t choice);
   void addChosenMemory(const ChosenMemory &memory, int32_t choice);
   /// The edge's table, first node's label major; one from a node to itself adds to its costs. Tables do not depend on
   /// what is run again: problems after the first one have those that it made, which is most of what building takes.

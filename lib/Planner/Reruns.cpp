@@ -4,19 +4,20 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-static RerunCounts count(const Groups &groups, const plan::Rerun &rerun) {
-  RerunCounts counts(groups.getOperators().size(), 0);
+/// Calls `visit` with the group of each operator that is run again.
+template <typename Visit> static void visitGroups(const Groups &groups, const plan::Rerun &rerun, Visit visit) {
   for (const plan::Rerun::Segment &segment : rerun.getSegments())
     for (Operation *op : segment.ops)
       if (std::optional<unsigned> group = groups.getGroup(op))
-        ++counts[*group];
-  return counts;
+        visit(*group);
 }
 
 RerunCounts planner::countChosenReruns(const Groups &groups) {
   plan::Rerun rerun(groups.getFunction());
   rerun.addChosen();
-  return count(groups, rerun);
+  RerunCounts counts(groups.getOperators().size(), 0);
+  visitGroups(groups, rerun, [&](unsigned group) { ++counts[group]; });
+  return counts;
 }
 
 Reruns::Reruns(const Groups &groups) : groupCount(groups.getOperators().size()) {
@@ -38,14 +39,18 @@ Reruns::Reruns(const Groups &groups) : groupCount(groups.getOperators().size()) 
   }
   plan::Rerun rerun(function);
   for (RerunClass &its : classes)
-    for (const std::string &label : its.labels) {
+    for (auto [label, name] : llvm::enumerate(its.labels)) {
       rerun.clear();
       for (const plan::SegmentBlock &block : llvm::reverse(its.blocks)) {
-        std::vector<SmallVector<Operation *>> segments = block.getSegments(label);
+        std::vector<SmallVector<Operation *>> segments = block.getSegments(name);
         for (const SmallVector<Operation *> &segment : llvm::reverse(segments))
           rerun.add(segment);
       }
-      its.counts.push_back(::count(groups, rerun));
+      visitGroups(groups, rerun, [&, label = label](unsigned group) {
+        std::vector<int64_t> &counts = its.counts[group];
+        counts.resize(its.labels.size());
+        ++counts[label];
+      });
     }
 }
 
@@ -63,7 +68,7 @@ std::optional<unsigned> Reruns::getClass(const OperatorGroup &group) const {
 RerunCounts Reruns::count(int rerunParts) const {
   RerunCounts counts(groupCount, 0);
   for (const RerunClass &its : classes)
-    for (auto [group, all] : llvm::enumerate(its.counts.back()))
-      counts[group] += all * rerunParts / kRerunParts;
+    for (auto &[group, byLabel] : its.counts)
+      counts[group] += byLabel.back() * rerunParts / kRerunParts;
   return counts;
 }

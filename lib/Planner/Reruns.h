@@ -19,8 +19,9 @@ struct RerunClass {
   std::vector<plan::SegmentBlock> blocks;
   /// plan::kKeptLabel first.
   std::vector<std::string> labels;
-  /// By label: where all blocks of the class choose it, and no other block runs again.
-  std::vector<RerunCounts> counts;
+  /// Of operator groups, by label, how many members are run again where all blocks of the class choose it and no other
+  /// block runs again.
+  std::map<unsigned, std::vector<int64_t>> counts;
 };
 
 class Reruns {
