@@ -235,7 +235,7 @@ private:
       }
       WINDLASS_TRY(publish(nullptr, reads ? 1 : 0));
       for (std::int32_t m = 0; m < size_; ++m)
-        reads = reads && published(index_).value == 1;
+        reads = reads && published(m).value == 1;
       reach_ = reads ? reach::all : reach::none;
     }
     is_direct = reach_ == reach::all;
