@@ -104,9 +104,9 @@ class Emulated(CudaTest):
 
     def check_timelines(self, program, model, *flags):
         """What each rank measured has the names and threads of what is predicted, each as often; and order on each thread."""
-        predicted = self.folder / 'predicted.json'
+        predicted, timed_run = self.folder / 'predicted.json', program.parent / 'timed'
         self.assertEqual(common.windlass('simulate', model / 'model.onnx', *flags, '-o', predicted).code, 0)
-        self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', '--profile', '-o', self.folder / 'timed'])
+        self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', '--profile', '-o', timed_run])
         def read(file):
             events = json.loads(file.read_text())['traceEvents']
             threads = {e['tid']: e['args']['name'] for e in events if e['name'] == 'thread_name'}
@@ -116,7 +116,7 @@ class Emulated(CudaTest):
         self.assertEqual(processes, {0})
         self.assertEqual(sorted(threads.values()), ['communicator_0', 'compute'])
         for rank in range(2):
-            measured, timed, processes = read(self.folder / 'timed' / 'traces' / f'rank_{rank:05}.json')
+            measured, timed, processes = read(timed_run / 'traces' / f'rank_{rank:05}.json')
             self.assertEqual(measured, threads)
             self.assertEqual(processes, {rank + 1})
             self.assertEqual(collections.Counter((e['tid'], e['name']) for e in timed), counts)

@@ -196,14 +196,14 @@ status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops)
     is_agreed_ = true;
     return status(status_code::stopped, "step " + std::to_string(s + 1) + " gave " + why).as(diagnostic::not_finite);
   };
-  const std::string loss = "loss " + std::to_string(row.loss),
-                    advice = "; lower --lr, or leave such steps out with --on-nan skip";
+  // No text before it is wanted: a step allocates nothing.
+  constexpr const char *advice = "; lower --lr, or leave such steps out with --on-nan skip";
   if ((all & 2) != 0 && !skips_update_)
-    return stop(loss + " and gradient norm " + std::to_string(row.grad_norm) + advice);
+    return stop("loss " + std::to_string(row.loss) + " and gradient norm " + std::to_string(row.grad_norm) + advice);
   // A loss that is not finite is not its scale's doing.
   const bool is_loss_finite = (all & 2) == 0;
   if (scales_loss(p_) && !is_loss_finite && o_.on_nan == nan_policy::stop)
-    return stop(loss + advice);
+    return stop("loss " + std::to_string(row.loss) + advice);
   summary_.skipped_updates += skips_update_;
   past_.skipped += skips_update_;
   const double scale = past_.scale.value;
