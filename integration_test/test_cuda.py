@@ -41,7 +41,7 @@ class CudaTest(unittest.TestCase):
         self.succeed(['cmake', '--build', build, '-j', str(os.cpu_count())])
 
     def emit(self, model, *flags):
-        project = self.folder / '-'.join([model.name, *(str(f).strip('-').replace(':', '') for f in flags)])
+        project = self.folder / '-'.join([model.name, *(os.path.basename(str(f)).strip('-').replace(':', '') for f in flags)])
         outcome = common.windlass('emit', model / 'model.onnx', *flags, '-o', project)
         self.assertEqual(outcome.code, 0, outcome.err)
         return project
@@ -101,6 +101,22 @@ class Emulated(CudaTest):
         self.assertIn("'h200'", planned['h100:1', 'tf32'].err)
         self.assertEqual(set(json.loads(planned['h200:1', 'tf32'].out)['seconds_by_source']), {'measured'})
         self.assertIn('analytic', json.loads(planned['h200:1', 'f32'].out)['seconds_by_source'])  # of products of f32 neither
+        self.check_chosen_products(model, made)
+
+    def check_chosen_products(self, model, profile):
+        """A program computes products as a profile says, where it is of the same device and library, and says so."""
+        usable, not_known = 'f32 NN f32 256x32x10 leading 256,10,256 tf32 aligned 64', 'f32 TN f32 10x32x256 leading 256,256,10 tf32 aligned 64'
+        choices = {name: {'algorithm': [number] + 8 * [0], 'seconds': 1e-5, 'first_seconds': 2e-5} for name, number in ((usable, 2), (not_known, 99))}
+        for library, said, taken in (('plain loops', 'products: 2 algorithms of the profile, of plain loops on emulated on the processor', 1),
+                                     ('others', "products: the profile's algorithms are those of others on emulated on the processor, this is plain loops on "
+                                      'emulated on the processor, which chooses itself', 0)):
+            costs = self.folder / f'{taken}-chosen.json'
+            costs.write_text(json.dumps({**profile, 'products': {'device': 'emulated on the processor', 'library': library, 'choices': choices}}))
+            project = self.emit(model, '--cluster', 'h200:1', '--precision', 'tf32', '--costs', costs)
+            run = self.folder / f'{taken}-chosen'
+            done = self.succeed([self.program(project), '--data', model / 'batches.safetensors', '--steps', '2', '-o', run])
+            self.assertIn(said + '\n', done.err)
+            self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
 
     def check_timelines(self, program, model, *flags):
         """What each rank measured has the names and threads of what is predicted, each as often; and order on each thread."""

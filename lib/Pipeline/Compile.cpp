@@ -237,7 +237,7 @@ int Compilation::verify() {
                    [](OpPassManager &manager) { manager.addPass(sched::createVerifyCommands()); });
 }
 
-int Compilation::emit(cpp::ProjectFiles &files) {
+int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
   std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
   if (backend == "cpu" && precision != "f32")
@@ -251,6 +251,8 @@ int Compilation::emit(cpp::ProjectFiles &files) {
   options.backend = backend;
   options.ranks = getRanks();
   options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
+  if (choice.profile && choice.profile->products)
+    options.products = &*choice.profile->products;
   auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))
     return kInternal;

@@ -17,6 +17,7 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "DIR", "a new or empty folder, or an earlier project", output);
   compileFlags.declarePlan(flags);
+  compileFlags.declareCosts(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
   std::vector<std::string> positional;
@@ -30,7 +31,7 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   cpp::ProjectFiles files;
-  if ((code = compilation.emit(files)))
+  if ((code = compilation.emit(compileFlags.choice, files)))
     return code;
   if (std::string error = cpp::writeProject(files, output); !error.empty())
     return fail(Code::output, error);

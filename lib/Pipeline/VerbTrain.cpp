@@ -116,7 +116,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
                 "'windlass train' runs programs on this machine's processors, but the plan is for " +
                     compilation.getCluster().describe() +
                     ": emit the program with 'windlass emit' and build it there, or train with --cluster cpu:N");
-  if ((code = compilation.emit(files)))
+  if ((code = compilation.emit(compileFlags.choice, files)))
     return code;
 
   std::string error, folder;

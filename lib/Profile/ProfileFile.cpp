@@ -2,6 +2,7 @@
 
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
+#include "windlass/rt/products.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -18,6 +19,7 @@ using llvm::json::Value;
 static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
 static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
 static constexpr double kMostRate = 1e18;
+static constexpr int64_t kMostAlgorithmNumber = std::numeric_limits<int32_t>::max();
 static constexpr StringRef kRates[] = {"both_ways_bytes_per_second",    "device_to_host_bytes_per_second",
                                        "disk_read_bytes_per_second",    "disk_write_bytes_per_second",
                                        "host_adam_elements_per_second", "host_to_device_bytes_per_second",
@@ -76,6 +78,14 @@ std::string windlass::writeProfile(const Profile &profile) {
       rates[name] = rate;
     whole["rates"] = std::move(rates);
   }
+  if (profile.products) {
+    Object choices;
+    for (const auto &[product, choice] : profile.products->choices)
+      choices[product] = Object{
+          {"algorithm", Array(choice.algorithm)}, {"first_seconds", choice.firstSeconds}, {"seconds", choice.seconds}};
+    whole["products"] = Object{
+        {"choices", std::move(choices)}, {"device", profile.products->device}, {"library", profile.products->library}};
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
   printJson(out, std::move(whole), 2);
@@ -101,7 +111,7 @@ public:
     profile.threads = reader.getInteger("threads", 1, kMostThreads);
     const Value *cluster = reader.get("cluster"), *commands = reader.get("commands");
     const Value *list = reader.get("collectives"), *device = reader.find("device");
-    const Value *rates = reader.find("rates");
+    const Value *rates = reader.find("rates"), *products = reader.find("products");
     const Array *collectives = list ? list->getAsArray() : nullptr;
     if (list && !collectives)
       reader.fail("collectives", "must be a list");
@@ -116,6 +126,8 @@ public:
       readDevice(*device);
     if (rates)
       readRates(*rates);
+    if (products)
+      readProducts(*products);
     readCommands(*commands);
     for (size_t i = 0; !failed() && i < collectives->size(); ++i)
       readCollective((*collectives)[i], i);
@@ -173,6 +185,42 @@ private:
       if (reader.find(name))
         profile.rates[name.str()] = getWork(reader, name, kMostRate);
     keep(reader);
+  }
+
+  void readProducts(const Value &value) {
+    ObjectReader reader(value, "products");
+    ProductChoices &products = profile.products.emplace();
+    products.device = reader.getString("device");
+    products.library = reader.getString("library");
+    const Value *choices = reader.get("choices");
+    keep(reader);
+    if (failed())
+      return;
+    ObjectReader listReader(*choices, "products.choices");
+    std::vector<std::string> names = listReader.getKeys();
+    if (names.size() > Profile::kMostEntries)
+      return fail("products.choices has " + Twine(names.size()) + " entries; the most are " +
+                  Twine(Profile::kMostEntries));
+    for (const std::string &name : names) {
+      ObjectReader entry(*listReader.find(name), listReader.getPath(name));
+      ProductChoice &choice = products.choices[name];
+      choice.seconds = entry.getNumber("seconds", kMostSeconds);
+      choice.firstSeconds = entry.getNumber("first_seconds", kMostSeconds);
+      const Value *algorithm = entry.get("algorithm");
+      const Array *numbers = algorithm ? algorithm->getAsArray() : nullptr;
+      for (size_t i = 0; numbers && i < numbers->size(); ++i)
+        if (std::optional<int64_t> number = (*numbers)[i].getAsInteger();
+            number && *number >= 0 && *number <= kMostAlgorithmNumber)
+          choice.algorithm.push_back(static_cast<int32_t>(*number));
+      if (algorithm &&
+          (!numbers || numbers->size() != rt::product_algorithm::count || choice.algorithm.size() != numbers->size()))
+        entry.fail("algorithm", "must be " + Twine(rt::product_algorithm::count) + " integers from 0 to " +
+                                    Twine(kMostAlgorithmNumber));
+      keep(entry);
+      if (failed())
+        return;
+    }
+    keep(listReader);
   }
 
   void readCommands(const Value &value) {

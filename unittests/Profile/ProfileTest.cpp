@@ -61,6 +61,22 @@ TEST(ProfileTest, MayHoldAModelOfTheDevice) {
   EXPECT_THAT(getError(replace(text, "\"launch_seconds\": ", "\"launch_seconds\": -")), HasSubstr("launch_seconds"));
 }
 
+TEST(ProfileTest, MayHoldHowProductsAreComputed) {
+  Profile written = makeProfile();
+  written.products =
+      ProductChoices{"a device", "a library 1.2", {{"f32 NN f32 2x3x4", {{1, 2, 3, 4, 5, 6, 7, 8, 9}, 1e-5, 2e-5}}}};
+  std::string text = writeProfile(written);
+  llvm::Expected<Profile> profile = readProfile(text);
+  ASSERT_TRUE(bool(profile)) << llvm::toString(profile.takeError());
+  EXPECT_EQ(writeProfile(*profile), text);
+  EXPECT_EQ(profile->products->choices.begin()->second.algorithm.back(), 9);
+  EXPECT_THAT(getError(replace(text, "\"library\":", "\"libraries\":")), HasSubstr("products.library is missing"));
+  EXPECT_THAT(getError(replace(text, "\"first_seconds\":", "\"first_seconds\":-")), HasSubstr("first_seconds"));
+  for (const char *number : {"", "-1,", "2147483648,", "1.5,", "0,1,"})
+    EXPECT_THAT(getError(replace(text, "1,2,3,4", std::string(number) + "2,3,4")),
+                HasSubstr("algorithm must be 9 integers from 0 to 2147483647"));
+}
+
 TEST(ProfileTest, RefusesWhatIsDoubtful) {
   std::string text = writeProfile(makeProfile());
   EXPECT_THAT(getError(replace(text, "\"version\": 1\n}", "\"version\": 2\n}")), HasSubstr("version"));

@@ -132,8 +132,9 @@ public:
   /// Computes anew what is claimed of the plan that has been applied, the bound from the text of its certificates.
   /// Fails at the first claim that does not hold.
   int verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice);
-  /// L5 to the emitted project. Fails for devices that no back end can run yet.
-  int emit(cpp::ProjectFiles &files);
+  /// L5 to the emitted project, which takes from the choice's profile how products are computed fastest. Fails for
+  /// devices that no back end can run yet.
+  int emit(const PlanChoice &choice, cpp::ProjectFiles &files);
 
   /// At L3, or L3b.
   mlir::ModuleOp getPlanned() { return *module; }

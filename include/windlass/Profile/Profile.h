@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace windlass {
 
@@ -26,6 +27,19 @@ struct CommandEntry {
   OperatorWork work;
   /// While all ranks of the host run it, and while the others sleep.
   MeasuredTime loaded, alone;
+};
+
+/// How a device's library computes a product fastest. The names and numbers are its own.
+struct ProductChoice {
+  std::vector<int32_t> algorithm;
+  /// Of one product so, and as the library would have computed it.
+  double seconds = 0, firstSeconds = 0;
+};
+
+/// Of one device with one version of its library; programs for others do without.
+struct ProductChoices {
+  std::string device, library;
+  std::map<std::string, ProductChoice> choices;
 };
 
 struct Profile {
@@ -46,6 +60,7 @@ struct Profile {
   /// Of the machine, by name and per second: of memory, of copies between host and device, of pinning, of the host's
   /// optimizer, of its disk. No plan asks for them yet.
   std::map<std::string, double> rates;
+  std::optional<ProductChoices> products;
 };
 
 /// profile.json, sorted, and back. Fails with one line that says what is wrong.

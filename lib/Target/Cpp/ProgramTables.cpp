@@ -39,8 +39,8 @@ namespace {
 /// structure fails to compile here.
 class Tables {
 public:
-  Tables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes)
-      : module(module), planHash(planHash), scratchBytes(scratchBytes) {
+  Tables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes, const ProductChoices *products)
+      : module(module), planHash(planHash), scratchBytes(scratchBytes), products(products) {
     mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   }
 
@@ -133,6 +133,7 @@ private:
   FailureOr<std::string> parameterTable();
   FailureOr<std::string> inputTable();
   FailureOr<std::string> actionTable();
+  std::string productTable();
 
   /// The definition of one table, and its span.
   std::string table(llvm::StringRef type, llvm::StringRef name, llvm::ArrayRef<std::string> rows) {
@@ -148,6 +149,7 @@ private:
   ModuleOp module;
   llvm::StringRef planHash;
   int64_t scratchBytes;
+  const ProductChoices *products;
   plan::MeshAttr mesh;
   std::map<std::pair<std::string, std::string>, std::string> arrays;
   std::string arrayText, tableText;
@@ -281,6 +283,21 @@ FailureOr<std::string> Tables::actionTable() {
   return table("action", "actions", rows);
 }
 
+std::string Tables::productTable() {
+  if (!products || products->choices.empty())
+    return "{nullptr, nullptr, {nullptr, 0}}";
+  llvm::SmallVector<std::string> rows;
+  for (const auto &[product, choice] : products->choices) {
+    llvm::SmallVector<std::string> numbers;
+    for (int32_t number : choice.algorithm)
+      numbers.push_back(std::to_string(number));
+    [[maybe_unused]] auto [name, algorithm] = rt::product_choice{};
+    rows.push_back(braces({quoted(product), braces({braces(numbers)})}));
+  }
+  [[maybe_unused]] auto [device, library, choices] = rt::product_choices{};
+  return braces({quoted(products->device), quoted(products->library), table("product_choice", "products", rows)});
+}
+
 FailureOr<std::string> Tables::write() {
   if (failed(collect()))
     return failure();
@@ -361,7 +378,8 @@ FailureOr<std::string> Tables::write() {
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29, p30] = rt::program{};
+                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31] = rt::program{};
+  std::string productChoices = productTable();
 
   std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
                      "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n";
@@ -393,6 +411,7 @@ FailureOr<std::string> Tables::write() {
   line("grad_norm_offset", offsetOf(gradNorm));
   line("evaluate_offset", offsetOf(evaluate));
   line("actions", *actionSpan);
+  line("products", productChoices);
   for (llvm::StringRef function : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
                                    sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
     line(function, function.str());
@@ -403,6 +422,7 @@ FailureOr<std::string> Tables::write() {
 
 } // namespace
 
-FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes) {
-  return Tables(module, planHash, scratchBytes).write();
+FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes,
+                                               const ProductChoices *products) {
+  return Tables(module, planHash, scratchBytes, products).write();
 }

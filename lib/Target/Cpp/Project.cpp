@@ -148,7 +148,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   ProjectFiles files;
   if (failed(addSources(module, files)))
     return failure();
-  auto tables = writeProgramTables(module, options.planHash, options.scratchBytes);
+  auto tables = writeProgramTables(module, options.planHash, options.scratchBytes, options.products);
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;

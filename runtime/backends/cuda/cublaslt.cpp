@@ -4,8 +4,8 @@
 
 #include <cublasLt.h>
 
-#include <map>
-#include <tuple>
+#include <limits>
+#include <utility>
 
 namespace windlass::rt::cuda {
 
@@ -21,26 +21,46 @@ cudaDataType_t type_of(element_type type) {
   return type == element_type::bf16 ? CUDA_R_16BF : type == element_type::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-/// What the library needs to know of a call: everything but where it works.
-using shape_key =
-    std::tuple<element_type, element_type, bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, int>;
+/// What makes an algorithm, in the order of its numbers, and how wide each is; the first is set when it is begun.
+struct algorithm_part {
+  cublasLtMatmulAlgoConfigAttributes_t attribute;
+  std::size_t bytes;
+};
+constexpr algorithm_part parts[product_algorithm::count] = {
+    {CUBLASLT_ALGO_CONFIG_ID, 4},
+    {CUBLASLT_ALGO_CONFIG_TILE_ID, 4},
+    {CUBLASLT_ALGO_CONFIG_STAGES_ID, 4},
+    {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4},
+    {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4},
+    {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4},
+    {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4},
+    {CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2},
+    {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2},
+};
+constexpr int reduction_part = 4;
 
-/// The largest power of two up to 256 that divides all addresses.
-int alignment_of(const column_gemm &call) {
-  std::uintptr_t all = 256;
-  for (const column_gemm::matrix *m : {&call.x, &call.y, &call.d})
-    all |= reinterpret_cast<std::uintptr_t>(m->data);
-  return static_cast<int>(all & (~all + 1));
+bool read_numbers(const cublasLtMatmulAlgo_t &from, product_algorithm &out) {
+  for (int i = 0; i < product_algorithm::count; ++i) {
+    std::uint32_t word = 0; // of the processor, on which the lower bytes come first
+    std::size_t written = 0;
+    if (cublasLtMatmulAlgoConfigGetAttribute(&from, parts[i].attribute, &word, parts[i].bytes, &written) !=
+            CUBLAS_STATUS_SUCCESS ||
+        word > std::numeric_limits<std::int32_t>::max())
+      return false;
+    out.numbers[i] = static_cast<std::int32_t>(word);
+  }
+  return true;
 }
 
-/// Descriptors and the algorithm that the library's heuristics rank first, for one shape.
-class prepared_gemm {
+/// Descriptors and the algorithm for one shape.
+class cublaslt_gemm final : public prepared_gemm {
 public:
-  prepared_gemm() = default;
-  prepared_gemm(const prepared_gemm &) = delete;
-  prepared_gemm &operator=(const prepared_gemm &) = delete;
-  ~prepared_gemm() {
+  cublaslt_gemm(cublasLtHandle_t handle, int alignment, std::int64_t workspace_bytes)
+      : handle_(handle), alignment_(static_cast<std::uint32_t>(alignment)),
+        workspace_bytes_(static_cast<std::size_t>(workspace_bytes)) {}
+  cublaslt_gemm(const cublaslt_gemm &) = delete;
+  cublaslt_gemm &operator=(const cublaslt_gemm &) = delete;
+  ~cublaslt_gemm() override {
     for (cublasLtMatrixLayout_t layout : {x_, y_, d_})
       if (layout != nullptr)
         cublasLtMatrixLayoutDestroy(layout);
@@ -48,46 +68,65 @@ public:
       cublasLtMatmulDescDestroy(operation_);
   }
 
-  status prepare(cublasLtHandle_t handle, const column_gemm &call, int alignment, std::int64_t workspace_bytes) {
-    const cublasComputeType_t type = call.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    WINDLASS_TRY(check_blas(cublasLtMatmulDescCreate(&operation_, type, CUDA_R_32F), "a descriptor"));
+  status prepare(const column_gemm &call) {
+    types_ = {type_of(call.x.type), type_of(call.d.type)};
+    compute_ = call.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    WINDLASS_TRY(check_blas(cublasLtMatmulDescCreate(&operation_, compute_, CUDA_R_32F), "a descriptor"));
     WINDLASS_TRY(transpose(CUBLASLT_MATMUL_DESC_TRANSA, call.x.is_transposed));
     WINDLASS_TRY(transpose(CUBLASLT_MATMUL_DESC_TRANSB, call.y.is_transposed));
     WINDLASS_TRY(layout(x_, call.x, call.batch));
     WINDLASS_TRY(layout(y_, call.y, call.batch));
     WINDLASS_TRY(layout(d_, call.d, call.batch));
-    cublasLtMatmulPreference_t preference = nullptr;
-    WINDLASS_TRY(check_blas(cublasLtMatmulPreferenceCreate(&preference), "a preference"));
-    const auto most = static_cast<std::size_t>(workspace_bytes);
-    const auto aligned = static_cast<std::uint32_t>(alignment);
-    // Parts of a sum are joined in f32, not in the type of the result.
-    const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                         sizeof schemes);
-    for (const cublasLtMatmulPreferenceAttributes_t which :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      cublasLtMatmulPreferenceSetAttribute(preference, which, &aligned, sizeof aligned);
-    cublasLtMatmulHeuristicResult_t found;
-    int count = 0;
-    const cublasStatus_t result =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation_, x_, y_, d_, d_, preference, 1, &found, &count);
-    cublasLtMatmulPreferenceDestroy(preference);
-    WINDLASS_TRY(check_blas(result, "choosing an algorithm"));
-    if (count == 0)
+    std::vector<cublasLtMatmulHeuristicResult_t> found;
+    WINDLASS_TRY(ask(1, found));
+    if (found.empty())
       return internal_error("cublasLt has no algorithm for a product of " + std::to_string(call.m) + " x " +
                             std::to_string(call.k) + " and " + std::to_string(call.k) + " x " + std::to_string(call.n));
-    algorithm_ = found.algo;
+    first_ = algorithm_ = found.front().algo;
     return {};
   }
 
-  status run(cublasLtHandle_t handle, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes,
-             cudaStream_t on) const {
+  status guess(std::size_t most, std::vector<product_algorithm> &out) override {
+    std::vector<cublasLtMatmulHeuristicResult_t> found;
+    WINDLASS_TRY(ask(most, found));
+    for (const cublasLtMatmulHeuristicResult_t &each : found)
+      if (product_algorithm numbers; each.state == CUBLAS_STATUS_SUCCESS && read_numbers(each.algo, numbers))
+        out.push_back(numbers);
+    return {};
+  }
+
+  bool use(const product_algorithm &algorithm) override {
+    // Parts of a sum are joined in f32, as in what the library is asked to guess.
+    const std::int32_t scheme = algorithm.numbers[reduction_part];
+    if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+      return false;
+    cublasLtMatmulAlgo_t made;
+    if (cublasLtMatmulAlgoInit(handle_, compute_, CUDA_R_32F, types_.first, types_.first, types_.second, types_.second,
+                               algorithm.numbers[0], &made) != CUBLAS_STATUS_SUCCESS)
+      return false;
+    for (int i = 1; i < product_algorithm::count; ++i) {
+      const auto word = static_cast<std::uint32_t>(algorithm.numbers[i]);
+      if (parts[i].bytes == 2 && word > std::numeric_limits<std::uint16_t>::max())
+        return false;
+      if (cublasLtMatmulAlgoConfigSetAttribute(&made, parts[i].attribute, &word, parts[i].bytes) !=
+          CUBLAS_STATUS_SUCCESS)
+        return false;
+    }
+    cublasLtMatmulHeuristicResult_t checked;
+    if (cublasLtMatmulAlgoCheck(handle_, operation_, x_, y_, d_, d_, &made, &checked) != CUBLAS_STATUS_SUCCESS ||
+        checked.workspaceSize > workspace_bytes_)
+      return false;
+    algorithm_ = made;
+    return true;
+  }
+
+  void use_first() override { algorithm_ = first_; }
+
+  status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) override {
     const float alpha = 1;
-    return check_blas(cublasLtMatmul(handle, operation_, &alpha, call.x.data, x_, call.y.data, y_, &call.beta,
+    return check_blas(cublasLtMatmul(handle_, operation_, &alpha, call.x.data, x_, call.y.data, y_, &call.beta,
                                      call.d.data, d_, call.d.data, d_, &algorithm_, workspace,
-                                     static_cast<std::size_t>(workspace_bytes), on),
+                                     static_cast<std::size_t>(workspace_bytes), native(s)),
                       "a product");
   }
 
@@ -110,53 +149,61 @@ private:
                       "a batch");
   }
 
+  /// What the heuristics rank first; none where they know nothing.
+  status ask(std::size_t most, std::vector<cublasLtMatmulHeuristicResult_t> &out) {
+    cublasLtMatmulPreference_t preference = nullptr;
+    WINDLASS_TRY(check_blas(cublasLtMatmulPreferenceCreate(&preference), "a preference"));
+    // Parts of a sum are joined in f32, not in the type of the result.
+    const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes_,
+                                         sizeof workspace_bytes_);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                         sizeof schemes);
+    for (const cublasLtMatmulPreferenceAttributes_t which :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment_, sizeof alignment_);
+    out.resize(most);
+    int count = 0;
+    const cublasStatus_t result = cublasLtMatmulAlgoGetHeuristic(handle_, operation_, x_, y_, d_, d_, preference,
+                                                                 static_cast<int>(most), out.data(), &count);
+    cublasLtMatmulPreferenceDestroy(preference);
+    out.resize(static_cast<std::size_t>(count));
+    return check_blas(result, "choosing an algorithm");
+  }
+
+  cublasLtHandle_t handle_;
+  std::uint32_t alignment_;
+  std::size_t workspace_bytes_;
+  cublasComputeType_t compute_ = CUBLAS_COMPUTE_32F;
+  std::pair<cudaDataType_t, cudaDataType_t> types_; ///< of the operands and of the result
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t x_ = nullptr, y_ = nullptr, d_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_ = {};
+  cublasLtMatmulAlgo_t first_ = {}, algorithm_ = {};
 };
 
 class cublaslt_library final : public gemm_library {
 public:
   cublaslt_library() { made_ = check_blas(cublasLtCreate(&handle_), "its start"); }
   ~cublaslt_library() override {
-    prepared_.clear();
     if (handle_ != nullptr)
       cublasLtDestroy(handle_);
   }
 
-  status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) override {
+  std::string version() const override { return "cuBLASLt " + std::to_string(cublasLtGetVersion()); }
+
+  status prepare(const column_gemm &call, int alignment, std::int64_t workspace_bytes,
+                 std::unique_ptr<prepared_gemm> &out) override {
     WINDLASS_TRY(made_);
-    const int alignment = alignment_of(call);
-    const shape_key key = {call.x.type,
-                           call.d.type,
-                           call.x.is_transposed,
-                           call.y.is_transposed,
-                           call.m,
-                           call.n,
-                           call.k,
-                           call.batch,
-                           call.x.leading,
-                           call.y.leading,
-                           call.d.leading,
-                           call.x.batch_stride,
-                           call.y.batch_stride,
-                           call.d.batch_stride,
-                           call.beta != 0,
-                           call.rounds_to_tf32,
-                           alignment};
-    std::unique_ptr<prepared_gemm> &entry = prepared_[key];
-    if (entry == nullptr) {
-      auto made = std::make_unique<prepared_gemm>();
-      WINDLASS_TRY(made->prepare(handle_, call, alignment, workspace_bytes));
-      entry = std::move(made);
-    }
-    return entry->run(handle_, call, workspace, workspace_bytes, native(s));
+    auto made = std::make_unique<cublaslt_gemm>(handle_, alignment, workspace_bytes);
+    WINDLASS_TRY(made->prepare(call));
+    out = std::move(made);
+    return {};
   }
 
 private:
   cublasLtHandle_t handle_ = nullptr;
   status made_;
-  std::map<shape_key, std::unique_ptr<prepared_gemm>> prepared_;
 };
 
 } // namespace

@@ -2,11 +2,14 @@
 #ifndef WINDLASS_BACKENDS_CUDA_GEMM_H
 #define WINDLASS_BACKENDS_CUDA_GEMM_H
 
+#include "windlass/rt/products.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/stream.h"
 #include "windlass/rt/view.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace windlass::rt::cuda {
 
@@ -39,11 +42,28 @@ struct column_gemm {
 };
 column_gemm as_columns(const gemm_call &call);
 
-/// A library's handle and what it has learnt about shapes. Used by one thread.
+/// What a library knows of calls that differ in nothing but where they work.
+class prepared_gemm {
+public:
+  virtual ~prepared_gemm() = default;
+  /// The library's guesses, the best first, and no more than `most`.
+  virtual status guess(std::size_t most, std::vector<product_algorithm> &out) = 0;
+  /// Computes so from now on; false, and nothing has changed, where this version of the library can not.
+  virtual bool use(const product_algorithm &algorithm) = 0;
+  /// Computes by the first guess from now on, as a call does that was just prepared.
+  virtual void use_first() = 0;
+  virtual status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) = 0;
+};
+
+/// A library's handle. Used by one thread.
 class gemm_library {
 public:
   virtual ~gemm_library() = default;
-  virtual status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) = 0;
+  /// Its name and version: algorithms mean something to the same one only.
+  virtual std::string version() const = 0;
+  /// For operands whose addresses are multiples of `alignment`.
+  virtual status prepare(const column_gemm &call, int alignment, std::int64_t workspace_bytes,
+                         std::unique_ptr<prepared_gemm> &out) = 0;
 };
 std::unique_ptr<gemm_library> make_gemm_library();
 

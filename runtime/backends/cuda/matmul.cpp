@@ -1,5 +1,5 @@
-#include "gemm.h"
 #include "kernel.h"
+#include "products.h"
 
 #include "windlass/rt/detail/matmul_plan.h"
 

@@ -1,6 +1,6 @@
 #include "stream.h"
 
-#include "gemm.h"
+#include "products.h"
 
 #include "windlass/rt/streams.h"
 
@@ -135,9 +135,9 @@ device_stream::~device_stream() {
     cudaFreeHost(fault_);
 }
 
-gemm_library &device_stream::gemms() {
+products &device_stream::gemms() {
   if (gemms_ == nullptr)
-    gemms_ = make_gemm_library();
+    gemms_ = std::make_unique<products>(make_gemm_library());
   return *gemms_;
 }
 

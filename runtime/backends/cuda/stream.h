@@ -19,7 +19,7 @@ struct fault {
 };
 enum fault_kind : unsigned long long { no_fault, label_fault, id_fault, index_fault };
 
-class gemm_library;
+class products;
 
 class device_stream final : public stream {
 public:
@@ -39,7 +39,7 @@ public:
 
   cudaStream_t native() const { return native_; }
   fault *faults() const { return fault_; }
-  gemm_library &gemms();
+  products &gemms();
 
 protected:
   status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) override;
@@ -53,7 +53,7 @@ private:
   status wait_for_device();
   bool guards_ = false;  ///< whether this stream has given a guard
   status made_, failed_; ///< of the constructor; the first error of a command, which sticks
-  std::unique_ptr<gemm_library> gemms_;
+  std::unique_ptr<products> gemms_;
 
   /// Commands whose times are still with the device, and events for more.
   struct timed_command {

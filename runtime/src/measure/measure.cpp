@@ -182,7 +182,11 @@ public:
       separator = ",\n  ";
       talk(i + 1);
     }
-    text += is_profile() ? "}\n}\n" : "]\n}\n";
+    text += is_profile() ? "}" : "]";
+    if constexpr (detail::backend_has_device)
+      if (is_profile())
+        text += write_products();
+    text += "\n}\n";
     if (world_.rank() == 0)
       WINDLASS_TRY(replace_file(s_.output, text));
     return all_->barrier();
@@ -206,6 +210,28 @@ private:
     return json_string(command.key) + ": {\"family\": " + json_string(command.family) +
            ", \"flops\": " + json_number(command.flops) + ", \"bytes\": " + json_number(command.bytes) +
            ", \"narrow_products\": " + (command.is_narrow ? "true" : "false");
+  }
+
+  /// Commands were measured with them; where nothing was found there is nothing to say.
+  std::string write_products() {
+    stream &compute = context_.get_stream(0);
+    if (detail::tuned_products(compute).empty())
+      return "";
+    std::string text = ",\n \"products\": {\"device\": " + json_string(detail::device_name()) +
+                       ", \"library\": " + json_string(detail::product_library(compute)) + ", \"choices\": {";
+    const char *separator = "\n  ";
+    for (const detail::tuned_product &each : detail::tuned_products(compute)) {
+      text += separator + json_string(each.product) + ": {\"seconds\": " + json_number(each.seconds) +
+              ", \"first_seconds\": " + json_number(each.first_seconds) + ", \"algorithm\": ";
+      const char *comma = "[";
+      for (const std::int32_t number : each.algorithm.numbers) {
+        text += comma + std::to_string(number);
+        comma = ", ";
+      }
+      text += "]}";
+      separator = ",\n  ";
+    }
+    return text + "}}";
   }
 
   status describe_machine(std::string &text) {
@@ -269,7 +295,11 @@ private:
     p.streams = 1 + count;
     p.events = 2;
     p.communicators = {entries.data(), count};
-    return context_.create(p, world_, threads_);
+    WINDLASS_TRY(context_.create(p, world_, threads_));
+    // In the first turn of a command, which does not count.
+    if constexpr (detail::backend_has_device)
+      detail::tune_products(context_.get_stream(0));
+    return {};
   }
 
   /// Whether all ranks go on: rank 0 decides.

@@ -343,6 +343,9 @@ status trainer::finish() {
   for (const rank_facts &rank : record_.ranks)
     summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
+  if constexpr (detail::backend_has_device)
+    if (p_.products.choices.size > 0)
+      log_.line(detail::describe_products(context_.get_stream(0)));
   record_.last_step = summary_.last_step;
   WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));
   return o_.profile ? write_profile() : ok_status();

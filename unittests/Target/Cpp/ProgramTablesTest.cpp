@@ -50,7 +50,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return diagnostics;
-    auto tables = windlass::cpp::writeProgramTables(*module, "hash", 0);
+    auto tables = windlass::cpp::writeProgramTables(*module, "hash", 0, nullptr);
     return failed(tables) ? diagnostics : *tables;
   }
 

@@ -2,6 +2,8 @@
 #ifndef WINDLASS_TARGET_CPP_PROJECT_H
 #define WINDLASS_TARGET_CPP_PROJECT_H
 
+#include "windlass/Profile/Profile.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <map>
@@ -18,6 +20,8 @@ struct ProjectOptions {
   std::string backend = "cpu"; ///< that the project builds for unless told otherwise
   int64_t ranks = 1;
   int64_t scratchBytes = 0;
+  /// How products are computed fastest; null where nobody has measured it.
+  const ProductChoices *products = nullptr;
 };
 
 /// All text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables, fused

@@ -38,15 +38,37 @@ void multiply(const column_gemm &call) {
       }
 }
 
-class emulated_gemm final : public gemm_library {
+/// Has several algorithms in name, which all do the same; the last of its guesses it can not have again.
+class emulated_gemm final : public prepared_gemm {
 public:
+  status guess(std::size_t most, std::vector<product_algorithm> &out) override {
+    for (std::int32_t id = 1; id <= usable + 1 && out.size() < most; ++id)
+      out.push_back({{id, 0, 0, 0, 0, 0, 0, 0, 0}});
+    return {};
+  }
+  bool use(const product_algorithm &algorithm) override {
+    return algorithm.numbers[0] >= 1 && algorithm.numbers[0] <= usable;
+  }
+  void use_first() override {}
   status run(stream &s, const column_gemm &call, std::byte *, std::int64_t) override {
     return launch(s, 1, 1, multiply, call);
+  }
+
+private:
+  static constexpr std::int32_t usable = 3;
+};
+
+class emulated_library final : public gemm_library {
+public:
+  std::string version() const override { return "plain loops"; }
+  status prepare(const column_gemm &, int, std::int64_t, std::unique_ptr<prepared_gemm> &out) override {
+    out = std::make_unique<emulated_gemm>();
+    return {};
   }
 };
 
 } // namespace
 
-std::unique_ptr<gemm_library> make_gemm_library() { return std::make_unique<emulated_gemm>(); }
+std::unique_ptr<gemm_library> make_gemm_library() { return std::make_unique<emulated_library>(); }
 
 } // namespace windlass::rt::cuda

@@ -2,21 +2,14 @@
 #ifndef WINDLASS_RT_PROGRAM_H
 #define WINDLASS_RT_PROGRAM_H
 
+#include "windlass/rt/products.h"
+#include "windlass/rt/span.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/view.h"
 
 namespace windlass::rt {
 
 class context;
-
-/// A pointer and a length of constant data.
-template <class T> struct span {
-  const T *data = nullptr;
-  std::int64_t size = 0;
-  const T *begin() const { return data; }
-  const T *end() const { return data + size; }
-  const T &operator[](std::int64_t i) const { return data[i]; }
-};
 
 /// A mesh axis; a rank's coordinate on it follows from row-major order of the axes.
 struct axis {
@@ -164,7 +157,8 @@ struct program {
   std::int64_t grad_norm_offset; ///< f32: global norm of the step's gradient before clipping, after update
   std::int64_t evaluate_offset;  ///< f32: loss of the micro-batch after evaluate
   span<action> actions;          ///< of one step
-  status (*init)(context &);     ///< once, after parameters are loaded
+  product_choices products;
+  status (*init)(context &); ///< once, after parameters are loaded
   /// `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to after.
   status (*forward)(context &, std::int64_t index);
   status (*backward)(context &, std::int64_t index);

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_DETAIL_BACKEND_H
 #define WINDLASS_RT_DETAIL_BACKEND_H
 
+#include "windlass/rt/products.h"
 #include "windlass/rt/status.h"
 
 #include <cstddef>
@@ -51,6 +52,21 @@ status copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_
 /// copied.
 void push_range(const char *name);
 void pop_range();
+/// Products of `s` are computed as chosen, where the choices are for this device and its library. Says whether they
+/// are.
+std::string choose_products(stream &s, const product_choices &choices);
+/// How many shapes of products `s` has seen, and of how many a choice was taken.
+std::string describe_products(stream &s);
+/// From now on the first product of each shape makes `s` try several algorithms, and stay with the fastest.
+void tune_products(stream &s);
+/// What that has found.
+struct tuned_product {
+  std::string product;
+  product_algorithm algorithm;
+  double seconds, first_seconds; ///< of one product by it, and by the library's first guess
+};
+const std::vector<tuned_product> &tuned_products(stream &s);
+std::string product_library(stream &s);
 /// Bytes of the compute stream's scratch beside what the program plans.
 std::int64_t workspace_bytes();
 /// Collectives on the device's memory for a group whose hosts reach each other by `hosts`; they run on `s`. Collective

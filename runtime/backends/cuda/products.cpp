@@ -1,0 +1,193 @@
+#include "products.h"
+
+#include "stream.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace windlass::rt {
+namespace cuda {
+
+namespace {
+
+/// Candidates for a shape, and how often each is run; the first turn does not count.
+constexpr std::size_t most_candidates = 16;
+constexpr int turns = 7;
+/// Of the first guess's time, what another algorithm has to take at most: less is noise.
+constexpr double worth = 0.98;
+
+/// The largest power of two that divides all addresses, up to what arenas give to every buffer.
+int alignment_of(const column_gemm &call) {
+  std::uintptr_t all = 64;
+  for (const column_gemm::matrix *m : {&call.x, &call.y, &call.d})
+    all |= reinterpret_cast<std::uintptr_t>(m->data);
+  return static_cast<int>(all & (~all + 1));
+}
+
+std::string type_name(element_type type) {
+  return type == element_type::bf16 ? "bf16" : type == element_type::f16 ? "f16" : "f32";
+}
+
+/// Two events of the device around a command of a stream.
+class timer {
+public:
+  timer() = default;
+  timer(const timer &) = delete;
+  timer &operator=(const timer &) = delete;
+  ~timer() {
+    for (cudaEvent_t each : {begin_, end_})
+      if (each != nullptr)
+        cudaEventDestroy(each);
+  }
+  status start(stream &s) { return record(s, begin_); }
+  status stop(stream &s) { return record(s, end_); }
+  /// After the stream has been waited for.
+  status read(double &seconds) const {
+    float milliseconds = 0;
+    WINDLASS_TRY(check(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading a time"));
+    seconds = double(milliseconds) * 1e-3;
+    return {};
+  }
+
+private:
+  static status record(stream &s, cudaEvent_t &event) {
+    if (event == nullptr)
+      WINDLASS_TRY(check(cudaEventCreateWithFlags(&event, cudaEventDefault), "making an event"));
+    return check(cudaEventRecord(event, native(s)), "recording an event");
+  }
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+double median_of(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+products::shape products::shape_of(const column_gemm &call, int alignment) {
+  return {static_cast<std::int64_t>(call.x.type),
+          static_cast<std::int64_t>(call.d.type),
+          call.x.is_transposed,
+          call.y.is_transposed,
+          call.m,
+          call.n,
+          call.k,
+          call.batch,
+          call.x.leading,
+          call.y.leading,
+          call.d.leading,
+          call.x.batch_stride,
+          call.y.batch_stride,
+          call.d.batch_stride,
+          call.beta != 0,
+          call.rounds_to_tf32,
+          alignment};
+}
+
+std::string products::name_of(const column_gemm &call, int alignment) {
+  const auto three = [](std::int64_t a, std::int64_t b, std::int64_t c, char between) {
+    return std::to_string(a) + between + std::to_string(b) + between + std::to_string(c);
+  };
+  std::string name = type_name(call.x.type) + (call.x.is_transposed ? " T" : " N") +
+                     (call.y.is_transposed ? "T " : "N ") + type_name(call.d.type) + " " +
+                     three(call.m, call.n, call.k, 'x') + " leading " +
+                     three(call.x.leading, call.y.leading, call.d.leading, ',');
+  if (call.batch > 1)
+    name += " batch " + std::to_string(call.batch) + " apart " +
+            three(call.x.batch_stride, call.y.batch_stride, call.d.batch_stride, ',');
+  return name + (call.beta != 0 ? " adds" : "") + (call.rounds_to_tf32 ? " tf32" : "") + " aligned " +
+         std::to_string(alignment);
+}
+
+status products::run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) {
+  const int alignment = alignment_of(call);
+  std::unique_ptr<prepared_gemm> &entry = prepared_[shape_of(call, alignment)];
+  if (entry == nullptr)
+    WINDLASS_TRY(prepare(s, call, alignment, workspace, workspace_bytes, entry));
+  return entry->run(s, call, workspace, workspace_bytes);
+}
+
+status products::prepare(stream &s, const column_gemm &call, int alignment, std::byte *workspace,
+                         std::int64_t workspace_bytes, std::unique_ptr<prepared_gemm> &out) {
+  std::unique_ptr<prepared_gemm> made;
+  WINDLASS_TRY(library_->prepare(call, alignment, workspace_bytes, made));
+  const std::string name = name_of(call, alignment);
+  for (const product_choice &choice : choices_)
+    if (name == choice.product && made->use(choice.algorithm))
+      ++chosen_;
+  if (tunes_)
+    WINDLASS_TRY(find_fastest(s, call, name, workspace, workspace_bytes, *made));
+  out = std::move(made);
+  return {};
+}
+
+/// Candidates take turns, so that all meet the same clocks. One that is added to gets its sums again and again.
+status products::find_fastest(stream &s, const column_gemm &call, const std::string &name, std::byte *workspace,
+                              std::int64_t workspace_bytes, prepared_gemm &of) {
+  std::vector<product_algorithm> guesses;
+  WINDLASS_TRY(of.guess(most_candidates, guesses));
+  guesses.erase(std::remove_if(guesses.begin(), guesses.end(), [&](const product_algorithm &a) { return !of.use(a); }),
+                guesses.end());
+  // The library's own first guess, and behind it those that can be had again by their numbers.
+  std::vector<std::vector<double>> seconds(guesses.size() + 1);
+  timer time;
+  for (int turn = 0; turn <= turns; ++turn)
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      if (i == 0)
+        of.use_first();
+      else
+        of.use(guesses[i - 1]);
+      WINDLASS_TRY(time.start(s));
+      status ran = of.run(s, call, workspace, workspace_bytes);
+      WINDLASS_TRY(time.stop(s));
+      WINDLASS_TRY(s.synchronize());
+      double taken = std::numeric_limits<double>::infinity(); // one that only seemed to be possible
+      if (ran.is_ok())
+        WINDLASS_TRY(time.read(taken));
+      if (turn > 0)
+        seconds[i].push_back(taken);
+    }
+  of.use_first();
+  const double first = median_of(seconds[0]);
+  std::size_t best = 0;
+  double least = worth * first;
+  for (std::size_t i = 1; i < seconds.size(); ++i)
+    if (const double median = median_of(seconds[i]); median < least) {
+      best = i;
+      least = median;
+    }
+  if (best == 0) // the library knows best, in this version and in later ones
+    return {};
+  of.use(guesses[best - 1]);
+  tuned_.push_back({name, guesses[best - 1], least, first});
+  return {};
+}
+
+} // namespace cuda
+
+std::string detail::choose_products(stream &s, const product_choices &choices) {
+  cuda::products &own = cuda::device_stream_of(s).gemms();
+  const std::string here = own.library() + " on " + device_name();
+  const std::string there = std::string(choices.library) + " on " + choices.device;
+  if (here != there)
+    return "products: the profile's algorithms are those of " + there + ", this is " + here + ", which chooses itself";
+  own.choose(choices.choices);
+  return "products: " + std::to_string(choices.choices.size) + " algorithms of the profile, of " + here;
+}
+
+std::string detail::describe_products(stream &s) {
+  const cuda::products &own = cuda::device_stream_of(s).gemms();
+  return "products: " + std::to_string(own.chosen()) + " of " + std::to_string(own.shapes()) +
+         " shapes by the profile's algorithms";
+}
+
+void detail::tune_products(stream &s) { cuda::device_stream_of(s).gemms().tune(); }
+
+const std::vector<detail::tuned_product> &detail::tuned_products(stream &s) {
+  return cuda::device_stream_of(s).gemms().tuned();
+}
+
+std::string detail::product_library(stream &s) { return cuda::device_stream_of(s).gemms().library(); }
+
+} // namespace windlass::rt
