@@ -30,13 +30,22 @@ class guarded_memory {
 public:
   void *allocate(std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const std::size_t size = (bytes + 4095) / 4096 * 4096;
-    void *base =
-        mmap(nullptr, size, users_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
+    // Large pages, of which few have to be opened and closed, at multiples of their size.
+    const std::size_t size = (bytes + page - 1) / page * page;
+    void *mapped = mmap(nullptr, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
       return nullptr;
-    areas_[base] = size;
-    return base;
+    const auto begin = reinterpret_cast<std::uintptr_t>(mapped), base = (begin + page - 1) / page * page;
+    if (base > begin)
+      munmap(mapped, base - begin);
+    if (begin + page > base)
+      munmap(reinterpret_cast<void *>(base + size), begin + page - base);
+    void *const out = reinterpret_cast<void *>(base);
+    madvise(out, size, MADV_HUGEPAGE); // a hint
+    if (users_ > 0)
+      mprotect(out, size, PROT_READ | PROT_WRITE);
+    areas_[out] = size;
+    return out;
   }
   void free(void *base) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -58,6 +67,8 @@ public:
   }
 
 private:
+  static constexpr std::size_t page = std::size_t(2) << 20;
+
   void protect(int how) {
     for (const auto &[base, size] : areas_)
       mprotect(base, size, how);
@@ -89,7 +100,9 @@ struct fiber {
   std::unique_ptr<char[]> stack{new char[stack_bytes]};
   unsigned number = 0;
   enum { running, at_block, at_warp, done } state = done;
-  unsigned long long value[4] = {}; ///< what it gives to the others of its warp
+  /// What it gives to the others of its warp: now, and the time before, which they may still be reading.
+  unsigned long long value[2][4] = {};
+  unsigned turn = 0;
 };
 
 /// The blocks that one thread of the process runs, one after another.
@@ -103,6 +116,7 @@ public:
     for (unsigned i = 0; i < threads; ++i) {
       fiber &f = *fibers_[i];
       f.number = i;
+      f.turn = 0;
       f.state = fiber::running;
     }
     while (true) {
@@ -133,14 +147,15 @@ public:
       _longjmp(main_, 1);
   }
   void exchange(void *value, std::size_t bytes, unsigned lane) {
-    if (bytes > sizeof(fiber::value))
+    fiber &own = *current_;
+    if (bytes > sizeof own.value[0])
       std::abort();
-    std::memcpy(current_->value, value, bytes);
+    own.turn ^= 1;
+    std::memcpy(own.value[own.turn], value, bytes);
     wait(fiber::at_warp);
-    const unsigned other = current_->number / warp * warp + lane;
+    const unsigned other = own.number / warp * warp + lane;
     if (lane < warp && other < count_)
-      std::memcpy(value, fibers_[other]->value, bytes);
-    wait(fiber::at_warp); // before anybody gives the next value
+      std::memcpy(value, fibers_[other]->value[own.turn], bytes);
   }
 
 private:

@@ -5,6 +5,7 @@
 #include "windlass/rt/detail/half.h"
 
 #include <cmath>
+#include <vector>
 
 namespace windlass::rt::cuda {
 
@@ -23,19 +24,28 @@ void multiply(const column_gemm &call) {
     return batch * of.batch_stride + row + column * of.leading;
   };
   const operand x(call.x.data, call.x.type), y(call.y.data, call.y.type), d(call.d.data, call.d.type);
-  for (std::int64_t batch = 0; batch < call.batch; ++batch)
-    for (std::int64_t column = 0; column < call.n; ++column)
+  const auto rounded = [&](float value) { return call.rounds_to_tf32 ? to_tf32(value) : value; };
+  // Rows of x and a column of y, each in a row.
+  std::vector<float> rows(static_cast<std::size_t>(call.m * call.k)), line(static_cast<std::size_t>(call.k));
+  for (std::int64_t batch = 0; batch < call.batch; ++batch) {
+    for (std::int64_t row = 0; row < call.m; ++row)
+      for (std::int64_t i = 0; i < call.k; ++i)
+        rows[static_cast<std::size_t>(row * call.k + i)] = rounded(x.get(element(call.x, batch, row, i)));
+    for (std::int64_t column = 0; column < call.n; ++column) {
+      for (std::int64_t i = 0; i < call.k; ++i)
+        line[static_cast<std::size_t>(i)] = rounded(y.get(element(call.y, batch, i, column)));
       for (std::int64_t row = 0; row < call.m; ++row) {
+        const float *const from = rows.data() + row * call.k;
         double sum = 0;
-        for (std::int64_t i = 0; i < call.k; ++i) {
-          const float a = x.get(element(call.x, batch, row, i)), b = y.get(element(call.y, batch, i, column));
-          sum += call.rounds_to_tf32 ? double(to_tf32(a)) * double(to_tf32(b)) : double(a) * double(b);
-        }
+        for (std::size_t i = 0; i < line.size(); ++i)
+          sum += double(from[i]) * double(line[i]);
         const std::int64_t at = element(call.d, batch, row, column);
         if (call.beta != 0)
           sum += double(call.beta) * double(d.get(at));
         d.set(at, static_cast<float>(sum));
       }
+    }
+  }
 }
 
 /// Has several algorithms in name, which all do the same; the last of its guesses it can not have again.
