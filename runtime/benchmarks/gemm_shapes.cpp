@@ -5,6 +5,8 @@
 #include "gemm_avx512.h"
 #include "openblas.h"
 
+#include "windlass/rt/detail/instructions.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -49,7 +51,7 @@ void compare(const shape &s, bool a_transposed, bool b_transposed) {
 } // namespace
 
 int main() {
-  if (!avx512::is_supported() || !openblas::load().is_ok())
+  if (!detail::uses_avx512() || !openblas::load().is_ok())
     return std::fprintf(stderr, "needs a processor with AVX-512 and the package libopenblas0-openmp\n"), 1;
   const shape shapes[] = {{1024, 2304, 768}, {1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {768, 3072, 1024},
                           {1024, 6288, 768}, {64, 256, 64},    {256, 64, 64},     {64, 64, 256},     {256, 64, 16}};

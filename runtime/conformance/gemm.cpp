@@ -3,6 +3,8 @@
 #include "gemm_avx512.h"
 #include "openblas.h"
 
+#include "windlass/rt/detail/instructions.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -80,8 +82,8 @@ void check_all(gemm_function multiply) {
 }
 
 TEST(Gemm, Avx512) {
-  if (!avx512::is_supported())
-    GTEST_SKIP() << "the processor has no AVX-512";
+  if (!detail::uses_avx512())
+    GTEST_SKIP() << "the processor has no AVX-512, or is not to use it";
   check_all(avx512::multiply);
 }
 

@@ -20,8 +20,8 @@ arena::~arena() {
     munmap(base_, static_cast<std::size_t>(size_));
 }
 
-status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind kind) {
-  constexpr std::int64_t page = 4096;
+status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind kind, std::int32_t threads) {
+  constexpr std::int64_t page = 4096, huge_page = 2 << 20;
   if (base_ != nullptr || bytes < 0)
     return internal_error(std::string("the ") + what + " arena was allocated twice or with a negative size");
   // At least one page, so that even an empty arena has an address.
@@ -44,8 +44,11 @@ status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind
   madvise(base_, static_cast<std::size_t>(size_), MADV_HUGEPAGE); // a hint: fewer page faults and TLB misses
 #endif
   if (detail::backend_moves_data)
-    for (std::int64_t i = 0; i < size_; i += page)
-      base_[i] = std::byte(0);
+    detail::parallel(threads, size_ / page, huge_page / page,
+                     [this](std::int64_t begin, std::int64_t end, std::int32_t) {
+                       for (std::int64_t i = begin; i < end; ++i)
+                         base_[i * page] = std::byte(0);
+                     });
   return {};
 }
 
@@ -83,9 +86,11 @@ status context::create(const program &p, transport &world, std::int32_t threads)
     WINDLASS_TRY(detail::open_device(world, p.device_bytes + scratch_bytes).as(diagnostic::backend));
   }
   using detail::memory_kind;
-  WINDLASS_TRY(device_.allocate(p.device_bytes, "device", memory_kind::device));
-  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned", memory_kind::pinned));
-  WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device));
+  if constexpr (!detail::backend_has_device)
+    detail::prepare_team(threads);
+  WINDLASS_TRY(device_.allocate(p.device_bytes, "device", memory_kind::device, threads));
+  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned", memory_kind::pinned, threads));
+  WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device, threads));
 
   for (const communicator_entry &entry : p.communicators) {
     // The members, the first of the entry's axes being the slowest.

@@ -12,17 +12,27 @@ namespace windlass::rt::detail {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int lanes = 16;
-#elif defined(__AVX__)
-constexpr int lanes = 8;
+#if defined(__x86_64__)
+#define WINDLASS_AVX512 __attribute__((target("avx512f")))
 #else
-constexpr int lanes = 4;
+#define WINDLASS_AVX512
 #endif
-typedef float vector __attribute__((vector_size(lanes * 4)));
+#if defined(__AVX__)
+constexpr int baseline_lanes = 8;
+#else
+constexpr int baseline_lanes = 4;
+#endif
+constexpr int avx512_lanes = 16;
+
+template <int lanes> struct vector_of {
+  typedef float type __attribute__((vector_size(lanes * 4)));
+};
+
+// Inlined, for the instructions of the caller.
+#define WINDLASS_INLINE inline __attribute__((always_inline))
 
 /// Keeps the compiler from computing a chain beforehand, while its value stays in a register.
-void keep(vector &value) {
+template <class vector> WINDLASS_INLINE void keep(vector &value) {
 #if defined(__x86_64__)
   asm volatile("" : "+v"(value));
 #else
@@ -34,7 +44,8 @@ void keep(vector &value) {
 constexpr int chains = 12;
 constexpr std::int64_t rounds = 1'000'000;
 
-template <bool loads> void multiply_adds() {
+template <int lanes, bool loads> WINDLASS_INLINE void multiply_adds() {
+  using vector = typename vector_of<lanes>::type;
   const vector zero = {}, half = zero + 0.5f, y = zero + 0.25f;
   const vector memory[] = {half, half, half, half, half, half};
   const vector *values = memory;
@@ -54,15 +65,19 @@ template <bool loads> void multiply_adds() {
   }
 }
 
+template <bool loads> void multiply_adds_baseline() { multiply_adds<baseline_lanes, loads>(); }
+template <bool loads> WINDLASS_AVX512 void multiply_adds_avx512() { multiply_adds<avx512_lanes, loads>(); }
+
 } // namespace
 
 double multiply_add_rate(std::int32_t threads, bool loads, int turns) {
+  const auto run = uses_avx512() ? (loads ? multiply_adds_avx512<true> : multiply_adds_avx512<false>)
+                                 : (loads ? multiply_adds_baseline<true> : multiply_adds_baseline<false>);
+  const int lanes = uses_avx512() ? avx512_lanes : baseline_lanes;
   double best = 0;
   for (int turn = 0; turn < turns; ++turn) {
     const double start = clock_seconds();
-    for_parts(threads, threads, [loads](std::int64_t, std::int64_t, std::int32_t) {
-      loads ? multiply_adds<true>() : multiply_adds<false>();
-    });
+    for_parts(threads, threads, [run](std::int64_t, std::int64_t, std::int32_t) { run(); });
     const double flops = 2.0 * lanes * chains * rounds * threads;
     best = std::max(best, flops / (clock_seconds() - start));
   }

@@ -4,6 +4,8 @@
 #include "rows.h"
 #include "tile_avx512.h"
 
+#include "windlass/rt/detail/instructions.h"
+
 #include <cmath>
 #include <limits>
 
@@ -111,7 +113,7 @@ WINDLASS_AVX512 void block_scores(float *scores, const attention_head &h, const 
 bool can_attend(std::int64_t queries, std::int64_t keys, std::int64_t width, std::int64_t value_width, bool gradient) {
   // Sizes are bounded before they are multiplied.
   constexpr std::int64_t most = thread_bytes / 4;
-  return is_supported() && queries >= attention_rows && keys > 0 && keys <= most && width > 0 && width <= most &&
+  return detail::uses_avx512() && queries >= attention_rows && keys > 0 && keys <= most && width > 0 && width <= most &&
          value_width > 0 && value_width <= most && layout(keys, width, value_width, gradient).end <= most &&
          prepare_thread();
 }

@@ -5,21 +5,21 @@
 
 #include "windlass/rt/backend.h"
 #include "windlass/rt/detail/backend.h"
+#include "windlass/rt/detail/instructions.h"
 #include "windlass/rt/detail/team.h"
 
 #include <atomic>
 
 namespace windlass::rt::cpu {
 
-status prepare_gemm() { return avx512::is_supported() ? status() : openblas::load(); }
+status prepare_gemm() { return detail::uses_avx512() ? status() : openblas::load(); }
 
 void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
-  static const bool has_avx512 = avx512::is_supported();
-  (has_avx512 ? avx512::multiply : openblas::multiply)(c, a, b, alpha, beta);
+  (detail::uses_avx512() ? avx512::multiply : openblas::multiply)(c, a, b, alpha, beta);
 }
 
 // OpenBLAS makes its own memory at its first product.
-bool prepare_gemm_thread() { return !avx512::is_supported() || avx512::prepare_thread(); }
+bool prepare_gemm_thread() { return !detail::uses_avx512() || avx512::prepare_thread(); }
 
 void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta) {
   for (std::int64_t i = 0; i < c.rows; ++i)
@@ -38,7 +38,7 @@ void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, 
 namespace windlass::rt {
 
 std::int64_t detail::kernel_bytes(std::int32_t threads) {
-  if (cpu::avx512::is_supported())
+  if (uses_avx512())
     return threads * cpu::avx512::thread_bytes;
   // OpenBLAS 0.3.21: its code, and per thread what it packs of products with many columns.
   return (std::int64_t(8) << 20) + threads * (std::int64_t(32) << 20);
@@ -61,9 +61,9 @@ status detail::prepare_kernels(std::int32_t threads) {
 backend_facts describe_backend() {
   const status ready = cpu::prepare_gemm();
   return {"cpu",
-          cpu::avx512::is_supported() ? "own kernels for AVX-512"
-          : ready.is_ok()             ? cpu::openblas::description()
-                                      : "",
+          detail::uses_avx512() ? "own kernels for AVX-512"
+          : ready.is_ok()       ? cpu::openblas::description()
+                                : "",
           ready};
 }
 

@@ -60,7 +60,6 @@ std::int64_t block_size(std::int64_t total, std::int64_t limit, std::int64_t uni
 
 } // namespace
 
-bool is_supported() { return __builtin_cpu_supports("avx512f"); }
 bool prepare_thread() { return packed.prepare(); }
 float *thread_memory() { return packed.prepare() ? packed.b() : nullptr; }
 
@@ -96,9 +95,7 @@ WINDLASS_AVX512 void multiply(const matrix &c, const matrix &a, const matrix &b,
 
 #else
 
-bool is_supported() { return false; }
-
-// Never called where is_supported is false.
+// Never called.
 bool prepare_thread() { return false; }
 float *thread_memory() { return nullptr; }
 void multiply(const matrix &, const matrix &, const matrix &, float, float) {}

@@ -6,9 +6,8 @@
 
 #include "gemm.h"
 
+// Where the processor has no AVX-512 nothing of this may be called.
 namespace windlass::rt::cpu::avx512 {
-
-bool is_supported();
 
 /// Bytes that a thread keeps for packed blocks.
 constexpr std::int64_t thread_bytes = std::int64_t(1) << 22;

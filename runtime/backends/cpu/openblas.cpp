@@ -1,5 +1,7 @@
 #include "openblas.h"
 
+#include "windlass/rt/detail/instructions.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -23,6 +25,7 @@ using sgemm_function = void (*)(int order, int transpose_a, int transpose_b, int
 
 struct library {
   sgemm_function sgemm = nullptr;
+  void (*set_team)(int) = nullptr; // of the OpenMP that the library brings, if it does
   std::string file, core_name;
   status result;
 };
@@ -31,8 +34,7 @@ struct library {
 /// processors newer than itself and falls back to kernels for SSE2 on them.
 const char *core_type() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
+  if (detail::uses_avx512())
     return "SKYLAKEX";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -87,6 +89,7 @@ library open_library() {
   }
   if (const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads")))
     set_threads(1);
+  lib.set_team = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
   if (const auto name = reinterpret_cast<char *(*)()>(dlsym(handle, "openblas_get_corename")))
     lib.core_name = name();
   return lib;
@@ -149,6 +152,12 @@ void multiply(const matrix &c, const matrix &a, const matrix &b, float alpha, fl
     omp_set_num_threads(threads);
     return;
   }
+#else
+  // The number is of the calling thread: on one that has not set it the library would start a team.
+  thread_local bool is_alone = false;
+  if (!is_alone && loaded().set_team != nullptr)
+    loaded().set_team(1);
+  is_alone = true;
 #endif
   const operand left = operand_of(a), right = operand_of(b);
   loaded().sgemm(column_major, left.transposed, right.transposed, static_cast<int>(c.rows), static_cast<int>(c.columns),

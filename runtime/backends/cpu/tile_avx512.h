@@ -37,24 +37,26 @@ WINDLASS_AVX512 inline __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>(n >= lanes ? 0xffff : (1u << n) - 1);
 }
 
+// Pairs of values, from the lower or upper halves of x and y in turns.
+WINDLASS_AVX512 inline __m512 low_pairs(__m512 x, __m512 y) {
+  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
+WINDLASS_AVX512 inline __m512 high_pairs(__m512 x, __m512 y) {
+  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
+}
+
 /// Columns of 16 x 16 values become rows.
 WINDLASS_AVX512 inline void transpose(__m512 (&r)[16]) {
-  const auto low = [](__m512 x, __m512 y) WINDLASS_AVX512 {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
-  };
-  const auto high = [](__m512 x, __m512 y) WINDLASS_AVX512 {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
-  };
   __m512 t[16];
   for (int i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
     t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
   }
   for (int i = 0; i < 16; i += 4) {
-    r[i] = low(t[i], t[i + 2]);
-    r[i + 1] = high(t[i], t[i + 2]);
-    r[i + 2] = low(t[i + 1], t[i + 3]);
-    r[i + 3] = high(t[i + 1], t[i + 3]);
+    r[i] = low_pairs(t[i], t[i + 2]);
+    r[i + 1] = high_pairs(t[i], t[i + 2]);
+    r[i + 2] = low_pairs(t[i + 1], t[i + 3]);
+    r[i + 3] = high_pairs(t[i + 1], t[i + 3]);
   }
   // Now blocks of four values move as wholes: even ones by 0x88, odd ones by 0xdd.
   for (int i = 0; i < 4; ++i) {

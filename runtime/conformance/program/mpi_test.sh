@@ -14,13 +14,21 @@ launch() {
   "$mpiexec" -n "$count" --oversubscribe --bind-to none --allow-run-as-root "$program" --data "$work/text.txt" --bytes \
     --init random --threads 1 "$@" >"$work/out" 2>"$work/err"
 }
+count_places() {
+  for log in "$work"/mpi/logs/*; do
+    sed -n 's/.* threads on processors \(.*\), seed .*/\1/p' "$log" | tail -n 1
+  done | sort -u | grep -c .
+}
+unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY
 yes 'a stitch in time saves nine' | head -n 300 >"$work/text.txt"
 
 "$program" --data "$work/text.txt" --bytes --init random --threads 1 --steps 6 -o "$work/local" >"$work/out" \
   2>"$work/err" || fail "local run"
 launch 2 --steps 3 -o "$work/mpi" || fail "mpi run"
 [ "$(grep -c 'tokens/s' "$work/out")" = 1 ] || fail "one summary"
-launch 2 --steps 6 -o "$work/mpi" --resume || fail "mpi resume"
+[ "$(nproc)" -lt 2 ] || [ "$(count_places)" = 2 ] || fail "processes on processors of their own"
+launch 2 --steps 6 -o "$work/mpi" --resume --bind none || fail "mpi resume"
+[ "$(count_places)" = 1 ] || fail "processes that are not to be bound"
 for file in parameters state; do
   cmp "$work/local/checkpoints/step-000006/$file-00000.safetensors" \
     "$work/mpi/checkpoints/step-000006/$file-00000.safetensors" || fail "mpi and local differ in $file"
@@ -31,6 +39,10 @@ for run in local mpi; do
 done
 [ "$(grep -c . "$work/mpi.bytes")" = 6 ] || fail "bytes of each step"
 cmp "$work/local.bytes" "$work/mpi.bytes" || fail "mpi and local count other bytes"
+
+"$program" --data "$work/text.txt" --bytes --init random --threads 1 --steps 1 -o "$work/baseline" \
+  --instructions baseline >"$work/out" 2>"$work/err" || fail "run by the baseline's kernels"
+grep -q '"gemm": ".*openblas' "$work/baseline/run.json" || fail "kernels of the baseline"
 
 launch 3 --steps 3 -o "$work/three"
 [ $? = 1 ] || fail "exit code of a wrong rank count"

@@ -126,6 +126,9 @@ constexpr choice<communicator_kind> communicators[] = {{"mpi", communicator_kind
                                                        {"local", communicator_kind::local}};
 constexpr choice<nan_policy> nan_policies[] = {{"stop", nan_policy::stop}, {"skip", nan_policy::skip}};
 constexpr choice<bool> inits[] = {{"file", false}, {"random", true}};
+constexpr choice<bool> bindings[] = {{"share", true}, {"none", false}};
+constexpr choice<detail::instruction_set> instruction_sets[] = {{"baseline", detail::instruction_set::baseline},
+                                                                {"avx512", detail::instruction_set::avx512}};
 
 const option_row rows[] = {
     {"o", "RUN", "folder that the run writes (default run)",
@@ -211,6 +214,12 @@ const option_row rows[] = {
        o.threads = static_cast<std::int32_t>(value);
        return ok_status();
      }},
+    {"bind", "share|none",
+     "each process to its share of the processors that its host's ranks may use (default share, unless they are bound)",
+     [](options &o, const flag_value &f) { return parse_choice(f, bindings, o.binds); }},
+    {"instructions", "baseline|avx512",
+     "the most that kernels may use, of what all hosts have; baseline is AVX2 on x86-64 (default avx512)",
+     [](options &o, const flag_value &f) { return parse_choice(f, instruction_sets, o.instructions); }},
     {"communicator", "mpi|local", "processes or threads as ranks (default mpi under mpirun, else local)",
      [](options &o, const flag_value &f) {
        return f.text == "nccl" ? bad_input("--communicator nccl needs a program built for cuda; this one is for cpu")

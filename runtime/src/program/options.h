@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
 #define WINDLASS_RT_SRC_PROGRAM_OPTIONS_H
 
+#include "windlass/rt/detail/instructions.h"
 #include "windlass/rt/flags.h"
 #include "windlass/rt/loss_scale.h"
 #include "windlass/rt/program.h"
@@ -37,7 +38,9 @@ struct options {
   std::int64_t checkpoint_every = 0, keep = 0;
   bool checkpoint_initial = false;
   std::int64_t eval_every = 0, eval_batches = 10;
-  std::int32_t threads = 0; ///< 0: the processors this process may use, divided by its host's ranks
+  std::int32_t threads = 0; ///< 0: the rank's share of the processors that its host's ranks may use
+  bool binds = true;        ///< ranks that are processes to their shares
+  detail::instruction_set instructions = detail::instruction_set::avx512; ///< at most
   communicator_kind communicator = communicator_kind::automatic;
   std::optional<double> predicted_seconds;
   std::string dump_gradients, config;

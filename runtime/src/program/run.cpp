@@ -16,8 +16,6 @@
 #include <new>
 #include <thread>
 
-#include <sched.h>
-
 namespace windlass::rt {
 
 namespace {
@@ -36,12 +34,6 @@ std::int32_t launcher_rank() {
 
 std::int32_t launcher_size() { return launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1); }
 
-std::int32_t available_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 /// What comes out of the ranks of this process.
 struct outcome {
   status result;
@@ -50,11 +42,11 @@ struct outcome {
 
 /// Runs one rank; whatever happens, the other ranks do not wait for it afterwards. `first_error` gets the error of the
 /// rank that ended the job, before the others see it.
-void run_rank(const program &p, const options &o, transport &world, std::int32_t threads, std::mutex &lock,
-              status &first_error, outcome &out) {
+void run_rank(const program &p, const options &o, transport &world, std::mutex &lock, status &first_error,
+              outcome &out) {
   bool is_agreed = false;
   try {
-    trainer rank(p, o, world, threads);
+    trainer rank(p, o, world);
     out.result = rank.run();
     out.summary = rank.summary();
     is_agreed = rank.is_agreed();
@@ -155,17 +147,14 @@ int run_mpi(const program &p, const options &o) {
   }
   if (!out.result.is_ok())
     return conclude(p, o, out, talks);
-  std::int32_t neighbours = std::max(1, launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE"}, world->size()));
-  std::int32_t threads = o.threads > 0 ? o.threads : std::max(1, available_processors() / neighbours);
   std::mutex lock;
   status first_error;
-  run_rank(p, o, *world, threads, lock, first_error, out);
+  run_rank(p, o, *world, lock, first_error, out);
   return conclude(p, o, out, talks);
 }
 
 int run_local(const program &p, const options &o) {
   std::int32_t ranks = mesh_size(p.axes);
-  std::int32_t threads = o.threads > 0 ? o.threads : std::max(1, available_processors() / ranks);
   std::vector<outcome> outcomes(static_cast<std::size_t>(ranks));
   status first_error;
   if (ranks > 1024) {
@@ -181,7 +170,7 @@ int run_local(const program &p, const options &o) {
   for (std::int32_t rank = 1; rank < ranks; ++rank) {
     std::size_t i = static_cast<std::size_t>(rank);
     try {
-      team.emplace_back([&, i] { run_rank(p, o, *worlds[i], threads, lock, first_error, outcomes[i]); });
+      team.emplace_back([&, i] { run_rank(p, o, *worlds[i], lock, first_error, outcomes[i]); });
     } catch (const std::exception &error) {
       std::lock_guard<std::mutex> guard(lock);
       first_error = internal_error("cannot start rank " + std::to_string(rank) + ": " + error.what());
@@ -189,7 +178,7 @@ int run_local(const program &p, const options &o) {
       break;
     }
   }
-  run_rank(p, o, *worlds[0], threads, lock, first_error, outcomes[0]);
+  run_rank(p, o, *worlds[0], lock, first_error, outcomes[0]);
   for (std::thread &thread : team)
     thread.join();
   if (!first_error.is_ok())

@@ -2,6 +2,7 @@
 #include "trainer.h"
 
 #include "parameters.h"
+#include "placement.h"
 #include "signals.h"
 
 #include <cstdio>
@@ -11,8 +12,7 @@
 
 namespace windlass::rt {
 
-trainer::trainer(const program &p, const options &o, transport &world, std::int32_t threads)
-    : p_(p), o_(o), world_(world), threads_(threads) {}
+trainer::trainer(const program &p, const options &o, transport &world) : p_(p), o_(o), world_(world) {}
 
 void trainer::say(std::string_view text) {
   log_.line(text);
@@ -137,12 +137,14 @@ status trainer::open_outputs() {
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
-            std::to_string(threads_) + " threads, seed " + std::to_string(seed_) + ", model " + quote(p_.model));
+            std::to_string(threads_) + " threads on processors " + describe_processors() + ", seed " +
+            std::to_string(seed_) + ", model " + quote(p_.model));
   return ok_status();
 }
 
 status trainer::set_up() {
   WINDLASS_TRY(ranks_.create(world_));
+  WINDLASS_TRY(take_place(ranks_, !world_.is_one_process(), o_, threads_));
   WINDLASS_TRY(together(check_program(p_)));
   WINDLASS_TRY(find_start());
   WINDLASS_TRY(together(open_sources()));

@@ -38,7 +38,7 @@ struct run_summary {
 
 class trainer {
 public:
-  trainer(const program &p, const options &o, transport &world, std::int32_t threads);
+  trainer(const program &p, const options &o, transport &world);
   /// Runs to the end. An error that `is_agreed` is known to every rank; any other one has to abort the job.
   status run();
   bool is_agreed() const { return is_agreed_; }
@@ -73,7 +73,7 @@ private:
   const program &p_;
   const options &o_;
   transport &world_;
-  std::int32_t threads_;
+  std::int32_t threads_ = 1;
   control ranks_;
   context context_;
   std::unique_ptr<data_source> data_, eval_data_;

@@ -22,7 +22,9 @@ public:
   arena(const arena &) = delete;
   arena &operator=(const arena &) = delete;
   ~arena();
-  status allocate(std::int64_t bytes, const char *what, detail::memory_kind kind = detail::memory_kind::device);
+  /// `threads` touch a part each: the system puts pages on the memory node of the processor that touches them first.
+  status allocate(std::int64_t bytes, const char *what, detail::memory_kind kind = detail::memory_kind::device,
+                  std::int32_t threads = 1);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
   std::int64_t size() const { return size_; }
 

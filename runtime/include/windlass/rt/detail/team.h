@@ -2,6 +2,8 @@
 #ifndef WINDLASS_RT_DETAIL_TEAM_H
 #define WINDLASS_RT_DETAIL_TEAM_H
 
+#include "windlass/rt/detail/instructions.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -13,6 +15,26 @@
 #define WINDLASS_SIMD _Pragma("omp simd")
 
 namespace windlass::rt::detail {
+
+#if defined(__x86_64__) && !defined(__AVX512F__) && !defined(__CUDACC__)
+#define WINDLASS_HAS_VERSIONS
+
+/// f and all that is inlined into it, compiled for AVX-512.
+template <class F>
+__attribute__((target("arch=x86-64-v4"), flatten)) void call_avx512(const F &f, std::int64_t begin, std::int64_t end,
+                                                                    std::int32_t part) {
+  f(begin, end, part);
+}
+#endif
+
+/// Calls f in its version for the instructions that this process uses.
+template <class F> void call_version(const F &f, std::int64_t begin, std::int64_t end, std::int32_t part) {
+#if defined(WINDLASS_HAS_VERSIONS)
+  if (uses_avx512())
+    return call_avx512(f, begin, end, part);
+#endif
+  f(begin, end, part);
+}
 
 /// Calls f(begin, end, part) for `parts` even parts of [0, items); the parts depend on the numbers given only, so that
 /// a run with the same number of threads divides, adds and rounds alike.
@@ -26,12 +48,12 @@ template <class F> void for_parts(std::int64_t items, std::int32_t parts, F f) {
     // out and starts new ones for the next larger one.
 #pragma omp parallel for schedule(static, 1)
     for (std::int32_t part = 0; part < parts; ++part)
-      f(begin_of(part), begin_of(part + 1), part);
+      call_version(f, begin_of(part), begin_of(part + 1), part);
     return;
   }
 #endif
   for (std::int32_t part = 0; part < parts; ++part)
-    f(begin_of(part), begin_of(part + 1), part);
+    call_version(f, begin_of(part), begin_of(part + 1), part);
 }
 
 /// Number of parts for `items` of which one thread should get at least `grain`.
