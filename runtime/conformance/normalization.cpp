@@ -1,5 +1,7 @@
 #include "testing.h"
 
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace windlass::rt::testing {
@@ -192,6 +194,30 @@ TEST(CrossEntropy, AllRowsIgnored) {
   EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits, labels, -1));
   EXPECT_EQ(sum[0], 0.0f);
   EXPECT_EQ(count[0], 0.0f);
+}
+
+TEST(CrossEntropy, FarAndInfiniteLogits) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float marked = 0; // a NaN whose payload is not zero
+  const std::uint32_t bits = 0x7fc00155;
+  std::memcpy(&marked, &bits, sizeof marked);
+  test_stream s;
+  const tensor logits({7, 40}), lse({7}), sum({}), count({});
+  index_tensor labels({7}, 0, 40);
+  labels.fill_with([](std::int64_t) { return 0; });
+  const float others[] = {-80, -87.5f, -500, -infinity, infinity, marked, 3e38f};
+  for (std::int64_t row = 0; row < 7; ++row)
+    for (std::int64_t i = 0; i < 40; ++i)
+      logits[row * 40 + i] = i == 39 ? others[row] : 1.0f;
+  for (std::int64_t i = 0; i < 40; ++i)
+    logits[3 * 40 + i] = -infinity;
+  EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits, labels, -100));
+  for (const std::int64_t row : {0, 1, 2})
+    EXPECT_NEAR(lse[row], 1 + std::log(39.0), 1e-6);
+  EXPECT_EQ(lse[3], -infinity);
+  EXPECT_EQ(lse[4], infinity);
+  EXPECT_TRUE(std::isnan(lse[5]));
+  EXPECT_EQ(lse[6], 3e38f);
 }
 
 TEST(CrossEntropy, RefusesLabelsOutsideOfTheClasses) {

@@ -37,15 +37,41 @@ void softmax_row(float *y, OutStride out_stride, const float *x, InStride in_str
     y[i * out_stride] *= factor;
 }
 
+/// e^x for x <= 0 or NaN, from -87 downwards e^-87: windlass::scalar::exp with fewer steps, for sums of which one term
+/// is 1.
+inline float exp_of_sum(float x) {
+  const float shift = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer that sits in the low bits
+  const float c = x < -87.0f ? -87.0f : x;
+  const float t = c * 1.44269504f + shift;
+  const float n = t - shift;
+  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 0.001381432225f;
+  p = p * r + 0.008368851088f;
+  p = p * r + 0.04166840105f;
+  p = p * r + 0.1666651952f;
+  p = p * r + 0.4999999337f;
+  p = (p * r) * r + r + 1.0f;
+  // 2^n from the low bits of t; above them the shift has none that stay. A NaN makes p one.
+  const auto bits = static_cast<std::uint32_t>(windlass::scalar::detail::bits_of(t)) << 23;
+  return p * windlass::scalar::detail::float_of(static_cast<std::int32_t>(bits + (127u << 23)));
+}
+
 template <class Stride> float log_sum_exp(const float *x, Stride stride, std::int64_t n) {
   const float most = row_max(x, stride, n);
-  // With an infinity as the maximum the difference below would be NaN where the limit is that infinity.
-  const float base = std::isinf(most) ? 0.0f : most;
   float sum = 0;
+  if (std::fabs(most) >= std::numeric_limits<float>::max()) {
+    // Perhaps all are -infinity, and the sum has no term of 1. With an infinity the difference would be NaN where the
+    // limit is that infinity.
+    const float base = std::isinf(most) ? 0.0f : most;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < n; ++i)
+      sum += windlass::scalar::exp(x[i * stride] - base);
+    return base + std::log(sum);
+  }
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i)
-    sum += windlass::scalar::exp(x[i * stride] - base);
-  return base + std::log(sum);
+    sum += exp_of_sum(x[i * stride] - most);
+  return most + std::log(sum);
 }
 
 /// Replaces x by e^(x - base) with a base that keeps the sum in range; returns log(sum) + base. A row of -infinity only
