@@ -98,14 +98,14 @@ class ChangedTest(ClaimsCase):
     def setUp(self):
         super().setUp()
         self.model = self.small_gpt(layers=2)
-        _, self.path, self.certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4)
+        _, self.path, self.certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 2)
         self.good = json.loads(self.path.read_text())
         self.entries = json.loads(self.certificate.read_text())
         self.assertEqual(len({tuple(entry['name']) for entry in self.entries['certificates']}), len(self.entries['certificates']))
 
     def test_the_same_bytes(self):
         for threads in (1, 2):
-            _, path, certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 4, '--threads', threads, name='again.json')
+            _, path, certificate = self.plan(self.model, '--cluster', 'cpu:4', '--micro-batches', 2, '--threads', threads, name='again.json')
             self.assertEqual(path.read_bytes(), self.path.read_bytes())
             self.assertEqual(certificate.read_bytes(), self.certificate.read_bytes())
 
@@ -186,7 +186,7 @@ class ChangedTest(ClaimsCase):
     def test_what_is_missing(self):
         self.certificate.unlink()
         self.verify(self.model, self.path, r'plan\.cert')
-        common.windlass('plan', self.model, '--cluster', 'cpu:4', '--micro-batches', 4, '-o', self.path)
+        common.windlass('plan', self.model, '--cluster', 'cpu:4', '--micro-batches', 2, '-o', self.path)
         self.verify(self.model, self.path, 'claims nothing')
         outcome = common.windlass('plan', self.model, '--verify', self.path, '-o', self.folder / 'other.json')
         self.assertEqual(outcome.code, 2)

@@ -123,7 +123,7 @@ class AutoTest(test_program.ProgramCase):
         """A bias is spread over the parts to which it is added: nothing is made whole to keep a part of it."""
         plan, trace = self.folder / 'parts.json', self.folder / 'trace.json'
         model = self.small_gpt(**self.SIZES)
-        planned = common.windlass('plan', model, '--cluster', 'h100:8', '--micro-batches', 8, '--strategy', 'auto', '-o', plan, '--json')
+        planned = common.windlass('plan', model, '--cluster', 'h100:8', '--micro-batches', 4, '--strategy', 'auto', '-o', plan, '--json')
         self.assertEqual(planned.code, 0, planned.err)
         self.assertEqual(json.loads(planned.out)['mesh'], {'data': 4, 'model': 2})
         self.assertEqual(common.windlass('simulate', model, '--plan', plan, '-o', trace).code, 0)

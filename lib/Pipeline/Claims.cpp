@@ -90,7 +90,8 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   auto read = search::parseCertificates(certificate);
   if (!read)
     return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
-  auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs);
+  auto search =
+      planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs, static_cast<int>(choice.searchThreads));
   if (failed(search))
     return kInternal;
   std::vector<planner::SearchedMesh> meshes = (*search)->getProblems(getSearchedMemory(choice));

@@ -20,8 +20,6 @@ static constexpr int kWorthTry = 50;
 /// So many named strategies too, of those whose cost is above the time of the best plan by one part in `kNamedShare` at
 /// most.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
-/// Bytes of gradients that are reduced together.
-static constexpr int64_t kBucketBytes = 4 << 20;
 
 namespace {
 
@@ -34,7 +32,7 @@ public:
   /// An exit code.
   int schedule(const planner::Candidate &candidate) {
     tried.insert(getKey(candidate));
-    if (failed(plan::applyStrategy(module, candidate.choice, kBucketBytes)))
+    if (failed(plan::applyStrategy(module, candidate.choice, plan::kBucketBytes)))
       return kInternal;
     Fit fit;
     // The excess is over what the candidate's rows say, so of as many blocks run again.
@@ -153,7 +151,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs);
+  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs, limits.threads);
   if (failed(plans))
     return fail(Code::strategy, "no plan was found");
   search->meshes = (*plans)->countMeshes();
@@ -174,11 +172,11 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     if (best.schedule.bytes > choice.getMemoryLimit())
       return failForMemory(*unplanned, named, best.schedule);
     mesh = planner::readChoice(*module);
-  } else if (failed(plan::applyStrategy(*module, trials.bestChoice, kBucketBytes))) {
+  } else if (failed(plan::applyStrategy(*module, trials.bestChoice, plan::kBucketBytes))) {
     return kInternal;
   }
   best.apply(*module);
-  std::optional<int64_t> cost = planner::evaluatePlan(*module, mesh, costs);
+  std::optional<int64_t> cost = (*plans)->evaluate(mesh);
   if (!cost)
     return fail(Code::internal, "the plan is none that the search knows");
   search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));

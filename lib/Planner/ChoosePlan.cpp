@@ -15,6 +15,9 @@ using namespace windlass::planner;
 /// Plans whose cost is above what it is without a limit by less than one part in so many are not worth running
 /// anything again.
 static constexpr int64_t kWorthRerun = 100;
+/// Meshes whose plans cost more than the best one by one part in so many are not searched to the end: no schedule makes
+/// up for that.
+static constexpr int64_t kWorthTrying = 50;
 /// Of the work, one part in so many is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
@@ -67,6 +70,7 @@ static search::SolveResult solveOrGiveUp(const search::Problem &problem, const S
   search::Shrunk shrunk = search::shrink(problem);
   search::SolveOptions options;
   options.threads = limits.threads;
+  options.cutoff = best + best / kWorthTrying;
   options.workLimit = limits.workLimit / kQuickShare;
   search::SolveResult quick = search::solve(problem, shrunk, options);
   if (quick.bound >= std::min(quick.cost, best))
@@ -77,9 +81,9 @@ static search::SolveResult solveOrGiveUp(const search::Problem &problem, const S
 
 struct PlanSearch::Mesh {
   Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const Reruns &reruns,
-       const CostModel &costs)
-      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs),
-        builder(groups, reruns, labels, reshards, costs, choice) {
+       const CostModel &costs, int threads)
+      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs, threads),
+        builder(groups, reruns, labels, reshards, costs, choice, threads) {
     problems[0] = builder.build(0);
   }
 
@@ -156,7 +160,7 @@ PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
 PlanSearch::~PlanSearch() = default;
 
 FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs,
-                                                          ArrayRef<int64_t> only) {
+                                                          int threads, ArrayRef<int64_t> only) {
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   if (!microbatch)
     return module.emitError("has no @microbatch to plan");
@@ -172,9 +176,17 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));
   search->groups = std::make_unique<Groups>(microbatch);
   search->reruns = std::make_unique<Reruns>(*search->groups);
+  std::vector<plan::MeshAttr> axes;
   for (const plan::StrategyChoice &choice : choices)
-    search->meshes.push_back(
-        std::make_unique<Mesh>(plan::setMesh(module, choice), choice, *search->groups, *search->reruns, costs));
+    axes.push_back(plan::setMesh(module, choice));
+  // Threads beside each other, or those of one mesh.
+  if (!module.getContext()->isMultithreadingEnabled())
+    threads = 1;
+  int own = choices.size() > 1 ? 1 : threads;
+  search->meshes.resize(choices.size());
+  runTasks(threads, static_cast<int>(choices.size()), [&](int i) {
+    search->meshes[i] = std::make_unique<Mesh>(axes[i], choices[i], *search->groups, *search->reruns, costs, own);
+  });
   return search;
 }
 
@@ -187,13 +199,17 @@ std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
   return problems;
 }
 
-search::Problem PlanSearch::getProblem(const plan::StrategyChoice &mesh, int rerunParts, int64_t memoryBytes) const {
-  auto found = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
-    return its->choice.batchParts == mesh.batchParts && its->choice.modelRanks == mesh.modelRanks;
+PlanSearch::Mesh &PlanSearch::findMesh(const plan::StrategyChoice &choice) const {
+  return **llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
+    return its->choice.batchParts == choice.batchParts && its->choice.modelRanks == choice.modelRanks;
   });
-  (*found)->build(rerunParts);
-  (*found)->setMemory(rerunParts, memoryBytes);
-  return (*found)->problems[rerunParts];
+}
+
+search::Problem PlanSearch::getProblem(const plan::StrategyChoice &choice, int rerunParts, int64_t memoryBytes) const {
+  Mesh &mesh = findMesh(choice);
+  mesh.build(rerunParts);
+  mesh.setMemory(rerunParts, memoryBytes);
+  return mesh.problems[rerunParts];
 }
 
 /// The named strategies that lead to this mesh.
@@ -214,12 +230,12 @@ void PlanSearch::solveByName(Mesh &mesh) {
   }
 }
 
-/// Calls `task` with each number below `count` and the least cost so far, a few of them beside each other: always as
+/// Calls `task` with each number below `count` and the least cost so far, `atOnce` of them beside each other: always as
 /// many, so that the answer does not depend on the threads. What a task returns is a cost that was found.
-static void runInWaves(int threads, size_t count, int64_t &best, const std::function<int64_t(size_t, int64_t)> &task) {
-  constexpr size_t kAtOnce = 2;
-  for (size_t begin = 0; begin < count; begin += kAtOnce) {
-    std::vector<int64_t> found(std::min(kAtOnce, count - begin));
+static void runInWaves(int threads, size_t atOnce, size_t count, int64_t &best,
+                       const std::function<int64_t(size_t, int64_t)> &task) {
+  for (size_t begin = 0; begin < count; begin += atOnce) {
+    std::vector<int64_t> found(std::min(atOnce, count - begin));
     runTasks(threads, static_cast<int>(found.size()), [&](int i) { found[i] = task(begin + i, best); });
     best = std::min(best, *llvm::min_element(found));
   }
@@ -249,10 +265,11 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   }
   llvm::sort(order);
 
-  // Threads beside each other, or those of one solver.
+  // Meshes beside each other, or the two searches of one solver.
   SearchLimits own = limits;
   own.threads = meshes.size() > 1 ? 1 : limits.threads;
-  runInWaves(limits.threads, order.size(), best, [&](size_t i, int64_t known) {
+  const size_t atOnce = meshes.size() > 1 ? 2 : 1;
+  runInWaves(limits.threads, atOnce, order.size(), best, [&](size_t i, int64_t known) {
     Mesh &mesh = *meshes[order[i].second];
     mesh.solveKept(own, known);
     for (const NamedSolution &named : *mesh.named) {
@@ -277,7 +294,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
       mesh.build(parts);
       tasks.push_back({&mesh, parts});
     }
-  runInWaves(limits.threads, tasks.size(), best, [&](size_t i, int64_t known) {
+  runInWaves(limits.threads, atOnce, tasks.size(), best, [&](size_t i, int64_t known) {
     auto [mesh, parts] = tasks[i];
     mesh->solve(parts, own, known);
     // Whether it fits is known once it is scheduled.
@@ -349,16 +366,25 @@ static bool areRepeatsAlike(const Groups &groups) {
   return true;
 }
 
-std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
-                                             const CostModel &costs) {
-  Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
-  Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
-  Labels labels(groups, reshards, costs);
-  Reruns reruns(groups);
-  MeshProblem problem(groups, reruns, labels, reshards, costs, choice);
+static std::optional<int64_t> evaluateOn(MeshProblem &problem, const Groups &groups,
+                                         const plan::StrategyChoice &choice) {
   search::Problem built = problem.buildWithReruns(countChosenReruns(groups));
   std::optional<search::Solution> solution = problem.encode(choice);
   if (!solution || !areRepeatsAlike(groups))
     return std::nullopt;
   return search::evaluate(built, *solution).cost;
+}
+
+std::optional<int64_t> PlanSearch::evaluate(const plan::StrategyChoice &choice) {
+  return evaluateOn(findMesh(choice).builder, *groups, choice);
+}
+
+std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
+                                             const CostModel &costs) {
+  Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
+  Labels labels(groups, reshards, costs, /*threads=*/1);
+  Reruns reruns(groups);
+  MeshProblem problem(groups, reruns, labels, reshards, costs, choice, /*threads=*/1);
+  return evaluateOn(problem, groups, choice);
 }

@@ -43,7 +43,8 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       limits.hostDevices = std::max(limits.hostDevices, group.devices);
     if (!mesh.empty() && mesh.size() != 3)
       return module.emitError() << "has a mesh of three axes, but " << mesh.size() << " are given";
-    FailureOr<std::unique_ptr<PlanSearch>> search = PlanSearch::create(module, devices->getDevices(), costs, mesh);
+    FailureOr<std::unique_ptr<PlanSearch>> search =
+        PlanSearch::create(module, devices->getDevices(), costs, limits.threads, mesh);
     if (failed(search))
       return failure();
     SearchReport found = (*search)->choose(limits);
@@ -56,10 +57,12 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
     for (const NamedCost &named : found.named)
       remark::analysis(module.getLoc(), remark::RemarkOpts::name(named.name).category(getArgument()))
           << remark::metric("cost_ns", named.costNanoseconds) << remark::metric("excess_bytes", named.excessBytes);
+    if (!apply)
+      return success();
     if (failed(plan::applyStrategy(module, chosen.choice, bucketBytes)))
       return failure();
     // A search that models something else than what it does would be of no use.
-    std::optional<int64_t> applied = evaluatePlan(module, chosen.choice, costs);
+    std::optional<int64_t> applied = (*search)->evaluate(chosen.choice);
     if (applied != chosen.costNanoseconds)
       return module.emitError() << "costs " << applied.value_or(-1) << " ns per step as it is planned, but "
                                 << chosen.costNanoseconds << " ns were searched: this is a defect of the search";

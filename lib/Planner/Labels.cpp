@@ -3,6 +3,7 @@
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+#include "windlass/Support/RunTasks.h"
 #include "windlass/Support/TensorBytes.h"
 
 using namespace mlir;
@@ -14,7 +15,7 @@ static constexpr int64_t kMostBlocks = 64;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-Labels::Labels(const Groups &groups, Reshards &reshards, const CostModel &costs)
+Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, int threads)
     : groups(groups), reshards(reshards), costs(costs), mesh(reshards.getMesh()) {
   for (plan::AxisAttr axis : mesh.getAxes()) {
     bool isGroups = axis.getName() == plan::kDataAxis, isBatch = axis.getName() == plan::kBatchAxis;
@@ -27,8 +28,7 @@ Labels::Labels(const Groups &groups, Reshards &reshards, const CostModel &costs)
     factors.push_back(llvm::cast<train::TrainOpInterface>(group.front()).getFactors());
   findSplits();
   operators.resize(groups.getOperators().size());
-  for (unsigned group = 0; group < operators.size(); ++group)
-    makeOperatorLabels(group);
+  runTasks(threads, static_cast<int>(operators.size()), [&](int group) { makeOperatorLabels(group); });
   parameters.resize(groups.getParameters().size());
   for (unsigned group = 0; group < parameters.size(); ++group)
     makeParameterLabels(group);

@@ -28,8 +28,8 @@ int getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::Mes
 
 class Labels {
 public:
-  /// Axes that may split operators: all of the mesh but that of the groups.
-  Labels(const Groups &groups, Reshards &reshards, const CostModel &costs);
+  /// Axes that may split operators: all of the mesh but that of the groups. Threads change nothing of the labels.
+  Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, int threads);
 
   const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
   const std::vector<ParameterLabel> &ofParameter(unsigned group) const { return parameters[group]; }
@@ -45,7 +45,7 @@ private:
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 
   const Groups &groups;
-  Reshards &reshards;
+  const Reshards &reshards;
   const CostModel &costs;
   plan::MeshAttr mesh;
   llvm::SmallVector<mlir::StringAttr> workAxes, dataAxes;

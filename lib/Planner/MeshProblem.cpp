@@ -1,7 +1,10 @@
 #include "MeshProblem.h"
 
 #include "windlass/Planner/ChoosePlan.h"
+#include "windlass/Support/RunTasks.h"
 #include "windlass/Support/TensorBytes.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include <cmath>
 
@@ -28,9 +31,9 @@ static int64_t multiply(int64_t count, int64_t cost) {
 }
 
 MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Labels &labels, Reshards &reshards,
-                         const CostModel &costs, const plan::StrategyChoice &choice)
+                         const CostModel &costs, const plan::StrategyChoice &choice, int threads)
     : groups(groups), reruns(reruns), labels(labels), reshards(reshards), costs(costs), base(choice),
-      mesh(reshards.getMesh()) {
+      mesh(reshards.getMesh()), threads(threads) {
   func::FuncOp function = groups.getFunction();
   rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
 }
@@ -53,7 +56,7 @@ search::Problem MeshProblem::build(const Lifetimes &lifetimes, const RerunCounts
   addParameters(lifetimes);
   addValues(lifetimes, choosesReruns);
   addArguments();
-  isFirst = false;
+  fillTables();
   if (choosesReruns)
     addRerunChoice();
   return std::move(problem);
@@ -63,7 +66,7 @@ void MeshProblem::begin(int32_t rows) {
   problem = {};
   values.clear();
   chosenMemory.clear();
-  addedTables = 0;
+  wantedTables.clear();
   problem.capacity.assign(std::max(rows, 1), SearchLimits::kUnlimited);
   if (!costs.overlapsCollectives())
     return;
@@ -183,9 +186,9 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   RankedTensorType type = its.getType(), computeType = its.getComputeType();
   plan::LayoutAttr compute = plan::shareOut(label.read, mesh);
   plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOutFlat(label.read, mesh) : label.read;
+  auto getBytes = [&](RankedTensorType moved) { return getTensorBytes(label.read.getLocalType(moved, mesh)); };
   auto getCost = [&](RankedTensorType moved) {
-    return reshards.getGatherCost(labels.getDataAxes(),
-                                  static_cast<double>(getTensorBytes(label.read.getLocalType(moved, mesh))));
+    return reshards.getGatherCost(labels.getDataAxes(), static_cast<double>(getBytes(moved)));
   };
   int64_t gradient = getCost(type), weight = getCost(computeType);
   OperatorWork update;
@@ -197,7 +200,7 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.inWindow[kLastBackward] = toCost(2, gradient);
+    share.inWindow[kLastBackward] = toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type)));
     break;
   case 1:
     share.inWindow[kLastBackward] = toCost(1, gradient);
@@ -237,9 +240,7 @@ int64_t MeshProblem::getGradientCost(int64_t count, unsigned group, plan::Layout
     }
   int64_t cost = toCost(count * rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
   if (cost < search::kForbidden && !later.empty())
-    cost +=
-        toCost(2 * count,
-               reshards.getGatherCost(later, static_cast<double>(getTensorBytes(label.read.getLocalType(type, mesh)))));
+    cost += toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh))));
   return cost;
 }
 
@@ -248,29 +249,51 @@ int64_t MeshProblem::getReadCost(int64_t count, RankedTensorType type, plan::Lay
   return toCost(count * rounds, reshards.getCost(type, isStashed ? plan::dropUnreduced(found) : found, wanted));
 }
 
-void MeshProblem::addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost) {
-  size_t rows = problem.nodes[from].costs.size(), columns = problem.nodes[to].costs.size();
-  std::vector<int64_t> table;
-  if (addedTables < knownTables.size()) {
-    table = knownTables[addedTables];
-  } else {
-    table.reserve(rows * columns);
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t j = 0; j < columns; ++j)
-        table.push_back(from != to || i == j ? cost(i, j) : 0);
-  }
-  ++addedTables;
-  if (isFirst)
-    knownTables.push_back(table);
+void MeshProblem::addEdge(int32_t from, int32_t to, RankedTensorType type, PairCost cost) {
   if (from == to) {
-    for (size_t i = 0; i < rows; ++i)
-      problem.nodes[from].costs[i] = search::addCosts(problem.nodes[from].costs[i], table[i * columns + i]);
+    std::vector<int64_t> &own = problem.nodes[from].costs;
+    for (size_t i = 0; i < own.size(); ++i)
+      own[i] = search::addCosts(own[i], cost(i, i));
     return;
   }
-  if (llvm::all_of(table, [](int64_t each) { return each == 0; }))
-    return;
+  reshards.prepare(type);
+  problem.edges.push_back({from, to, 0});
+  wantedTables.push_back({type, std::move(cost)});
+}
+
+void MeshProblem::fillTables() {
+  if (knownTables.empty()) {
+    knownTables.resize(wantedTables.size());
+    llvm::MapVector<Type, std::vector<size_t>> byType;
+    for (auto [i, wanted] : llvm::enumerate(wantedTables))
+      byType[wanted.type].push_back(i);
+    runTasks(threads, static_cast<int>(byType.size()), [&](int t) {
+      for (size_t edge : (byType.begin() + t)->second) {
+        size_t rows = problem.nodes[problem.edges[edge].from].costs.size(),
+               columns = problem.nodes[problem.edges[edge].to].costs.size();
+        knownTables[edge].reserve(rows * columns);
+        for (size_t i = 0; i < rows; ++i)
+          for (size_t j = 0; j < columns; ++j)
+            knownTables[edge].push_back(wantedTables[edge].cost(i, j));
+      }
+    });
+  }
+  std::vector<search::Edge> edges;
+  for (auto [edge, table] : llvm::zip_equal(problem.edges, knownTables))
+    if (llvm::any_of(table, [](int64_t each) { return each != 0; })) {
+      edges.push_back({edge.from, edge.to, static_cast<int32_t>(problem.tables.size())});
+      problem.tables.push_back(table);
+    }
+  problem.edges = std::move(edges);
+  wantedTables.clear();
+}
+
+void MeshProblem::addLink(int32_t from, int32_t to, const std::function<bool(size_t, size_t)> &belong) {
   problem.edges.push_back({from, to, static_cast<int32_t>(problem.tables.size())});
-  problem.tables.push_back(std::move(table));
+  std::vector<int64_t> &table = problem.tables.emplace_back();
+  for (size_t i = 0; i < problem.nodes[from].costs.size(); ++i)
+    for (size_t j = 0; j < problem.nodes[to].costs.size(); ++j)
+      table.push_back(belong(i, j) ? 0 : search::kForbidden);
 }
 
 void MeshProblem::addValues(const Lifetimes &lifetimes, bool choosesReruns) {
@@ -292,8 +315,8 @@ void MeshProblem::addValues(const Lifetimes &lifetimes, bool choosesReruns) {
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
     RankedTensorType type = its.getComputeType();
     for (auto &[use, count] : groups.getParameterUses(group))
-      addEdge(firstParameter + static_cast<int32_t>(group), static_cast<int32_t>(use.group),
-              [&, &use = use, count = count, group = group](size_t i, size_t j) {
+      addEdge(firstParameter + static_cast<int32_t>(group), static_cast<int32_t>(use.group), type,
+              [this, type, use = use, count = count, group = group](size_t i, size_t j) {
                 plan::LayoutAttr read = labels.ofParameter(group)[i].read;
                 plan::LayoutAttr wanted = labels.ofOperator(use.group)[j].operands[use.operand];
                 return getReadCost(count, type, read, wanted, false);
@@ -331,19 +354,19 @@ int32_t MeshProblem::addValue(unsigned group, unsigned result, std::vector<int64
       node.costs.push_back(
           isStashed ? toCost(members * rounds, reshards.getCost(type, layout, plan::dropUnreduced(layout))) : 0);
     values.push_back({group, result, found, source});
-    addEdge(static_cast<int32_t>(group), source, [&](size_t i, size_t j) {
+    addEdge(static_cast<int32_t>(group), source, type, [=, &makers](size_t i, size_t j) {
       return toCost(members * rounds, reshards.getCost(type, makers[i].results[result], found[j]));
     });
   }
   for (plan::LayoutAttr layout : found)
     bytes.push_back(getTensorBytes(layout.getLocalType(type, mesh)));
   for (auto &[use, count] : uses)
-    addEdge(source, static_cast<int32_t>(use.group), [&, &use = use, count = count](size_t i, size_t j) {
+    addEdge(source, static_cast<int32_t>(use.group), type, [=, use = use, count = count](size_t i, size_t j) {
       return getReadCost(count, type, found[i], labels.ofOperator(use.group)[j].operands[use.operand], use.isStashed);
     });
   for (auto [parameter, count] : gradients)
-    addEdge(source, firstParameter + static_cast<int32_t>(parameter),
-            [&, parameter = parameter, count = count](size_t i, size_t j) {
+    addEdge(source, firstParameter + static_cast<int32_t>(parameter), groups.getParameters()[parameter].getType(),
+            [=, parameter = parameter, count = count](size_t i, size_t j) {
               return getGradientCost(count, parameter, found[i], labels.ofParameter(parameter)[j]);
             });
   return source;
@@ -384,9 +407,9 @@ void MeshProblem::addRerunLoad(const RerunClass &its, unsigned group, std::vecto
   auto load = static_cast<int32_t>(problem.nodes.size());
   problem.nodes.emplace_back().costs.assign(works.size(), 0);
   addBackwardLoad(problem.nodes.back(), works);
-  addEdge(static_cast<int32_t>(group), load,
-          [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i] ? 0 : search::kForbidden; });
-  addEdge(load, choice, [&](size_t i, size_t j) { return works[i].count == counts[j] ? 0 : search::kForbidden; });
+  addLink(static_cast<int32_t>(group), load,
+          [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i]; });
+  addLink(load, choice, [&](size_t i, size_t j) { return works[i].count == counts[j]; });
 }
 
 void MeshProblem::addChosenMemory(const ChosenMemory &memory, int32_t choice) {
@@ -402,10 +425,8 @@ void MeshProblem::addChosenMemory(const ChosenMemory &memory, int32_t choice) {
     llvm::copy(bytes, usage.begin() + static_cast<int64_t>(k * bytes.size()));
     addPieces(problem.nodes.back(), runs[k], usage);
   }
-  addEdge(memory.source, node,
-          [&](size_t i, size_t j) { return memory.bytes[i] == bytes[j % bytes.size()] ? 0 : search::kForbidden; });
-  addEdge(node, choice,
-          [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()] ? 0 : search::kForbidden; });
+  addLink(memory.source, node, [&](size_t i, size_t j) { return memory.bytes[i] == bytes[j % bytes.size()]; });
+  addLink(node, choice, [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()]; });
 }
 
 void MeshProblem::addArguments() {

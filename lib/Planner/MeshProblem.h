@@ -17,8 +17,9 @@ namespace windlass::planner {
 /// gradients: a window takes as long as the busier. Reshards of values are exposed.
 class MeshProblem {
 public:
+  /// Threads change nothing of the problems.
   MeshProblem(const Groups &groups, const Reruns &reruns, const Labels &labels, Reshards &reshards,
-              const CostModel &costs, const plan::StrategyChoice &choice);
+              const CostModel &costs, const plan::StrategyChoice &choice, int threads);
 
   /// With so many of `kRerunParts` of the blocks run again. Memory is not limited.
   search::Problem build(int rerunParts);
@@ -69,9 +70,16 @@ private:
   void addRerunChoice();
   void addRerunLoad(const RerunClass &its, unsigned group, std::vector<int64_t> counts, int32_t choice);
   void addChosenMemory(const ChosenMemory &memory, int32_t choice);
-  /// The edge's table, first node's label major; one from a node to itself adds to its costs. Tables do not depend on
-  /// what is run again: problems after the first one have those that it made, which is most of what building takes.
-  void addEdge(int32_t from, int32_t to, const std::function<int64_t(size_t, size_t)> &cost);
+  /// What a choice of two labels costs.
+  using PairCost = std::function<int64_t(size_t, size_t)>;
+  /// An edge whose costs are of reshards of one type; one from a node to itself adds to its costs. Its table, first
+  /// node's label major, is filled by `fillTables`: what the function refers to lives as long as this object.
+  void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, PairCost cost);
+  /// Tables of different types beside each other. They do not depend on what is run again: problems after the first
+  /// one have those that it made, which is most of what building takes. Edges that cost nothing are dropped.
+  void fillTables();
+  /// Two labels that belong together, of which one follows from the other.
+  void addLink(int32_t from, int32_t to, const std::function<bool(size_t, size_t)> &belong);
   /// Of a parameter's copies, by label.
   int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
   /// What a step's update of a parameter and the collectives of its copies take: those that nothing runs beside, and
@@ -107,10 +115,15 @@ private:
   std::vector<ValueNode> values;
   int32_t firstParameter = 0;
   std::vector<ChosenMemory> chosenMemory;
-  /// Of the first problem, in the order in which edges are added, and how many of them this one has so far.
+  /// By edge, until `fillTables`.
+  struct WantedTable {
+    mlir::RankedTensorType type;
+    PairCost cost;
+  };
+  std::vector<WantedTable> wantedTables;
+  /// Of the first problem, in the order in which edges are added.
   std::vector<std::vector<int64_t>> knownTables;
-  size_t addedTables = 0;
-  bool isFirst = true;
+  int threads;
 };
 
 } // namespace windlass::planner

@@ -2,6 +2,7 @@
 
 #include "windlass/Support/TensorBytes.h"
 
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -86,6 +87,12 @@ int64_t Reshards::getCopyCost(RankedTensorType type, double elements) const {
   work.bytes = 2 * elements * static_cast<double>(getElementBytes(type.getElementType()));
   work.family = makeFamily("copy", element && element.getWidth() < 32);
   return costs.getPicoseconds(work);
+}
+
+int64_t Reshards::getReduceCost(ArrayRef<StringAttr> axes, int64_t bytes) const {
+  auto bucket = static_cast<double>(std::max(bytes, plan::kBucketBytes));
+  double share = static_cast<double>(bytes) / bucket;
+  return std::llround(share * static_cast<double>(getCost("all_reduce", axes, bucket)));
 }
 
 int64_t Reshards::getGatherCost(ArrayRef<StringAttr> axes, double bytes) const {

@@ -46,6 +46,8 @@ private:
   /// Brings a task's solution of the newest level to the first one.
   void learn(const Incumbent &found);
   bool isClosed() const { return isAllClosed || bound > incumbent.mostBound(); }
+  bool isCutOff(double its) const { return its - roundingOf(its) >= static_cast<double>(options.cutoff); }
+  bool isOver() const { return isClosed() || isCutOff(bound); }
   void raise(double newBound) { bound = std::max(bound, newBound); }
 
   void findStarts(Level &level, double end);
@@ -125,7 +127,8 @@ void Search::findStarts(Level &level, double end) {
     Solution decoded(m.nodes());
     std::vector<double> usage;
     int stalls = 0, sinceBest = 0;
-    while (!meter.isOver() && stalls < kMostStalls && prices.bestBound() <= found[k].mostBound()) {
+    while (!meter.isOver() && stalls < kMostStalls && prices.bestBound() <= found[k].mostBound() &&
+           !isCutOff(prices.bestBound())) {
       dual.forward(&decoded);
       usageOf(m, decoded, usage);
       double excess = 0;
@@ -176,7 +179,8 @@ void Search::raiseBounds(Level &level, double end) {
     Dual &dual = *level.duals[k];
     Prices prices(m, kRules[k], dual.prices());
     const double most = incumbent.mostBound(), target = static_cast<double>(incumbent.cost);
-    for (int64_t step = 0; step < mostSteps && !meter.isOver() && prices.bestBound() <= most; ++step) {
+    for (int64_t step = 0;
+         step < mostSteps && !meter.isOver() && prices.bestBound() <= most && !isCutOff(prices.bestBound()); ++step) {
       dual.forward();
       double value = dual.backward();
       double progress = std::max(meter.share(), static_cast<double>(step) / static_cast<double>(mostSteps));
@@ -288,7 +292,7 @@ bool Search::branch(Level &level, double end) {
   BranchAndBound tree(level.better(), 1);
   std::vector<std::unique_ptr<Dual>> workers;
   int64_t nextNote = 8, nextFix = 64, fixedAt = incumbent.cost;
-  while (!tree.isDone() && budget.share() < end) {
+  while (!tree.isDone() && !isCutOff(bound) && budget.share() < end) {
     std::vector<std::shared_ptr<BranchAndBound::Open>> batch = tree.takeBatch();
     int count = static_cast<int>(batch.size());
     while (workers.size() < batch.size())
@@ -342,43 +346,43 @@ SolveResult Search::run() {
     bool isSmall = level.model.nodes() <= kMostDived;
     auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
     findStarts(level, until(isSmall ? 0.04 : 0.12));
-    if (isClosed())
+    if (isOver())
       break;
     if (isSmall)
       diveLevel(level, until(0.03));
-    if (isClosed())
+    if (isOver())
       break;
     // Small problems are closed by other means; this only gives those a start.
     int64_t nodes = std::min(level.model.nodes(), kMostDived);
     if (levels.size() == 1)
       searchLocally(until(isSmall ? 0.04 : 0.2), isSmall ? 64 * nodes * nodes * nodes : INT64_MAX);
-    if (isClosed())
+    if (isOver())
       break;
     raiseBounds(level, until(isSmall ? 0.06 : 0.1));
-    if (isClosed())
+    if (isOver())
       break;
     int64_t banned = fixLevel(level, until(0.1));
-    if (isClosed())
+    if (isOver())
       break;
     if (levels.size() < kMostLevels && descend(level, banned))
       continue;
-    if (isClosed())
+    if (isOver())
       break;
     if (level.model.nodes() <= kMostBranched) {
-      if (branch(level, 1) && !isClosed())
+      if (branch(level, 1) && !isOver())
         continue;
       break;
     }
     // A better solution may ban enough to go on with a smaller problem.
     searchLocally(until(0.6));
     raiseBounds(level, until(0.1));
-    if (isClosed())
+    if (isOver())
       break;
     banned = fixLevel(level, until(0.1));
-    if (isClosed() || levels.size() == kMostLevels || !descend(level, banned))
+    if (isOver() || levels.size() == kMostLevels || !descend(level, banned))
       break;
   }
-  if (!isClosed())
+  if (!isOver())
     searchLocally(1);
 
   // Solutions are checked on the problem as it came.

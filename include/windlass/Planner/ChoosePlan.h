@@ -21,7 +21,7 @@ class Reruns;
 
 /// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
 /// raised with each change that gives a problem other numbers.
-constexpr int64_t kModelVersion = 4;
+constexpr int64_t kModelVersion = 5;
 
 struct SearchLimits {
   /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
@@ -81,9 +81,9 @@ struct SearchReport {
 class PlanSearch {
 public:
   /// Fails, at the module, where no mesh suits the micro-batches; `only` are the sizes of the axes of the one that is
-  /// searched, or none. `costs` outlive the search.
-  static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
-                                                             const CostModel &costs, llvm::ArrayRef<int64_t> only = {});
+  /// searched, or none. `costs` outlive the search. Threads change nothing of what is made.
+  static mlir::FailureOr<std::unique_ptr<PlanSearch>>
+  create(mlir::ModuleOp module, int64_t ranks, const CostModel &costs, int threads, llvm::ArrayRef<int64_t> only = {});
   ~PlanSearch();
 
   /// Leaves the module planned in some way.
@@ -95,12 +95,16 @@ public:
   std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
 
   /// The one of a mesh, with so many parts of the blocks run again.
-  search::Problem getProblem(const plan::StrategyChoice &mesh, int rerunParts, int64_t memoryBytes) const;
+  search::Problem getProblem(const plan::StrategyChoice &choice, int rerunParts, int64_t memoryBytes) const;
+
+  /// As `evaluatePlan` for the module that is searched, once it is planned by `choice`; takes less time.
+  std::optional<int64_t> evaluate(const plan::StrategyChoice &choice);
 
 private:
   struct Mesh;
   explicit PlanSearch(mlir::ModuleOp module);
   void solveByName(Mesh &mesh);
+  Mesh &findMesh(const plan::StrategyChoice &choice) const;
 
   mlir::ModuleOp module;
   std::unique_ptr<Groups> groups;

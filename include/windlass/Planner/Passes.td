@@ -27,7 +27,8 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
     Option<"candidate", "candidate", "int64_t", "0", "how many better meshes are passed over">,
     Option<"threads", "threads", "int64_t", "1", "of the search; they change nothing of the plan">,
     ListOption<"mesh", "mesh", "int64_t", "groups, parts of the batch and ranks of the model of the only mesh to search (default: all)">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
+    Option<"apply", "apply", "bool", "true", "whether the module is planned so; otherwise only the remarks say what was found">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,
   ];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }

@@ -14,6 +14,8 @@ struct SolveOptions {
   int64_t workLimit = 10'000'000'000;
   /// Takes the place of the work limit when it is not negative. The answer then depends on the machine.
   double seconds = -1;
+  /// It ends when no solution costs less than this, too.
+  int64_t cutoff = kForbidden;
   /// Changes how long it takes; the answer only where time limits it.
   int threads = 1;
   /// Is told what happens, a line at a time.

@@ -388,7 +388,7 @@ private:
   }
 
   LogicalResult buildReduce(func::FuncOp update) {
-    int64_t limit = 4 << 20;
+    int64_t limit = plan::kBucketBytes;
     if (auto attribute = getOperation()->getAttrOfType<IntegerAttr>(plan::kBucketBytesAttr))
       limit = attribute.getInt();
     func::FuncOp function = createFunction(update.getLoc(), kReduceFunction);

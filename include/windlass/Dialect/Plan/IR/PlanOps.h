@@ -22,6 +22,8 @@ constexpr char kMeshAttr[] = "plan.mesh";
 constexpr char kDataAxisAttr[] = "plan.data_axis";
 /// Module: IntegerAttr (i64), bytes of gradients per bucket.
 constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
+/// Where nothing else is said.
+constexpr int64_t kBucketBytes = 4 << 20;
 /// Module: IntegerAttr (i64), bytes of weights that may be gathered ahead of their use, of all that are in flight.
 constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
 /// Op: StrategyAttr.

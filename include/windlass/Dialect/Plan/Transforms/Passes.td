@@ -28,7 +28,7 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
   let options = [
     Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp, zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "4194304", "bytes of gradients that are reduced together">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,
     ListOption<"pins", "pins", "std::string", "PATTERN=VALUE: what is fixed before the strategy chooses">,
   ];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
