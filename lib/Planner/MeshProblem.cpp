@@ -36,6 +36,10 @@ MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Label
       mesh(reshards.getMesh()), threads(threads) {
   func::FuncOp function = groups.getFunction();
   rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
+  for (const ParameterGroup &group : groups.getParameters())
+    for (train::ParameterOp parameter : group.parameters)
+      if (parameter.getTrainable() && bucketBytes < plan::kBucketBytes)
+        bucketBytes = std::min(plan::kBucketBytes, bucketBytes + getTensorBytes(parameter.getTensorType()));
 }
 
 search::Problem MeshProblem::build(int rerunParts) {
@@ -200,7 +204,7 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.inWindow[kLastBackward] = toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type)));
+    share.inWindow[kLastBackward] = toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
     break;
   case 1:
     share.inWindow[kLastBackward] = toCost(1, gradient);
@@ -240,7 +244,7 @@ int64_t MeshProblem::getGradientCost(int64_t count, unsigned group, plan::Layout
     }
   int64_t cost = toCost(count * rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
   if (cost < search::kForbidden && !later.empty())
-    cost += toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh))));
+    cost += toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh)), bucketBytes));
   return cost;
 }
 

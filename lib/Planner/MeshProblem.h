@@ -111,6 +111,8 @@ private:
   plan::MeshAttr mesh;
   /// Micro-batches of a rank in a step.
   int64_t rounds = 1;
+  /// Of gradients that are reduced together, of a small model all.
+  int64_t bucketBytes = 0;
   search::Problem problem;
   std::vector<ValueNode> values;
   int32_t firstParameter = 0;

@@ -89,8 +89,8 @@ int64_t Reshards::getCopyCost(RankedTensorType type, double elements) const {
   return costs.getPicoseconds(work);
 }
 
-int64_t Reshards::getReduceCost(ArrayRef<StringAttr> axes, int64_t bytes) const {
-  auto bucket = static_cast<double>(std::max(bytes, plan::kBucketBytes));
+int64_t Reshards::getReduceCost(ArrayRef<StringAttr> axes, int64_t bytes, int64_t bucketBytes) const {
+  auto bucket = static_cast<double>(std::max(bytes, bucketBytes));
   double share = static_cast<double>(bytes) / bucket;
   return std::llround(share * static_cast<double>(getCost("all_reduce", axes, bucket)));
 }

@@ -19,9 +19,9 @@ public:
 
   /// Picoseconds; search::kForbidden where no reshard leads there.
   int64_t getCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
-  /// Of an all-reduce of gradients of so many bytes on each rank. Small ones share a bucket: they take their part of
-  /// what a full one takes.
-  int64_t getReduceCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes) const;
+  /// Of an all-reduce of gradients of so many bytes on each rank. Small ones share a bucket of `bucketBytes`: they take
+  /// their part of what a full one takes.
+  int64_t getReduceCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes, int64_t bucketBytes) const;
   /// Of an all-gather over axes that leaves so many bytes on each rank, or a reduce-scatter of so many; an all-reduce
   /// is both.
   int64_t getGatherCost(llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;

@@ -55,6 +55,22 @@ TEST(Solver, ThreadsDoNotChangeTheAnswer) {
   }
 }
 
+TEST(Solver, EndsAtTheCutoff) {
+  int64_t open = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Problem problem = makeRandomProblem(seed);
+    int64_t optimum = tryEverything(problem);
+    SolveOptions options;
+    options.cutoff = optimum / 2;
+    SolveResult result = solve(problem, options);
+    ASSERT_GE(result.bound, options.cutoff) << "seed " << seed;
+    ASSERT_LE(result.bound, optimum) << "seed " << seed;
+    ASSERT_GE(result.cost, optimum) << "seed " << seed;
+    open += result.bound < optimum;
+  }
+  EXPECT_GT(open, 50);
+}
+
 TEST(Solver, SaysThatNothingFits) {
   Problem problem;
   problem.nodes = {{{1, 2}, {{0, 1, {5, 7}}}}, {{1, 2}, {{0, 1, {6, 5}}}}};
