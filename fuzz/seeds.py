@@ -12,7 +12,7 @@ import numpy
 from onnx import parser
 
 import common
-from bad_input import annotations, models, settings as settings_files
+from bad_input import annotations, models, problems, settings as settings_files
 from windlass_models import safetensors_file
 
 # Attributes of several kinds, a symbolic dimension, and a function with a parameter.
@@ -47,6 +47,14 @@ def certificates_of(model, *words):
         return (path / 'plan.cert').read_bytes()
 
 
+def problem_of(model, *words):
+    with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
+        path = pathlib.Path(folder)
+        (path / 'model.onnx').write_bytes(model.SerializeToString())
+        subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '--strategy', 'auto', '--dump-problem', path / 'problem.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
+        return (path / 'problem.json').read_bytes()
+
+
 # Of the problem that fuzz/certificate.cpp has.
 CERTIFICATE = {'version': 1, 'certificates': [{'name': [2, 1, 1], 'bound': 115, 'prices': [2 << 40, 1 << 38, 3 << 38], 'messages': [[[0, 256], [0, 0]]]}]}
 
@@ -75,6 +83,7 @@ def seeds():
         'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
         'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': certificates_of(gpt, '--cluster', 'cpu:4')},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
+        'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': problem_of(classifier, '--cluster', 'cpu:2')},
         'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'safetensors': {'two': tensors},

@@ -16,7 +16,7 @@ import time
 import numpy
 
 import common
-from bad_input import annotations, checkpoints, claims, data, external, graphs, models, plans, settings
+from bad_input import annotations, checkpoints, claims, data, external, graphs, models, plans, problems, settings
 from bad_input.case import UNSUPPORTED
 from windlass_models import safetensors_file
 
@@ -24,7 +24,7 @@ SECONDS, BYTES = 10, 2 << 30
 # A sanitizer's own bookkeeping is not the program's.
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
-          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants)
+          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants, problems.problems)
 RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, claims.claims, claims.certificates, annotations.annotations, settings.clusters, settings.cluster_files, settings.profile_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
         checkpoints.manifests, checkpoints.others)
 only = ''
@@ -52,7 +52,7 @@ def contents(folder, but):
 
 class Sweep(common.Case):
     """Runs all cases of a function as one test."""
-    programs = {'windlass': common.WINDLASS}
+    programs = {'windlass': common.WINDLASS, 'solve': common.WINDLASS.parent / 'windlass-solve'}
 
     def wrong(self, case, folder):
         """What is wrong with the outcome of a case; nothing when all is right."""
@@ -67,7 +67,7 @@ class Sweep(common.Case):
         if outcome.code not in case.codes:
             problems.append(f'exit code {outcome.code}, not {" or ".join(map(str, case.codes))}')
         lines = [line for line in outcome.err.splitlines() if line.strip()]
-        errors = [line for line in lines if re.match(r'(windlass: )?error: .{8,}', line)]
+        errors = [line for line in lines if re.match(r'(windlass: )?error: .{8,}|windlass-solve: (error: .{8,}|no solution fits)', line)]
         if outcome.code == UNSUPPORTED and not errors:
             if 'not supported' not in outcome.out:
                 problems.append('names no operator that is not supported')
@@ -131,7 +131,8 @@ class RunFiles(Sweep):
         (cls.made / 'gpt.bin').write_bytes(b'\3\0' * 100)
         cls.programs = dict(Sweep.programs)
         for name, feed, run in (('classifier', 'classifier.safetensors', 'run'), ('gpt', 'gpt.bin', 'gpt-run')):
-            outcome = common.windlass('train', cls.made / f'{name}.onnx', '--data', cls.made / feed, '--steps', 2, '-o', cls.made / run, '-v')
+            # With sanitizers the runtime's kernels take minutes to compile.
+            outcome = common.windlass('train', cls.made / f'{name}.onnx', '--data', cls.made / feed, '--steps', 2, '-o', cls.made / run, '-v', timeout=1800)
             assert outcome.code == 0, outcome.err
             cls.programs[name] = re.findall(r"building in '(.*)'", outcome.err)[-1] + '/build/train'
         outcome = common.windlass('plan', cls.made / 'classifier.onnx', '--cluster', 'cpu:1', '-o', cls.made / 'plan.json')

@@ -18,7 +18,7 @@ class Case:
     codes: tuple = (BAD_INPUT,)
     # What the diagnostic must say, in any case of letters.
     says: tuple = ()
-    # What is run: windlass, or the training program that was built for the small classifier.
+    # What is run: windlass, windlass-solve ('solve'), or the training program that was built for the small classifier.
     program: str = 'windlass'
     # The only place below the scratch folder that may change.
     output: str = ''
