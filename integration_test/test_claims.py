@@ -114,9 +114,10 @@ class ChangedTest(ClaimsCase):
             for change in ([1, -1] if isinstance(value, int) else ['']):
                 with self.subTest(name=name, change=change):
                     changed = copy.deepcopy(self.good)
-                    changed['claims'][name] = value + change if change else '0' + value[1:] if value[0] != '0' else '1' + value[1:]
+                    changed['claims'][name] = value + change if change else ('1' if value.startswith('0') else '0') + value[1:]
                     self.path.write_text(json.dumps(changed))
-                    self.verify(self.model, self.path, f'the plan claims {name} .*, but ')
+                    says = 'costs of the profile of hash' if name == 'profile_hash' else f'the plan claims {name} .*, but '
+                    self.verify(self.model, self.path, says)
 
     def test_entries(self):
         """Each kind of entry, and any of them."""

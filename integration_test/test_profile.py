@@ -52,6 +52,10 @@ class ProfileTest(common.Case):
         found = [self.folder / 'first.json', self.folder / 'second.json']
         for path in found:
             self.plan(model, '--cluster', 'cpu:2', '--strategy', 'auto', '--costs', profile, '-o', path)
+            self.succeed('plan', model, '--verify', path, '--costs', profile)
+            refused = common.windlass('plan', model, '--verify', path)
+            self.assertEqual(refused.code, 1)
+            self.assertIn('of the profile of hash', refused.err)
         self.assertEqual(found[0].read_bytes(), found[1].read_bytes())
 
         expected = self.plan(model, '--cluster', 'cpu:2', '--costs', profile)['predicted_seconds']

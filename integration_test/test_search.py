@@ -119,6 +119,24 @@ class AutoTest(test_program.ProgramCase):
             excess = {row['strategy']: row['excess_bytes'] for row in json.loads(auto.out)['named']}[strategy]
             self.assertLess(excess, 0.05 * its['arena'], strategy)
 
+    def test_worth_of_memory(self):
+        """The bound falls by no more than its prices of memory say."""
+        model, flags = self.small_gpt(layers=4, tokens=16, width=256, vocabulary=64), ('--cluster', 'h100:8', '--micro-batches', 8)
+
+        def plan(*limit):
+            outcome = common.windlass('plan', model, *flags, '--strategy', 'auto', '--json', *limit)
+            self.assertEqual(outcome.code, 0, outcome.err)
+            return json.loads(outcome.out)
+
+        free = plan()
+        self.assertEqual(free['seconds_per_gib'], 0)
+        arena = free['bytes_per_device']['arena']
+        less, more = (plan('--memory-limit', arena * part // 100) for part in (80, 95))
+        self.assertGreater(less['seconds_per_gib'], 0)
+        saved = less['bound_seconds'] - more['bound_seconds']
+        self.assertGreater(saved, 0)
+        self.assertLess(saved, 1.001 * less['seconds_per_gib'] * (arena * 15 / 100) / 2**30)
+
     def test_gradients_share_buckets(self):
         """On many hosts the latency of a ring counts for each bucket, not for each gradient."""
         for sizes in ({'layers': 4}, {'layers': 4, 'width': 256, 'vocabulary': 512}):

@@ -11,6 +11,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
 
+#include <cmath>
+#include <numeric>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -21,11 +24,27 @@ static std::string hash(llvm::StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }
 
+/// Of the costs that a plan is searched with.
+static std::string hashOfProfile(const PlanChoice &choice) {
+  return choice.profile ? hash(writeProfile(*choice.profile)) : "";
+}
+
 static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
   return {mesh.groups, mesh.batchParts, mesh.modelRanks};
 }
 
-void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, int threads, SearchSummary &search) {
+/// By how much a bound falls with each GiB that a device has more.
+static double getWorthOfMemory(const search::Problem &problem, const search::Certificate &certificate) {
+  // Where nothing is allowed there is no price.
+  if (certificate.prices.size() < problem.capacity.size())
+    return 0;
+  double prices = std::accumulate(certificate.prices.begin(),
+                                  certificate.prices.begin() + static_cast<int64_t>(problem.capacity.size()), 0.0);
+  return std::ldexp(prices, 30 - search::Certificate::kPriceBits);
+}
+
+void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
+                       int threads, SearchSummary &search) {
   std::vector<search::NamedCertificate> certificates(meshes.size());
   runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
     certificates[k] = {getMeshName(meshes[k].choice),
@@ -34,11 +53,14 @@ void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, int thr
   search.boundNanoseconds = search.costNanoseconds;
   for (const search::NamedCertificate &its : certificates)
     search.boundNanoseconds = std::min(search.boundNanoseconds, its.certificate.bound);
+  for (auto [mesh, its] : llvm::zip_equal(meshes, certificates))
+    if (its.name == getMeshName(chosen))
+      search.nanosecondsPerGib = getWorthOfMemory(mesh.problem, its.certificate);
   search.certificate = search::printCertificates(certificates);
 }
 
-plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedule &schedule,
-                                      const plan::PlanFile &plan) {
+plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan,
+                                      const PlanChoice &choice) {
   plan::PlanClaims claims;
   claims.costNanoseconds = search.costNanoseconds;
   claims.boundNanoseconds = search.boundNanoseconds;
@@ -46,6 +68,7 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
   claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
   claims.certificateHash = hash(search.certificate);
   claims.planHash = hashOfPlan(plan);
+  claims.profileHash = hashOfProfile(choice);
   return claims;
 }
 
@@ -75,6 +98,12 @@ int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
 } // namespace
 
 int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice) {
+  if (std::string is = hashOfProfile(choice); claims.profileHash != is)
+    return fail(Code::claims,
+                claims.profileHash.empty()
+                    ? "the plan claims costs of the analytic model: leave --costs out"
+                    : "the plan claims costs of the profile of hash " + printable(claims.profileHash, 12) +
+                          (is.empty() ? ": give it by --costs" : ", but --costs is of hash " + printable(is, 12)));
   CostModel costs(cluster, choice.profile.get(), compiled.precision);
   std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
   if (!cost)

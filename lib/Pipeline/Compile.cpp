@@ -125,7 +125,7 @@ int Compilation::keepPlan(const PlanChoice &choice) {
     return kInternal;
   plan->memoryLimit = choice.memoryLimit;
   if (search)
-    plan->claims = makeClaims(*search, scheduled, *plan);
+    plan->claims = makeClaims(*search, scheduled, *plan, choice);
   planText = plan::writePlanFile(*plan);
   return kDone;
 }

@@ -181,7 +181,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     return fail(Code::internal, "the plan is none that the search knows");
   search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
   search->costNanoseconds = *cost;
-  certify((*plans)->getProblems(getSearchedMemory(choice)), limits.threads, *search);
+  certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, *search);
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

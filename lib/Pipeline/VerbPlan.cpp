@@ -148,6 +148,8 @@ double getClaim(const SearchSummary &search, llvm::StringRef claim) {
     return bound / 1e9;
   if (claim == "gap")
     return cost > 0 ? (cost - bound) / cost : 0;
+  if (claim == "seconds_per_gib")
+    return search.nanosecondsPerGib / 1e9;
   return search.searchSeconds;
 }
 
@@ -298,7 +300,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       });
       writePrediction(json, prediction);
       // A named strategy claims nothing.
-      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "search_seconds"})
+      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "seconds_per_gib", "search_seconds"})
         json.attribute(claim, found ? llvm::json::Value(getClaim(*found, claim)) : llvm::json::Value(nullptr));
       if (found)
         json.attributeArray("named", [&] {
@@ -340,9 +342,11 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   llvm::outs() << "\n" << timeText(prediction);
   if (found)
     llvm::outs() << llvm::formatv("cost       {0:f6} s per step in the search's model, bound {1:f6} s, gap {2:f2} %\n"
-                                  "search     {3:f2} s, {4} meshes\n",
+                                  "worth      another GiB per device lowers the bound by {3:f6} s at most\n"
+                                  "search     {4:f2} s, {5} meshes\n",
                                   getClaim(*found, "cost_seconds"), getClaim(*found, "bound_seconds"),
-                                  100 * getClaim(*found, "gap"), found->searchSeconds, found->meshes);
+                                  100 * getClaim(*found, "gap"), getClaim(*found, "seconds_per_gib"),
+                                  found->searchSeconds, found->meshes);
   if (found)
     llvm::outs() << namedText(*found);
   for (const std::string &assumption : found ? found->assumptions : std::vector<std::string>())

@@ -204,7 +204,8 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:
-    share.inWindow[kLastBackward] = toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
+    share.inWindow[kLastBackward] =
+        toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
     break;
   case 1:
     share.inWindow[kLastBackward] = toCost(1, gradient);
@@ -244,7 +245,8 @@ int64_t MeshProblem::getGradientCost(int64_t count, unsigned group, plan::Layout
     }
   int64_t cost = toCost(count * rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
   if (cost < search::kForbidden && !later.empty())
-    cost += toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh)), bucketBytes));
+    cost +=
+        toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh)), bucketBytes));
   return cost;
 }
 

@@ -87,6 +87,8 @@ struct SearchSummary {
   /// where this one does not, else of all, which then take as little memory as if they ran all blocks again, at no
   /// cost.
   int64_t costNanoseconds = 0, boundNanoseconds = 0;
+  /// The Lagrange multiplier of memory on the plan's mesh: by so much at most another GiB per device lowers the bound.
+  double nanosecondsPerGib = 0;
   /// What proves the bound: the text of plan.cert.
   std::string certificate;
   double searchSeconds = 0;

@@ -112,9 +112,9 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"claims\"", "\"version\": 1, \"claims\""), HasSubstr("has the key 'version' twice"));
   EXPECT_THAT(tryEdit("\"claims\"", "\"clams\": 1, \"claims\""),
               HasSubstr("clams is no known key; the nearest is 'claims'"));
-  EXPECT_THAT(tryEdit("\"version\": 4", "\"version\": 3"),
-              HasSubstr("of an older windlass, but this one reads version 4"));
-  EXPECT_THAT(tryEdit("\"version\": 4", "\"version\": 5"), HasSubstr("of a newer windlass"));
+  EXPECT_THAT(tryEdit("\"version\": 5", "\"version\": 4"),
+              HasSubstr("of an older windlass, but this one reads version 5"));
+  EXPECT_THAT(tryEdit("\"version\": 5", "\"version\": 6"), HasSubstr("of a newer windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
               HasSubstr("memory_limit_bytes must be an integer from 1"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
@@ -127,7 +127,7 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   OwningOpRef<ModuleOp> module = parseWithStrategy(8);
   PlanFile plan = build(*module, 8);
   std::string hash = hashPlan(plan, 1);
-  plan.claims = PlanClaims{4, 3, 2, 1, "certificates", hash};
+  plan.claims = PlanClaims{4, 3, 2, 1, "certificates", hash, "profile"};
   EXPECT_EQ(hashPlan(plan, 1), hash);
   EXPECT_NE(hashPlan(plan, 2), hash);
   llvm::Expected<PlanFile> read = readPlanFile(writePlanFile(plan));
@@ -139,6 +139,7 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   EXPECT_EQ(read->claims->peakBytes, 1);
   EXPECT_EQ(read->claims->certificateHash, "certificates");
   EXPECT_EQ(read->claims->planHash, hash);
+  EXPECT_EQ(read->claims->profileHash, "profile");
   EXPECT_EQ(hashPlan(*read, 1), hash);
   for (auto edit : std::vector<void (*)(PlanFile &)>{
            [](PlanFile &plan) { plan.bucketBytes *= 2; }, [](PlanFile &plan) { plan.modelHash[0] = 'b'; },

@@ -72,10 +72,12 @@ struct PlanClaims {
   int64_t arenaBytes = 0, peakBytes = 0;
   /// SHA-256, in hex, of the file of certificates that proves the bound, and of what is claimed something of.
   std::string certificateHash, planHash;
+  /// SHA-256, in hex, of the profile that costs are of; empty where they are of the analytic model.
+  std::string profileHash;
 };
 
 struct PlanFile {
-  static constexpr int64_t kVersion = 4;
+  static constexpr int64_t kVersion = 5;
 
   Cluster cluster;
   std::string modelName, modelHash;

@@ -186,6 +186,7 @@ private:
     claims.costNanoseconds = reader.getInteger("cost_nanoseconds", 0, kMax);
     claims.peakBytes = reader.getInteger("peak_bytes", 0, kMax);
     claims.planHash = reader.getString("plan_hash");
+    claims.profileHash = reader.getString("profile_hash");
     keep(reader);
   }
 

@@ -101,6 +101,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
     writer.add("cost_nanoseconds", plan.claims->costNanoseconds);
     writer.add("peak_bytes", plan.claims->peakBytes);
     writer.add("plan_hash", plan.claims->planHash);
+    writer.add("profile_hash", plan.claims->profileHash);
     writer.close();
   } else {
     writer.add("claims", nullptr);
