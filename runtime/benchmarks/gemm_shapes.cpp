@@ -51,7 +51,7 @@ void compare(const shape &s, bool a_transposed, bool b_transposed) {
 } // namespace
 
 int main() {
-  if (!detail::uses_avx512() || !openblas::load().is_ok())
+  if (!windlass::rt::detail::uses_avx512() || !openblas::load().is_ok())
     return std::fprintf(stderr, "needs a processor with AVX-512 and the package libopenblas0-openmp\n"), 1;
   const shape shapes[] = {{1024, 2304, 768}, {1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {768, 3072, 1024},
                           {1024, 6288, 768}, {64, 256, 64},    {256, 64, 64},     {64, 64, 256},     {256, 64, 16}};
