@@ -31,28 +31,15 @@ f <form> (a, b) => (c) { m = MatMul (a, b) c = Gelu <approximate : string = @for
 '''
 
 
-def plan_of(model, *words):
+def planned(model, *words):
+    """What `plan` writes, by the ends of the files' names: json, and of a searched plan cert and problem too."""
     with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
         path = pathlib.Path(folder)
         (path / 'model.onnx').write_bytes(model.SerializeToString())
+        if 'auto' in words:
+            words += ('--dump-problem', path / 'plan.problem')
         subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '-o', path / 'plan.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
-        return (path / 'plan.json').read_bytes()
-
-
-def certificates_of(model, *words):
-    with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
-        path = pathlib.Path(folder)
-        (path / 'model.onnx').write_bytes(model.SerializeToString())
-        subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '--strategy', 'auto', '-o', path / 'plan.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
-        return (path / 'plan.cert').read_bytes()
-
-
-def problem_of(model, *words):
-    with tempfile.TemporaryDirectory(prefix='windlass-seeds-') as folder:
-        path = pathlib.Path(folder)
-        (path / 'model.onnx').write_bytes(model.SerializeToString())
-        subprocess.run([common.WINDLASS, 'plan', path / 'model.onnx', '--strategy', 'auto', '--dump-problem', path / 'problem.json', '-q', *words], check=True, stdout=subprocess.DEVNULL)
-        return (path / 'problem.json').read_bytes()
+        return {file.suffix[1:]: file.read_bytes() for file in path.glob('plan.*')}
 
 
 # Of the problem that fuzz/certificate.cpp has.
@@ -75,15 +62,16 @@ def seeds():
     numpy.savez(archive, a=numpy.ones(3, numpy.float32), b=numpy.ones((2, 2), numpy.int64))
     clusters = {name: subprocess.run([common.WINDLASS, 'explain', '--cluster', name], check=True, stdout=subprocess.PIPE).stdout
                 for name in ('cpu:2', 'v100-16g:2x8', 'rtx4090:1')}
-    plan = plan_of(classifier, '--cluster', 'cpu:4', '--micro-batches', '2')
+    plan = planned(classifier, '--cluster', 'cpu:4', '--micro-batches', '2')['json']
+    searched, small = (planned(model, '--cluster', f'cpu:{ranks}', '--strategy', 'auto') for model, ranks in ((gpt, 4), (classifier, 2)))
     return {
         'onnx': {'classifier': classifier.SerializeToString(), 'gpt': gpt.SerializeToString(),
                  'functions': parser.parse_model(FUNCTIONS).SerializeToString(),
                  'annotated': annotations.annotated(lambda *_: None)},
-        'plan': {'classifier': plan, 'gpt': plan_of(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')},
-        'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': certificates_of(gpt, '--cluster', 'cpu:4')},
+        'plan': {'classifier': plan, 'gpt': planned(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')['json']},
+        'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': searched['cert']},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
-        'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': problem_of(classifier, '--cluster', 'cpu:2')},
+        'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': small['problem']},
         'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'safetensors': {'two': tensors},
