@@ -40,17 +40,8 @@ void softmax_row(float *y, OutStride out_stride, const float *x, InStride in_str
 /// e^x for x <= 0 or NaN, from -87 downwards e^-87: windlass::scalar::exp with fewer steps, for sums of which one term
 /// is 1.
 inline float exp_of_sum(float x) {
-  const float shift = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer that sits in the low bits
-  const float c = x < -87.0f ? -87.0f : x;
-  const float t = c * 1.44269504f + shift;
-  const float n = t - shift;
-  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 0.001381432225f;
-  p = p * r + 0.008368851088f;
-  p = p * r + 0.04166840105f;
-  p = p * r + 0.1666651952f;
-  p = p * r + 0.4999999337f;
-  p = (p * r) * r + r + 1.0f;
+  float t = 0;
+  const float p = windlass::scalar::detail::exp_of_rest(x < -87.0f ? -87.0f : x, t);
   // 2^n from the low bits of t; above them the shift has none that stay. A NaN makes p one.
   const auto bits = static_cast<std::uint32_t>(windlass::scalar::detail::bits_of(t)) << 23;
   return p * windlass::scalar::detail::float_of(static_cast<std::int32_t>(bits + (127u << 23)));

@@ -69,23 +69,32 @@ template <class T> WINDLASS_FN T select(bool condition, T a, T b) { return condi
 
 // Transcendental functions.
 
-/// e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a minimax polynomial in r (error 3e-9), and 2^n as two factors, so that
-/// results below the normal range and above the largest float come out right.
-WINDLASS_FN float exp(float x) {
-  const float shift = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer that sits in the low bits
-  float c = x < -104.0f ? -104.0f : x;
-  c = c > 89.0f ? 89.0f : c;
-  const float t = c * 1.44269504f + shift;
-  const float n = t - shift;
-  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+namespace detail {
+constexpr float kExpShift = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer that sits in the low bits
+
+/// e^r of x = n ln 2 + r with |r| <= ln 2 / 2, a minimax polynomial in r (error 3e-9); n is in the low bits of
+/// `shifted`.
+WINDLASS_FN float exp_of_rest(float x, float &shifted) {
+  shifted = x * 1.44269504f + kExpShift;
+  const float n = shifted - kExpShift;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 0.001381432225f;
   p = p * r + 0.008368851088f;
   p = p * r + 0.04166840105f;
   p = p * r + 0.1666651952f;
   p = p * r + 0.4999999337f;
-  p = (p * r) * r + r + 1.0f;
+  return (p * r) * r + r + 1.0f;
+}
+} // namespace detail
+
+/// e^x by 2^n as two factors, so that results below the normal range and above the largest float come out right.
+WINDLASS_FN float exp(float x) {
+  float c = x < -104.0f ? -104.0f : x;
+  c = c > 89.0f ? 89.0f : c;
+  float t = 0;
+  const float p = detail::exp_of_rest(c, t);
   // A NaN leaves arbitrary bits here; they are masked so that the shifts below stay defined. p is NaN then.
-  const std::int32_t e = ((detail::bits_of(t) - detail::bits_of(shift) + 256) & 511) - 256;
+  const std::int32_t e = ((detail::bits_of(t) - detail::bits_of(detail::kExpShift) + 256) & 511) - 256;
   const std::int32_t half = e >> 1;
   return p * detail::float_of((half + 127) << 23) * detail::float_of((e - half + 127) << 23);
 }
