@@ -6,6 +6,7 @@ a device. Tests that need nvcc are skipped, with the reason, where there is none
 """
 
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -77,6 +78,27 @@ class Emulated(CudaTest):
     def test_transformer(self):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
+
+    def test_graphs(self):
+        """Steps from recorded graphs give the same bits as issued ones, and a run takes what it has measured to be faster."""
+        model = self.model('mlp')
+        program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--micro-batches', '2', '--clip'))
+        rows, said = {}, {}
+        for graphs in ('off', 'on', 'auto'):
+            run = self.folder / f'graphs-{graphs}'
+            said[graphs] = self.succeed([program, '--data', model / 'batches.safetensors', '--micro-batches', '2', '--steps', '9', '--graphs', graphs, '-o', run]).err
+            rows[graphs] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+            rows[graphs] = [{key: value for key, value in row.items() if 'second' not in key and 'tokens_per' not in key} for row in rows[graphs]]
+            values = sorted((run / 'checkpoints' / 'step-000009').glob('*.safetensors'))
+            rows[graphs] += [hashlib.sha256(file.read_bytes()).hexdigest() for file in values]
+        self.assertEqual(rows['on'], rows['off'])
+        self.assertEqual(rows['auto'], rows['off'])
+        self.assertNotIn('graphs:', said['off'] + said['on'])
+        self.assertRegex(said['auto'], r'graphs: a step takes \S+ s issued and \S+ s from graphs; steps are (run from graphs|issued) from here on\n')
+        shared = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp'))
+        done = common.run([shared, '--data', model / 'batches.safetensors', '--steps', '1', '--graphs', 'on', '-o', self.folder / 'shared'])
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.err, r'^error: --graphs on needs ranks that are processes; [^\n]* \[WL\d+\]\n$')
 
     def test_profile(self):
         """A program that measures for a cluster of GPUs writes a profile that plans for these take."""

@@ -39,6 +39,66 @@ TEST(DeviceStream, KeepsTheOrder) {
     EXPECT_EQ(x[i], expected);
 }
 
+/// Work of two streams that wait for each other, forth and back.
+status go_round(stream &a, stream &b, event &forth, event &back, const tensor &x) {
+  WINDLASS_TRY(map(a, doubled_and_one(), {x}, {x}));
+  WINDLASS_TRY(a.record(forth));
+  WINDLASS_TRY(b.wait(forth));
+  WINDLASS_TRY(map(b, negated(), {x}, {x}));
+  WINDLASS_TRY(b.record(back));
+  return a.wait(back);
+}
+
+TEST(DeviceGraph, RunsAgainWhatWasRecorded) {
+  const std::unique_ptr<stream> a = worker(), b = worker();
+  const std::vector<stream *> both = {a.get(), b.get()};
+  event forth, back;
+  const tensor x({3000});
+  float expected = 1;
+  const auto once = [&] {
+    doubled_and_one::apply(expected, expected);
+    expected = -expected;
+  };
+  EXPECT_STATUS_OK(fill(*b, x, 1));
+  EXPECT_STATUS_OK(b->record(back)); // of before: the recording does not wait for it
+  std::unique_ptr<detail::recorded_commands> commands;
+  EXPECT_STATUS_OK(detail::begin_recording(both));
+  EXPECT_STATUS_OK(a->wait(back));
+  EXPECT_STATUS_OK(go_round(*a, *b, forth, back, x));
+  EXPECT_STATUS_OK(detail::end_recording(both, true, commands));
+  ASSERT_NE(commands, nullptr);
+  EXPECT_EQ(x[0], 1); // recorded only
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_STATUS_OK(commands->run());
+    once();
+    EXPECT_STATUS_OK(b->wait(back)); // of the recording, after which the stream is anyway
+    EXPECT_STATUS_OK(map(*b, doubled_and_one(), {x}, {x}));
+    doubled_and_one::apply(expected, expected);
+  }
+  EXPECT_STATUS_OK(go_round(*a, *b, forth, back, x));
+  once();
+  EXPECT_STATUS_OK(a->synchronize());
+  EXPECT_STATUS_OK(b->synchronize());
+  for (const std::int64_t i : {std::int64_t(0), x.elements() - 1})
+    EXPECT_EQ(x[i], expected);
+}
+
+TEST(DeviceGraph, WhatCannotBeRecordedRunsAsBefore) {
+  const std::unique_ptr<stream> a = worker(), b = worker();
+  const std::vector<stream *> both = {a.get(), b.get()};
+  event forth, back;
+  const tensor x({100});
+  EXPECT_STATUS_OK(fill(*a, x, 1));
+  std::unique_ptr<detail::recorded_commands> commands;
+  EXPECT_STATUS_OK(detail::begin_recording(both));
+  EXPECT_FALSE(a->synchronize().is_ok()); // a device that only records never comes to an end
+  EXPECT_STATUS_OK(detail::end_recording(both, false, commands));
+  EXPECT_EQ(commands, nullptr);
+  EXPECT_STATUS_OK(go_round(*a, *b, forth, back, x));
+  EXPECT_STATUS_OK(a->synchronize());
+  EXPECT_EQ(x[0], -3);
+}
+
 TEST(DeviceEvent, OrdersTwoStreams) {
   const std::unique_ptr<stream> a = worker(), b = worker();
   event forth, back;

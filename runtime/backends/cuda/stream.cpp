@@ -148,12 +148,14 @@ status device_stream::record(event &e) {
     WINDLASS_TRY(check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event"));
     e.native = made;
   }
+  e.recording = recording_;
   return check(cudaEventRecord(static_cast<cudaEvent_t>(e.native), native_), "recording an event");
 }
 
 status device_stream::wait(event &e) {
   WINDLASS_TRY(made_);
-  if (e.native == nullptr) // never recorded
+  // Never recorded, or on the other side of a recording's border, where all streams meet.
+  if (e.native == nullptr || e.recording != recording_)
     return {};
   return check(cudaStreamWaitEvent(native_, static_cast<cudaEvent_t>(e.native), 0), "waiting for an event");
 }

@@ -37,6 +37,11 @@ public:
   /// since the streams of a rank wait for each other.
   void guard_with(std::function<status()> guard);
 
+  /// The number of the recording that takes the stream's commands; 0: they run.
+  void set_recording(std::uint64_t number) { recording_ = number; }
+  /// What went wrong while commands were recorded.
+  void forget_error() { failed_ = {}; }
+
   cudaStream_t native() const { return native_; }
   fault *faults() const { return fault_; }
   products &gemms();
@@ -50,6 +55,7 @@ private:
   cudaStream_t native_ = nullptr;
   fault *fault_ = nullptr;
   bool is_blocking_;
+  std::uint64_t recording_ = 0;
   status wait_for_device();
   bool guards_ = false;  ///< whether this stream has given a guard
   status made_, failed_; ///< of the constructor; the first error of a command, which sticks

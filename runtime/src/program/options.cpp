@@ -125,6 +125,8 @@ constexpr choice<lr_schedule> schedules[] = {
 constexpr choice<communicator_kind> communicators[] = {{"mpi", communicator_kind::mpi},
                                                        {"local", communicator_kind::local}};
 constexpr choice<nan_policy> nan_policies[] = {{"stop", nan_policy::stop}, {"skip", nan_policy::skip}};
+constexpr choice<graph_policy> graph_policies[] = {
+    {"auto", graph_policy::automatic}, {"on", graph_policy::on}, {"off", graph_policy::off}};
 constexpr choice<bool> inits[] = {{"file", false}, {"random", true}};
 constexpr choice<bool> bindings[] = {{"share", true}, {"none", false}};
 constexpr choice<detail::instruction_set> instruction_sets[] = {{"baseline", detail::instruction_set::baseline},
@@ -237,6 +239,10 @@ const option_row rows[] = {
      [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
     {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
      [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},
+    {"graphs", "auto|on|off",
+     "GPUs: actions of a step run from recorded graphs; auto: on one rank, where that is measured to be faster "
+     "(default auto)",
+     [](options &o, const flag_value &f) { return parse_choice(f, graph_policies, o.graphs); }},
     {"config", "F", "a JSON object that holds any of these settings; flags win",
      [](options &o, const flag_value &f) {
        o.config = f.text;

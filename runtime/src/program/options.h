@@ -18,6 +18,7 @@ namespace windlass::rt {
 enum class lr_schedule { constant, linear, cosine };
 enum class communicator_kind { automatic, mpi, local };
 enum class nan_policy { stop, skip };
+enum class graph_policy { automatic, on, off };
 
 struct options {
   std::string run = "run";
@@ -46,6 +47,7 @@ struct options {
   std::string dump_gradients, config;
   bool profile = false, bytes = false, json = false, help = false, version = false;
   nan_policy on_nan = nan_policy::stop;
+  graph_policy graphs = graph_policy::automatic;
   int verbosity = 1; ///< 0 quiet, 2 verbose
 };
 

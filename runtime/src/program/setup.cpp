@@ -150,6 +150,7 @@ status trainer::set_up() {
   WINDLASS_TRY(together(open_sources()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
   WINDLASS_TRY(context_.create(p_, world_, threads_));
+  WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
   for (std::size_t i = 0; i < input_parts_.size(); ++i) {
     const tensor_entry &input = p_.inputs[static_cast<std::int64_t>(i)].tensor;
     input_copies_.emplace_back(context_, input.offset, input_parts_[i].elements() * size_of(input.type));

@@ -99,7 +99,6 @@ status trainer::before_update() {
 
 status trainer::run_action(const action &what) {
   const std::int64_t per_rank = p_.micro_batches / groups_;
-  status result;
   if (what.kind == action_kind::forward) {
     if (forwards_ >= per_rank)
       return internal_error("the action table has more forwards than micro-batches");
@@ -112,24 +111,25 @@ status trainer::run_action(const action &what) {
   }
   stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
   const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
-  switch (what.kind) {
-  case action_kind::forward:
-    result = p_.forward(context_, forwards_++);
-    break;
-  case action_kind::backward:
-    if (!p_.backward)
-      return internal_error("the action table has a backward, the program has none");
-    result = p_.backward(context_, backwards_++);
-    break;
-  case action_kind::backward_reduce:
-    result = p_.backward_reduce(context_, backwards_++);
-    break;
-  case action_kind::update:
-    result = p_.update(context_);
-    break;
-  case action_kind::repeat:
+  if (what.kind == action_kind::repeat)
     return internal_error("the action table repeats past its end");
-  }
+  if (what.kind == action_kind::backward && !p_.backward)
+    return internal_error("the action table has a backward, the program has none");
+  std::int64_t index = 0;
+  if (what.kind != action_kind::update)
+    index = what.kind == action_kind::forward ? forwards_++ : backwards_++;
+  status result = graphs_.run(what.kind, index == 0, [&]() -> status {
+    switch (what.kind) {
+    case action_kind::forward:
+      return p_.forward(context_, index);
+    case action_kind::backward:
+      return p_.backward(context_, index);
+    case action_kind::backward_reduce:
+      return p_.backward_reduce(context_, index);
+    default:
+      return p_.update(context_);
+    }
+  });
   // A profile charges each action with what it started.
   if (o_.profile && !is_traced_ && result.is_ok())
     result = context_.synchronize();
@@ -157,7 +157,8 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   double start = clock_seconds();
   forwards_ = backwards_ = 0;
   skips_update_ = false;
-  context_.take_sent(); // of evaluation, before the step
+  graphs_.take_sent(); // of evaluation, before the step
+  graphs_.begin_step();
   for (const scalar_entry &given : p_.scalars)
     WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(scalar_value(p_, o_, given.kind, s, past_))));
   WINDLASS_TRY(run_actions(0, p_.actions.size));
@@ -179,7 +180,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   }
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
-  row.sent = context_.take_sent();
+  row.sent = graphs_.take_sent();
   row.tokens = tokens_per_micro_batch(p_) * p_.micro_batches;
   return ok_status();
 }
@@ -291,6 +292,10 @@ status trainer::run() {
     count_kernels(is_profiled, is_traced_);
     WINDLASS_TRY(step(s, row));
     count_kernels(false);
+    std::string chosen;
+    WINDLASS_TRY(graphs_.end_step(ranks_, row.seconds, chosen));
+    if (!chosen.empty())
+      say(chosen);
     kernels_.steps += is_profiled;
     kernels_.step_seconds += is_profiled ? row.seconds : 0;
     status written;

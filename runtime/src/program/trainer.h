@@ -6,6 +6,7 @@
 #include "windlass/rt/host_copy.h"
 #include "windlass/rt/program.h"
 
+#include "action_graphs.h"
 #include "control.h"
 #include "data.h"
 #include "kernel_report.h"
@@ -76,6 +77,7 @@ private:
   std::int32_t threads_ = 1;
   control ranks_;
   context context_;
+  action_graphs graphs_; // after what the graphs work on
   std::unique_ptr<data_source> data_, eval_data_;
   std::vector<tensor_part> input_parts_;
   std::vector<host_copy> input_copies_;

@@ -25,11 +25,12 @@
 struct emulated_place {
   unsigned x = 0, y = 0, z = 0;
 };
+struct emulated_stream;
 extern thread_local emulated_place threadIdx, blockIdx, blockDim, gridDim;
 
 namespace windlass::rt::cuda::emulation {
-/// Runs `thread` once for every thread of every block.
-void run(unsigned blocks, unsigned threads, const std::function<void()> &thread);
+/// Runs `thread` once for every thread of every block, when the stream comes to it.
+int launch(struct ::emulated_stream *stream, unsigned blocks, unsigned threads, std::function<void()> thread);
 /// The bytes that another lane of the warp gave to the same call.
 void exchange(void *value, std::size_t bytes, unsigned lane);
 } // namespace windlass::rt::cuda::emulation
@@ -61,8 +62,15 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
 };
 using cudaStream_t = struct emulated_stream *;
+using cudaGraph_t = struct emulated_graph *;
+using cudaGraphExec_t = struct emulated_graph *;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 using cudaEvent_t = struct emulated_event *;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
@@ -107,6 +115,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 cudaError_t cudaDeviceSynchronize();
 
 #endif

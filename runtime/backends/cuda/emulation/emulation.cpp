@@ -16,10 +16,42 @@
 
 thread_local emulated_place threadIdx, blockIdx, blockDim, gridDim;
 
-struct emulated_stream {};
-struct emulated_event {
-  double seconds = 0; ///< when it was recorded last
+/// Commands in an order in which they may run.
+struct emulated_graph {
+  std::vector<std::function<void()>> commands;
 };
+/// Records for a graph, or does at once what it is given. `news` counts what it was given while it recorded.
+struct emulated_stream {
+  std::shared_ptr<emulated_graph> recording;
+  std::uint64_t news = 0, joined = 0;
+};
+struct emulated_event {
+  double seconds = 0;                        ///< when it was recorded last
+  std::shared_ptr<emulated_graph> recording; ///< in which that was, of which stream and after how much of its news
+  emulated_stream *stream = nullptr;
+  std::uint64_t news = 0;
+};
+
+namespace {
+
+/// That record for the graph, besides the one that began it.
+std::vector<emulated_stream *> &forked_streams() {
+  static thread_local std::vector<emulated_stream *> streams;
+  return streams;
+}
+
+/// Does a command when the stream comes to it.
+cudaError_t give(emulated_stream *stream, std::function<void()> command) {
+  if (stream == nullptr || stream->recording == nullptr) {
+    command();
+    return cudaSuccess;
+  }
+  ++stream->news;
+  stream->recording->commands.push_back(std::move(command));
+  return cudaSuccess;
+}
+
+} // namespace
 
 namespace windlass::rt::cuda::emulation {
 
@@ -212,7 +244,7 @@ void scheduler::enter() {
 
 } // namespace
 
-void run(unsigned blocks, unsigned threads, const std::function<void()> &thread) {
+static void run(unsigned blocks, unsigned threads, const std::function<void()> &thread) {
   const open_memory open;
   detail::flush_denormals();
   gridDim.x = blocks;
@@ -221,6 +253,10 @@ void run(unsigned blocks, unsigned threads, const std::function<void()> &thread)
     blockIdx.x = b;
     mine().run_block(threads, thread);
   }
+}
+
+int launch(emulated_stream *stream, unsigned blocks, unsigned threads, std::function<void()> thread) {
+  return give(stream, [=, thread = std::move(thread)] { run(blocks, threads, thread); });
 }
 
 void exchange(void *value, std::size_t bytes, unsigned lane) { mine().exchange(value, bytes, lane); }
@@ -291,15 +327,17 @@ cudaError_t cudaFreeHost(void *memory) {
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  const emulation::open_memory open;
-  std::memcpy(to, from, bytes);
-  return cudaSuccess;
+cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  return give(stream, [=] {
+    const emulation::open_memory open;
+    std::memcpy(to, from, bytes);
+  });
 }
-cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t) {
-  const emulation::open_memory open;
-  std::memset(memory, value, bytes);
-  return cudaSuccess;
+cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t stream) {
+  return give(stream, [=] {
+    const emulation::open_memory open;
+    std::memset(memory, value, bytes);
+  });
 }
 // Streams do at once what they are given, so that events have always been reached.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
@@ -310,15 +348,62 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return stream->recording ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->recording == nullptr)
+    return stream->recording ? cudaErrorStreamCaptureIsolation : cudaSuccess;
+  if (event->stream->recording != event->recording)
+    return cudaErrorCapturedEvent; // of a recording that has ended
+  if (stream->recording == nullptr) {
+    stream->recording = event->recording;
+    stream->news = 1; // the wait
+    stream->joined = 0;
+    forked_streams().push_back(stream);
+  }
+  event->stream->joined = std::max(event->stream->joined, event->news);
+  return stream->recording == event->recording ? cudaSuccess : cudaErrorStreamCaptureIsolation;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stream->recording = std::make_shared<emulated_graph>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  bool has_joined = true;
+  for (emulated_stream *each : forked_streams()) {
+    has_joined = has_joined && each->joined == each->news;
+    each->recording = nullptr;
+  }
+  forked_streams().clear();
+  *out = has_joined ? new emulated_graph(*stream->recording) : nullptr;
+  stream->recording = nullptr;
+  return has_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+  *out = new emulated_graph(*graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  for (const std::function<void()> &command : graph->commands)
+    command();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
   *out = new emulated_event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->seconds = windlass::rt::clock_seconds();
+  event->recording = stream->recording;
+  event->stream = stream;
+  event->news = stream->news;
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {

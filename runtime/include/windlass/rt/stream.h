@@ -22,6 +22,7 @@ public:
   std::atomic<std::uint64_t> issued{0}, reached{0};
   std::atomic<std::uint32_t> changes{0}, sleepers{0}; ///< what waiting threads sleep on
   void *native = nullptr;                             ///< a device's own event, made when it is first recorded
+  std::uint64_t recording = 0; ///< of a device's commands, in which it was recorded last; 0: in none
 };
 
 /// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring

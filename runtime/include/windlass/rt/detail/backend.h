@@ -67,6 +67,18 @@ struct tuned_product {
 };
 const std::vector<tuned_product> &tuned_products(stream &s);
 std::string product_library(stream &s);
+/// Commands of some streams that a device has recorded, and runs as one.
+class recorded_commands {
+public:
+  virtual ~recorded_commands() = default;
+  /// After all that the streams were given before, and before all that they are given later.
+  virtual status run() = 0;
+};
+/// From now on the streams record commands instead of running them. Events of before and of the recording do not mix:
+/// to wait for one from the other side does nothing.
+status begin_recording(const std::vector<stream *> &streams);
+/// Ends it. Nothing comes out where the device could not record, or `is_wanted` is false; the streams are as before.
+status end_recording(const std::vector<stream *> &streams, bool is_wanted, std::unique_ptr<recorded_commands> &out);
 /// Bytes of the compute stream's scratch beside what the program plans.
 std::int64_t workspace_bytes();
 /// Collectives on the device's memory for a group whose hosts reach each other by `hosts`; they run on `s`. Collective

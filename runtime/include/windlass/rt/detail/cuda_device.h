@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <tuple>
+#include <type_traits>
 
 namespace windlass::rt {
 class stream;
@@ -48,9 +50,13 @@ status launch(const stream &s, unsigned blocks, int threads, void (*kernel)(P...
 }
 #else
 template <class... P, class... A>
-status launch(const stream &, unsigned blocks, int threads, void (*kernel)(P...), const A &...arguments) {
-  emulation::run(blocks, static_cast<unsigned>(threads), [&] { kernel(static_cast<P>(arguments)...); });
-  return {};
+status launch(const stream &s, unsigned blocks, int threads, void (*kernel)(P...), const A &...arguments) {
+  // Copies, as it may run later.
+  const auto thread = [kernel, values = std::tuple<std::decay_t<P>...>(static_cast<P>(arguments)...)] {
+    std::apply(kernel, values);
+  };
+  return check(static_cast<cudaError_t>(emulation::launch(native(s), blocks, static_cast<unsigned>(threads), thread)),
+               "the launch of a kernel");
 }
 #endif
 

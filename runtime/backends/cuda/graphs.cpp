@@ -1,0 +1,108 @@
+// Commands of streams as graphs of the device.
+#include "stream.h"
+
+#include "windlass/rt/detail/backend.h"
+
+#include <atomic>
+
+namespace windlass::rt {
+namespace cuda {
+namespace {
+
+/// An event that one stream records and another waits for.
+class border {
+public:
+  border() = default;
+  border(const border &) = delete;
+  border &operator=(const border &) = delete;
+  ~border() {
+    if (event_ != nullptr)
+      cudaEventDestroy(event_);
+  }
+  /// `later` goes on when `earlier` has come to where it is now.
+  status order(stream &earlier, stream &later) {
+    if (event_ == nullptr)
+      WINDLASS_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"));
+    WINDLASS_TRY(check(cudaEventRecord(event_, native(earlier)), "recording an event"));
+    return check(cudaStreamWaitEvent(native(later), event_, 0), "waiting for a stream");
+  }
+
+private:
+  cudaEvent_t event_ = nullptr;
+};
+
+using stream_list = std::vector<stream *>;
+
+/// The first waits for the others.
+status gather(const stream_list &streams, border &by) {
+  for (std::size_t i = 1; i < streams.size(); ++i)
+    WINDLASS_TRY(by.order(*streams[i], *streams.front()));
+  return {};
+}
+/// The others wait for the first.
+status scatter(const stream_list &streams, border &by) {
+  for (std::size_t i = 1; i < streams.size(); ++i)
+    WINDLASS_TRY(by.order(*streams.front(), *streams[i]));
+  return {};
+}
+
+class graph final : public detail::recorded_commands {
+public:
+  graph(const stream_list &streams, cudaGraphExec_t commands) : streams_(streams), commands_(commands) {}
+  graph(const graph &) = delete;
+  graph &operator=(const graph &) = delete;
+  ~graph() override { cudaGraphExecDestroy(commands_); }
+
+  status run() override {
+    WINDLASS_TRY(gather(streams_, border_));
+    WINDLASS_TRY(check(cudaGraphLaunch(commands_, native(*streams_.front())), "the launch of a graph"));
+    return scatter(streams_, border_);
+  }
+
+private:
+  stream_list streams_;
+  cudaGraphExec_t commands_;
+  border border_;
+};
+
+void set_recording(const stream_list &streams, std::uint64_t number) {
+  for (stream *each : streams)
+    device_stream_of(*each).set_recording(number);
+}
+
+} // namespace
+} // namespace cuda
+
+status detail::begin_recording(const std::vector<stream *> &streams) {
+  static std::atomic<std::uint64_t> recordings{0};
+  for (stream *each : streams)
+    WINDLASS_TRY(each->synchronize());
+  // Other threads of the process, such as NCCL's, may do what they like meanwhile.
+  WINDLASS_TRY(cuda::check(cudaStreamBeginCapture(cuda::native(*streams.front()), cudaStreamCaptureModeThreadLocal),
+                           "recording commands"));
+  cuda::set_recording(streams, ++recordings);
+  cuda::border fork;
+  return cuda::scatter(streams, fork);
+}
+
+status detail::end_recording(const std::vector<stream *> &streams, bool is_wanted,
+                             std::unique_ptr<recorded_commands> &out) {
+  out = nullptr;
+  cuda::border join;
+  const bool has_joined = cuda::gather(streams, join).is_ok();
+  cudaGraph_t commands = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  if (cudaStreamEndCapture(cuda::native(*streams.front()), &commands) != cudaSuccess)
+    commands = nullptr;
+  if (is_wanted && has_joined && commands != nullptr && cudaGraphInstantiate(&ready, commands, 0) == cudaSuccess)
+    out = std::make_unique<cuda::graph>(streams, ready);
+  if (commands != nullptr)
+    cudaGraphDestroy(commands);
+  cudaGetLastError(); // what could not be recorded is no error of the next call
+  cuda::set_recording(streams, 0);
+  for (stream *each : streams)
+    cuda::device_stream_of(*each).forget_error();
+  return {};
+}
+
+} // namespace windlass::rt

@@ -1,0 +1,62 @@
+// Actions of a step as graphs of the device: issued once, recorded, then run as one command each.
+#ifndef WINDLASS_RT_SRC_PROGRAM_ACTION_GRAPHS_H
+#define WINDLASS_RT_SRC_PROGRAM_ACTION_GRAPHS_H
+
+#include "windlass/rt/context.h"
+#include "windlass/rt/program.h"
+
+#include "control.h"
+#include "options.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass::rt {
+
+/// Decides at which steps actions are recorded. With `automatic`, the steps after the first are issued, then as many
+/// are run from graphs, and the ranks agree on what took less time; shorter runs issue all.
+class action_graphs {
+public:
+  /// Fails where the policy is `on` and these ranks can not.
+  status open(context &c, const program &p, graph_policy policy, bool is_measuring, const transport &world);
+  void begin_step();
+  /// `said` is what was decided, where it was.
+  status end_step(control &ranks, double seconds, std::string &said);
+
+  /// Issues an action, or runs its graph. Actions of one kind differ only by whether they are the first of the step.
+  template <class F> status run(action_kind kind, bool is_first, F issue) {
+    if (!records_)
+      return issue();
+    return run_recorded({kind, is_first}, std::ref(issue)); // which allocates nothing
+  }
+  /// As of the context, of issued and recorded collectives.
+  collective_bytes take_sent();
+
+  /// Steps that are issued before, and steps that are measured each way.
+  static constexpr std::int64_t warm_steps = 1, measured_steps = 3;
+
+private:
+  using action_key = std::pair<action_kind, bool>;
+  struct recorded {
+    std::unique_ptr<detail::recorded_commands> commands; ///< null: the device could not
+    collective_bytes sent;
+  };
+  status run_recorded(const action_key &key, const std::function<status()> &issue);
+
+  context *context_ = nullptr;
+  std::vector<stream *> streams_;
+  graph_policy policy_ = graph_policy::off;
+  bool records_ = false, is_chosen_ = false;
+  std::int64_t step_ = 0;
+  std::vector<double> issued_seconds_, recorded_seconds_;
+  std::map<action_key, recorded> actions_;
+  collective_bytes sent_;
+};
+
+} // namespace windlass::rt
+
+#endif
