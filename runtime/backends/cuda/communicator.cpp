@@ -8,6 +8,7 @@
 #include "windlass/rt/transport.h"
 
 #include <array>
+#include <memory>
 #include <vector>
 
 namespace windlass::rt {
@@ -70,25 +71,51 @@ status combine(const stream &s, const exchanged &of, std::int64_t elements, elem
   return internal_error("unknown element type in a reduction between ranks");
 }
 
+/// Where a member's stream is before and after its part of a collective.
+struct milestones {
+  cudaEvent_t ready = nullptr, done = nullptr;
+
+  milestones() = default;
+  milestones(const milestones &) = delete;
+  milestones &operator=(const milestones &) = delete;
+  ~milestones() {
+    for (cudaEvent_t e : {ready, done})
+      if (e != nullptr)
+        cudaEventDestroy(e);
+  }
+  status create() {
+    WINDLASS_TRY(check(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming), "making an event"));
+    return check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "making an event");
+  }
+};
+
 /// Every collective: the stream waits until all members' streams have come to it, works, and waits until all have done
 /// their part, so that no buffer changes that another one still reads.
 class shared_communicator final : public communicator {
 public:
   shared_communicator(std::unique_ptr<communicator> hosts, stream &s)
-      : hosts_(std::move(hosts)), stream_(s), offers_(static_cast<std::size_t>(hosts_->size())) {}
-  ~shared_communicator() override {
-    for (cudaEvent_t e : {ready_, done_})
-      if (e != nullptr)
-        cudaEventDestroy(e);
-  }
+      : hosts_(std::move(hosts)), stream_(s), addresses_(static_cast<std::size_t>(hosts_->size())) {}
 
   status create() {
     if (size() > most_members)
       return bad_input("a plan of " + std::to_string(size()) +
                        " ranks in one group cannot run on one device, which takes " + std::to_string(most_members) +
                        "; start the ranks as processes");
-    WINDLASS_TRY(check(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), "making an event"));
-    return check(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "making an event");
+    const auto own = std::make_shared<milestones>();
+    const status made = own->create();
+    using place = const std::shared_ptr<milestones> *;
+    const place mine = made.is_ok() ? &own : nullptr;
+    std::vector<place> all(addresses_.size());
+    WINDLASS_TRY(hosts_->all_gather(reinterpret_cast<std::byte *>(all.data()),
+                                    reinterpret_cast<const std::byte *>(&mine), sizeof mine));
+    for (const place each : all)
+      members_.push_back(each != nullptr ? *each : nullptr);
+    WINDLASS_TRY(hosts_->barrier()); // until all have copied it
+    WINDLASS_TRY(made);
+    for (const std::shared_ptr<milestones> &each : members_)
+      if (each == nullptr)
+        return internal_error("another rank of this device could not make an event");
+    return {};
   }
 
   std::int32_t size() const override { return hosts_->size(); }
@@ -144,12 +171,7 @@ public:
   status barrier() override { return hosts_->barrier(); }
 
 private:
-  struct offer {
-    std::byte *data;
-    cudaEvent_t reached;
-  };
-
-  std::byte *address(std::int32_t member) const { return offers_[static_cast<std::size_t>(member)].data; }
+  std::byte *address(std::int32_t member) const { return addresses_[static_cast<std::size_t>(member)]; }
 
   status move(std::byte *to, const std::byte *from, std::int64_t bytes) {
     if (bytes == 0)
@@ -160,27 +182,27 @@ private:
 
   /// Waits, on the device, until all members' streams have come to where they are now. An event is recorded again only
   /// when all hosts have told their streams to wait for it: they exchange once more before.
-  status meet(const std::byte *data, cudaEvent_t event) {
-    WINDLASS_TRY(check(cudaEventRecord(event, native(stream_)), "recording an event"));
-    const offer mine = {const_cast<std::byte *>(data), event};
-    std::vector<offer> &all = offers_;
-    WINDLASS_TRY(hosts_->all_gather(reinterpret_cast<std::byte *>(all.data()),
-                                    reinterpret_cast<const std::byte *>(&mine), sizeof mine));
-    for (const offer &each : all)
-      WINDLASS_TRY(check(cudaStreamWaitEvent(native(stream_), each.reached, 0), "waiting for another rank"));
+  status meet(const std::byte *data, cudaEvent_t milestones::*reached) {
+    const milestones &own = *members_[static_cast<std::size_t>(index())];
+    WINDLASS_TRY(check(cudaEventRecord(own.*reached, native(stream_)), "recording an event"));
+    WINDLASS_TRY(hosts_->all_gather(reinterpret_cast<std::byte *>(addresses_.data()),
+                                    reinterpret_cast<const std::byte *>(&data), sizeof data));
+    for (const std::shared_ptr<milestones> &each : members_)
+      WINDLASS_TRY(check(cudaStreamWaitEvent(native(stream_), (*each).*reached, 0), "waiting for another rank"));
     return {};
   }
 
   template <class F> status together(const std::byte *data, F work) {
-    WINDLASS_TRY(meet(data, ready_));
+    WINDLASS_TRY(meet(data, &milestones::ready));
     WINDLASS_TRY(work());
-    return meet(data, done_);
+    return meet(data, &milestones::done);
   }
 
   std::unique_ptr<communicator> hosts_;
   stream &stream_;
-  std::vector<offer> offers_;
-  cudaEvent_t ready_ = nullptr, done_ = nullptr;
+  std::vector<std::byte *> addresses_; ///< of the members' data
+  /// Of all members, held by each: one that is slow still waits for those of one that has finished and gone.
+  std::vector<std::shared_ptr<milestones>> members_;
 };
 
 } // namespace
