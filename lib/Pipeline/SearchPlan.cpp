@@ -43,9 +43,9 @@ public:
     bool fits = excess <= 0;
     if (candidate.rerunParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
-    // What it takes beside the rows of the model is known now.
+    // What it takes beside the rows of the model is known now, and likely to be a little more in the next plan.
     if (excess > 0)
-      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess);
+      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - excess / 2);
     if (fits)
       keep(candidate, std::move(fit));
     return kDone;
