@@ -94,6 +94,8 @@ class AutoTest(test_program.ProgramCase):
         self.assertLessEqual({'ddp', 'zero1', 'zero2', 'zero3', 'megatron'}, {row['strategy'] for row in said['named']})
         for row in said['named']:
             self.assertLessEqual(said['cost_seconds'], row['cost_seconds'], row)
+        self.assertEqual(said['simulated_seconds'], said['predicted_seconds'])
+        self.assertEqual(said['peak_bytes'], said['bytes_per_device']['largest_live_set'])
         self.assertEqual(self.plan(model)[1], text, 'the same plan twice')
         named = common.windlass('plan', model, '--cluster', 'cpu:2', '--json')
         self.assertIsNone(json.loads(named.out)['cost_seconds'])
@@ -211,10 +213,52 @@ class AutoTest(test_program.ProgramCase):
         self.assertRegex(said, r"'transformer\.h\.\*\.mlp\.[a-z_.]*matmul\.1' +2 x  k0:model +weight \[128:model, 32\]\n")
         self.assertNotIn('operators, how often', common.windlass('plan', model, '--cluster', 'cpu:1').out)
 
-    def test_it_needs_no_pins(self):
-        outcome = common.windlass('plan', self.small_gpt(**self.SIZES), '--cluster', 'cpu:2', '--strategy', 'auto', '--pin', '*=whole')
-        self.assertEqual(outcome.code, 2)
-        self.assertIn('--pin needs a named strategy', outcome.err)
+    def test_pins(self):
+        """What is pinned is so in the plan, of the layers that a glob matches and no others; the rest is chosen, and programs agree."""
+        setup = self.setup_of(self.small_gpt(**dict(self.SIZES, layers=3)), micro_batches=2)
+        judge = equivalence.Equivalence(setup)
+        reference, (free, _) = self.reference(judge), self.plan(setup.input)
+        wide, thin = {'n0': ['model']}, 'transformer.h.{}.mlp.c_fc.weight'
+        for pins, mesh, splits, copies in (
+                (['*.h.1.*.matmul.0=whole'], None, {1: {}}, {}),
+                (['*.h.0.mlp.matmul.0=n0:model', '*.h.1.mlp.matmul.0=n0:model'], {'model': 2}, {0: wide, 1: wide}, {}),
+                (['*.h.2.mlp.c_fc.weight=master:[32, 128:data]'], {'data': 2}, {}, {2: ('master', '[32, 128:data]')}),
+                (['*.c_fc.weight=compute:[32, 128:data]'], {'data': 2}, {}, {i: ('compute', '[32, 128:data]') for i in range(3)}),
+                (['*.h.1.mlp.matmul.0=[4, 16, 128:model]'], {'model': 2}, {}, {})):
+            with self.subTest(pins=pins):
+                said, text = self.plan(setup.input, *(word for pin in pins for word in ('--pin', pin)))
+                self.assertEqual(said['mesh'], mesh or said['mesh'])
+                self.assertGreaterEqual(said['cost_seconds'], free['bound_seconds'])
+                plan = json.loads(text)
+                self.assertEqual(plan['settings']['pins'], sorted(pins))
+                for layer, split in splits.items():
+                    name, microbatch = f'transformer.h.{layer}.mlp.matmul.0', plan['functions']['microbatch']
+                    self.assertEqual(microbatch['operators'].get(name, {'split': {}})['split'], split)
+                for layer, (copy, layout) in copies.items():
+                    self.assertEqual(plan['parameters'][thin.format(layer)][copy], layout)
+                if len(copies) == 1:
+                    self.assertNotEqual(plan['parameters'][thin.format(0)]['master'], '[32, 128:data]')
+                verified = common.windlass('plan', setup.input, '--verify', self.folder / 'auto.json')
+                self.assertEqual(verified.code, 0, verified.err)
+                judge.compare(reference, self.dump_of_program(setup, 2, '--plan', self.folder / 'auto.json'), 'f32',
+                              ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
+
+    def test_pins_that_leave_nothing(self):
+        for pin, said in (('*.c_fc.weight=gradient:[32, 128:data]', 'leaves nothing that is searched'), ('*.matmul.0=n0:modal', "axis 'modal'"),
+                          ('nothing=whole', 'matches nothing')):
+            self.assertIn(said, self.plan(self.small_gpt(**self.SIZES), '--pin', pin, code=1))
+
+    def test_start(self):
+        """The search begins with an older plan of the same model, ranks and settings, whose cost it names."""
+        model, older = self.small_gpt(**self.SIZES), self.folder / 'older.json'
+        megatron = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'megatron', '--micro-batches', 2, '--clip', '-o', older)
+        self.assertEqual(megatron.code, 0, megatron.err)
+        said, _ = self.plan(model, '--start', older)
+        costs = {row['strategy']: row['cost_seconds'] for row in said['named']}
+        self.assertEqual(costs['the older plan'], costs['megatron'])
+        self.assertIn('but --cluster has 4', self.plan(model, '--start', older, ranks=4, code=1))
+        self.assertIn('does not fit', self.plan(self.small_gpt(**dict(self.SIZES, layers=1)), '--start', older, code=1))
+        self.assertIn('does not fit', self.plan(model, '--start', older, '--optimizer', 'sgd', code=1))
 
     def test_limits(self):
         """Down to the least memory that it says, plans fit and their programs agree with the unplanned graph."""

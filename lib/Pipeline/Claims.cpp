@@ -97,7 +97,8 @@ int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
 
 } // namespace
 
-int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice) {
+int Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins,
+                              llvm::StringRef certificate, const PlanChoice &choice) {
   if (std::string is = hashOfProfile(choice); claims.profileHash != is)
     return fail(Code::claims,
                 claims.profileHash.empty()
@@ -105,7 +106,12 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
                     : "the plan claims costs of the profile of hash " + printable(claims.profileHash, 12) +
                           (is.empty() ? ": give it by --costs" : ", but --costs is of hash " + printable(is, 12)));
   CostModel costs(cluster, choice.profile.get(), compiled.precision);
-  std::optional<int64_t> cost = planner::evaluatePlan(*module, planner::readChoice(*module), costs);
+  FailureOr<plan::Pins> pinned = plan::readPins(*module, pins);
+  if (failed(pinned))
+    return exitCodeOf(Code::pin);
+  plan::StrategyChoice chosen = planner::readChoice(*module);
+  chosen.pins = std::move(*pinned);
+  std::optional<int64_t> cost = planner::evaluatePlan(*module, chosen, costs);
   if (!cost)
     return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");
   if (claims.costNanoseconds != *cost)
@@ -119,8 +125,8 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, llvm::StringRef ce
   auto read = search::parseCertificates(certificate);
   if (!read)
     return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
-  auto search =
-      planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs, static_cast<int>(choice.searchThreads));
+  auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs,
+                                            static_cast<int>(choice.searchThreads), pins);
   if (failed(search))
     return kInternal;
   std::vector<planner::SearchedMesh> meshes = (*search)->getProblems(getSearchedMemory(choice));

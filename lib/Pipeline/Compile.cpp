@@ -118,8 +118,6 @@ int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, 
 int Compilation::keepPlan(const PlanChoice &choice) {
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
   settings.pins = choice.pins;
-  llvm::sort(settings.pins);
-  settings.pins.erase(llvm::unique(settings.pins), settings.pins.end());
   auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
   if (failed(plan))
     return kInternal;
@@ -161,6 +159,9 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
   if (!choice.onnxPins.empty())
     if (int code = readOnnxPins(choice, pinned.pins))
       return code;
+  // Their order says nothing: in any the same plan is made.
+  llvm::sort(pinned.pins);
+  pinned.pins.erase(llvm::unique(pinned.pins), pinned.pins.end());
   if (choice.strategy == "auto")
     return searchPlan(pinned);
   return makePlan(pinned, createStrategyPass(pinned), /*mayRerun=*/true);
@@ -200,8 +201,7 @@ int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &se
   unplanned = module->clone();
   if (llvm::Error error = plan::applyPlanFile(*module, plan))
     return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
-  FailureOr<plan::Pins> pins = plan::readPins(*module, plan.settings.pins);
-  if (failed(pins) || failed(plan::verifyPins(*module, *pins)))
+  if (failed(plan::checkPins(*module, plan.settings.pins)))
     return exitCodeOf(Code::pin);
   planText = plan::writePlanFile(plan);
   // What an edit broke is said at the operator, before reshards are made for it.

@@ -32,8 +32,9 @@ public:
   /// An exit code.
   int schedule(const planner::Candidate &candidate) {
     tried.insert(getKey(candidate));
+    // The labels do not know all that a pin may contradict.
     if (failed(plan::applyStrategy(module, candidate.choice, plan::kBucketBytes)))
-      return kInternal;
+      return choice.pins.empty() ? int(kInternal) : exitCodeOf(Code::pin);
     Fit fit;
     // The excess is over what the candidate's rows say, so of as many blocks run again.
     int64_t expectedExcess = candidate.rerunParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
@@ -136,9 +137,21 @@ static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits l
   return kDone;
 }
 
+int Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start) {
+  if (start.cluster.getDevices() != cluster.getDevices())
+    return fail(Code::plan_mismatch, "the plan to start from is for " + std::to_string(start.cluster.getDevices()) +
+                                         " ranks, but --cluster has " + std::to_string(cluster.getDevices()));
+  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
+  if (llvm::Error error = plan::checkPlanFits(start, settings, modelHash, *module))
+    return fail(Code::plan_mismatch, "the plan to start from does not fit: " + llvm::toString(std::move(error)));
+  if (llvm::Error error = plan::applyPlanFile(*module, start))
+    return fail(Code::plan_mismatch, "the plan to start from does not fit: " + llvm::toString(std::move(error)));
+  if (!plans.startFrom("the older plan"))
+    llvm::errs() << "windlass: the plan to start from has something that is not searched: it is left out\n";
+  return kDone;
+}
+
 int Compilation::searchPlan(const PlanChoice &choice) {
-  if (!choice.pins.empty())
-    return fail(Code::usage, "--pin needs a named strategy: give --strategy ddp or another one");
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
   auto begin = std::chrono::steady_clock::now();
@@ -151,10 +164,14 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs, limits.threads);
+  CodeScope scope(module->getContext(), Code::strategy);
+  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs, limits.threads, choice.pins);
   if (failed(plans))
-    return fail(Code::strategy, "no plan was found");
+    return exitCodeOf(Code::strategy);
   search->meshes = (*plans)->countMeshes();
+  if (choice.start)
+    if (int code = startFrom(**plans, *choice.start))
+      return code;
   Trials trials(*module, choice, costs);
   if (int code = searchAndSchedule(**plans, limits, trials, search->named))
     return code;
@@ -176,6 +193,8 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     return kInternal;
   }
   best.apply(*module);
+  if (failed(plan::checkPins(*module, choice.pins)))
+    return exitCodeOf(Code::pin);
   std::optional<int64_t> cost = (*plans)->evaluate(mesh);
   if (!cost)
     return fail(Code::internal, "the plan is none that the search knows");

@@ -160,7 +160,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
               "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
   CompileFlags compileFlags;
-  std::string output, onnxOutput, problemOutput, verified;
+  std::string output, onnxOutput, problemOutput, start, verified;
   double mostGap = 1;
   compileFlags.declarePlan(flags);
   compileFlags.declareCosts(flags);
@@ -182,6 +182,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       "operations of the search for each mesh, about one a nanosecond (default 200000000); the plan depends "
       "on it",
       compileFlags.choice.searchWork, 1, int64_t(1) << 60);
+  flags.addText("start", "PLAN", "an older plan of the model, which the search begins with", start);
   flags.add("max-gap", "X", "exit code 5 where the plan's cost is above the bound by more than this part of it",
             [&](llvm::StringRef text) -> std::string {
               if (text.getAsDouble(mostGap) || !(mostGap >= 0 && mostGap <= 1))
@@ -199,11 +200,17 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     return verifyPlan(positional.front(), verified, compileFlags, flags, common);
   if (!problemOutput.empty() && compileFlags.choice.strategy != "auto")
     return fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
-  for (llvm::StringRef flag : {"max-gap", "threads", "work-limit"})
+  for (llvm::StringRef flag : {"max-gap", "start", "threads", "work-limit"})
     if (flags.isGiven(flag) && compileFlags.choice.strategy != "auto")
       return fail(Code::usage, "--" + flag.str() + " needs --strategy auto: a named strategy is not searched");
   if (compileFlags.cluster.empty())
     return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
+  if (!start.empty()) {
+    auto plan = std::make_shared<plan::PlanFile>();
+    if ((code = readPlanWithClaims(start, *plan)))
+      return code;
+    compileFlags.choice.start = std::move(plan);
+  }
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
   std::string annotated;
@@ -299,6 +306,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("flops_before", rerun.flopsBefore);
       });
       writePrediction(json, prediction);
+      json.attribute("simulated_seconds", prediction.seconds);
+      json.attribute("peak_bytes", memory.largestLiveSet);
       // A named strategy claims nothing.
       for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "seconds_per_gib", "search_seconds"})
         json.attribute(claim, found ? llvm::json::Value(getClaim(*found, claim)) : llvm::json::Value(nullptr));

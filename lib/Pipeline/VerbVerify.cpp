@@ -13,7 +13,7 @@ using namespace windlass;
 
 int windlass::verifyPlan(const std::string &model, const std::string &planFile, CompileFlags &flags, const Flags &given,
                          const CommonFlags &common) {
-  for (llvm::StringRef flag : {"o", "export-onnx", "dump-problem"})
+  for (llvm::StringRef flag : {"o", "export-onnx", "dump-problem", "start"})
     if (given.isGiven(flag))
       return fail(Code::usage, "--verify writes nothing: leave --" + flag.str() + " out");
   plan::PlanFile plan;
@@ -32,7 +32,7 @@ int windlass::verifyPlan(const std::string &model, const std::string &planFile, 
   Compilation compilation(*context, model);
   int code;
   if ((code = applyPlan(compilation, plan, flags, given)) || (code = compilation.verify()) ||
-      (code = compilation.verifyClaims(*plan.claims, (*certificate)->getBuffer(), flags.choice)))
+      (code = compilation.verifyClaims(*plan.claims, plan.settings.pins, (*certificate)->getBuffer(), flags.choice)))
     return code;
   const plan::PlanClaims &claims = *plan.claims;
   if (common.json) {

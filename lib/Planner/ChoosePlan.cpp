@@ -3,6 +3,8 @@
 #include "MeshProblem.h"
 
 #include "windlass/Search/Solver.h"
+#include "windlass/Support/Diagnostics.h"
+#include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
 
 #include <functional>
@@ -82,9 +84,10 @@ static search::SolveResult solveOrGiveUp(const search::Problem &problem, const S
 struct PlanSearch::Mesh {
   Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const Reruns &reruns,
        const CostModel &costs, int threads)
-      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs, threads),
+      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs, this->choice.pins, threads),
         builder(groups, reruns, labels, reshards, costs, choice, threads) {
-    problems[0] = builder.build(0);
+    if (labels.findUnmetPin().empty())
+      problems[0] = builder.build(0);
   }
 
   Candidate makeCandidate(int rerunParts, const search::Solution &solution) const {
@@ -147,8 +150,9 @@ struct PlanSearch::Mesh {
   MeshProblem builder;
   /// By how many parts of the blocks are run again; all but that with none are built where they are wanted.
   search::Problem problems[kRerunParts + 1];
-  /// Of those that lead to this mesh, where they were looked for.
-  std::optional<std::vector<NamedSolution>> named;
+  /// Of plans that are known before the search: of named strategies, once they were looked for, and of older ones.
+  std::vector<NamedSolution> named;
+  bool isSolvedByName = false;
   /// Without a limit of memory.
   std::optional<search::SolveResult> free;
   /// With a limit of `solvedBytes`, where they were solved.
@@ -159,8 +163,35 @@ struct PlanSearch::Mesh {
 PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
 PlanSearch::~PlanSearch() = default;
 
+/// Gives each mesh what is pinned on it, and leaves those out on which pins say nothing that there is. Fails, with what
+/// the first pin breaks on the mesh of the most axes, where none is left.
+static LogicalResult readPinsOnMeshes(ModuleOp module, ArrayRef<std::string> pins,
+                                      std::vector<plan::StrategyChoice> &choices) {
+  if (pins.empty())
+    return success();
+  auto read = [&](plan::StrategyChoice &choice) {
+    plan::setMesh(module, choice);
+    FailureOr<plan::Pins> pinned = plan::readPins(module, pins);
+    if (succeeded(pinned))
+      choice.pins = std::move(*pinned);
+    return LogicalResult(pinned);
+  };
+  auto countAxes = [](const plan::StrategyChoice &its) {
+    return (its.groups > 1) + (its.batchParts > 1) + (its.modelRanks > 1);
+  };
+  plan::StrategyChoice most = *std::max_element(
+      choices.begin(), choices.end(),
+      [&](const plan::StrategyChoice &a, const plan::StrategyChoice &b) { return countAxes(a) < countAxes(b); });
+  {
+    ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+    llvm::erase_if(choices, [&](plan::StrategyChoice &choice) { return failed(read(choice)); });
+  }
+  return choices.empty() ? read(most) : success();
+}
+
 FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs,
-                                                          int threads, ArrayRef<int64_t> only) {
+                                                          int threads, ArrayRef<std::string> pins,
+                                                          ArrayRef<int64_t> only) {
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   if (!microbatch)
     return module.emitError("has no @microbatch to plan");
@@ -173,8 +204,11 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
     return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
                               << " micro-batches of batch " << getBatch(microbatch)
                               << " on any mesh; change the ranks or the micro-batches";
+  if (failed(readPinsOnMeshes(module, pins, choices)))
+    return failure();
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));
-  search->groups = std::make_unique<Groups>(microbatch);
+  // What a pin matches is the same on all meshes.
+  search->groups = std::make_unique<Groups>(microbatch, choices.front().pins);
   search->reruns = std::make_unique<Reruns>(*search->groups);
   std::vector<plan::MeshAttr> axes;
   for (const plan::StrategyChoice &choice : choices)
@@ -187,6 +221,11 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   runTasks(threads, static_cast<int>(choices.size()), [&](int i) {
     search->meshes[i] = std::make_unique<Mesh>(axes[i], choices[i], *search->groups, *search->reruns, costs, own);
   });
+  std::string unmet = search->meshes.front()->labels.findUnmetPin();
+  llvm::erase_if(search->meshes, [](auto &mesh) { return !mesh->labels.findUnmetPin().empty(); });
+  if (search->meshes.empty())
+    return emitError(module.getLoc(), Code::pin)
+           << "pin " << printable(unmet) << " leaves nothing that is searched: change it, or name a strategy";
   return search;
 }
 
@@ -215,10 +254,13 @@ search::Problem PlanSearch::getProblem(const plan::StrategyChoice &choice, int r
 /// The named strategies that lead to this mesh.
 void PlanSearch::solveByName(Mesh &mesh) {
   int64_t dataRanks = mesh.choice.groups * mesh.choice.batchParts;
+  mesh.isSolvedByName = true;
   if (mesh.choice.groups != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
   plan::StrategyChoice choice = mesh.choice;
   choice.splitsMatmuls = true;
+  // What is pinned may contradict it.
+  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   if (failed(plan::applyStrategy(module, choice, 1)))
     return;
   // The ranks' shares change nothing of what operators see.
@@ -226,8 +268,45 @@ void PlanSearch::solveByName(Mesh &mesh) {
     choice.zeroLevel = level;
     std::optional<search::Solution> solution = mesh.builder.encode(choice);
     if (solution && search::evaluate(mesh.problems[0], *solution).cost < search::kForbidden)
-      mesh.named->push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
+      mesh.named.push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
   }
+}
+
+/// Whether all operators of a group are split alike, and all its parameters' copies lie alike.
+static bool areRepeatsAlike(const Groups &groups) {
+  for (const OperatorGroup &group : groups.getOperators())
+    for (Operation *op : group.ops) {
+      // What of a strategy is no split says what is run again.
+      auto getSplits = [](Operation *op) {
+        return op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits();
+      };
+      if (getSplits(op) != getSplits(group.front()))
+        return false;
+      for (auto [a, b] : llvm::zip_equal(op->getResults(), group.front()->getResults()))
+        if (plan::getLayout(a) != plan::getLayout(b))
+          return false;
+    }
+  for (const ParameterGroup &group : groups.getParameters())
+    for (train::ParameterOp parameter : group.parameters)
+      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr})
+        if (parameter->getAttr(name) != train::ParameterOp(group.parameters.front())->getAttr(name))
+          return false;
+  return true;
+}
+
+bool PlanSearch::startFrom(const std::string &name) {
+  plan::StrategyChoice choice = readChoice(module);
+  auto mesh = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
+    return its->choice.groups == choice.groups && its->choice.batchParts == choice.batchParts &&
+           its->choice.modelRanks == choice.modelRanks;
+  });
+  if (mesh == meshes.end() || !areRepeatsAlike(*groups))
+    return false;
+  std::optional<search::Solution> solution = (*mesh)->builder.encode(choice);
+  if (!solution || search::evaluate((*mesh)->problems[0], *solution).cost >= search::kForbidden)
+    return false;
+  (*mesh)->named.push_back({name, std::move(*solution)});
+  return true;
 }
 
 /// Calls `task` with each number below `count` and the least cost so far, `atOnce` of them beside each other: always as
@@ -247,14 +326,11 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   // Named strategies first: what is worse than one of them needs no search.
   std::vector<std::pair<int64_t, size_t>> order;
   for (auto [i, mesh] : llvm::enumerate(meshes)) {
-    if (!mesh->named) {
-      mesh->named.emplace();
-      if (mesh->choice.modelRanks <= limits.hostDevices)
-        solveByName(*mesh);
-    }
+    if (!mesh->isSolvedByName && mesh->choice.modelRanks <= limits.hostDevices)
+      solveByName(*mesh);
     mesh->setMemory(0, limits.memoryBytes);
     int64_t least = search::kForbidden;
-    for (const NamedSolution &named : *mesh->named) {
+    for (const NamedSolution &named : mesh->named) {
       search::Evaluation evaluation = search::evaluate(mesh->problems[0], named.solution);
       report.named.push_back({named.name, evaluation.cost, evaluation.excess});
       if (evaluation.isFeasible())
@@ -272,7 +348,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   runInWaves(limits.threads, atOnce, order.size(), best, [&](size_t i, int64_t known) {
     Mesh &mesh = *meshes[order[i].second];
     mesh.solveKept(own, known);
-    for (const NamedSolution &named : *mesh.named) {
+    for (const NamedSolution &named : mesh.named) {
       search::Evaluation evaluation = search::evaluate(mesh.problems[0], named.solution);
       if (evaluation.isFeasible() && evaluation.cost < mesh.results[0]->cost) {
         mesh.results[0]->cost = evaluation.cost;
@@ -308,7 +384,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
         report.candidates.push_back(mesh->makeCandidate(parts, result->solution));
         report.candidates.back().boundNanoseconds = result->bound;
       }
-    for (const NamedSolution &named : *mesh->named)
+    for (const NamedSolution &named : mesh->named)
       if (search::evaluate(mesh->problems[0], named.solution).isFeasible())
         report.fittingNamed.push_back(mesh->makeCandidate(0, named.solution));
   }
@@ -344,28 +420,6 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
   return choice;
 }
 
-/// Whether all operators of a group are split alike, and all its parameters' copies lie alike.
-static bool areRepeatsAlike(const Groups &groups) {
-  for (const OperatorGroup &group : groups.getOperators())
-    for (Operation *op : group.ops) {
-      // What of a strategy is no split says what is run again.
-      auto getSplits = [](Operation *op) {
-        return op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits();
-      };
-      if (getSplits(op) != getSplits(group.front()))
-        return false;
-      for (auto [a, b] : llvm::zip_equal(op->getResults(), group.front()->getResults()))
-        if (plan::getLayout(a) != plan::getLayout(b))
-          return false;
-    }
-  for (const ParameterGroup &group : groups.getParameters())
-    for (train::ParameterOp parameter : group.parameters)
-      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr})
-        if (parameter->getAttr(name) != train::ParameterOp(group.parameters.front())->getAttr(name))
-          return false;
-  return true;
-}
-
 static std::optional<int64_t> evaluateOn(MeshProblem &problem, const Groups &groups,
                                          const plan::StrategyChoice &choice) {
   search::Problem built = problem.buildWithReruns(countChosenReruns(groups));
@@ -381,9 +435,11 @@ std::optional<int64_t> PlanSearch::evaluate(const plan::StrategyChoice &choice) 
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
                                              const CostModel &costs) {
-  Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  Groups groups(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction), choice.pins);
   Reshards reshards(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr), costs);
-  Labels labels(groups, reshards, costs, /*threads=*/1);
+  Labels labels(groups, reshards, costs, choice.pins, /*threads=*/1);
+  if (!labels.findUnmetPin().empty())
+    return std::nullopt;
   Reruns reruns(groups);
   MeshProblem problem(groups, reruns, labels, reshards, costs, choice, /*threads=*/1);
   return evaluateOn(problem, groups, choice);

@@ -43,8 +43,8 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       limits.hostDevices = std::max(limits.hostDevices, group.devices);
     if (!mesh.empty() && mesh.size() != 3)
       return module.emitError() << "has a mesh of three axes, but " << mesh.size() << " are given";
-    FailureOr<std::unique_ptr<PlanSearch>> search =
-        PlanSearch::create(module, devices->getDevices(), costs, limits.threads, mesh);
+    FailureOr<std::unique_ptr<PlanSearch>> search = PlanSearch::create(
+        module, devices->getDevices(), costs, limits.threads, SmallVector<std::string>(pins.begin(), pins.end()), mesh);
     if (failed(search))
       return failure();
     SearchReport found = (*search)->choose(limits);

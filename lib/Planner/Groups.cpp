@@ -9,8 +9,8 @@ using namespace windlass::planner;
 
 using Operations = std::vector<Operation *>;
 
-Groups::Groups(func::FuncOp microbatch) : function(microbatch) {
-  groupOperators();
+Groups::Groups(func::FuncOp microbatch, const plan::Pins &pins) : function(microbatch) {
+  groupOperators(pins);
   groupParameters();
 }
 
@@ -22,20 +22,44 @@ static bool areAlike(const Operations &a, const Operations &b) {
          });
 }
 
-void Groups::groupOperators() {
+/// What is pinned of a block's operators and of the parameters that they read, one by one.
+static std::vector<std::string> listPins(const Operations &block, const plan::Pins &pins) {
+  std::vector<std::string> list;
+  auto add = [&](Operation *op) {
+    auto found = pins.ops.find(op);
+    bool isPinned = found != pins.ops.end();
+    list.push_back(isPinned ? found->second.strategyPin : "");
+    list.push_back(isPinned ? found->second.layoutPin : "");
+  };
+  for (Operation *op : block) {
+    add(op);
+    for (Value operand : op->getOperands())
+      if (auto read = operand.getDefiningOp<train::ReadOp>()) {
+        add(read);
+        if (auto found = pins.parameters.find(read.getParameterAttr().getAttr()); found != pins.parameters.end())
+          for (auto &[copy, pin] : found->second)
+            list.push_back(copy + " " + pin.second);
+      }
+  }
+  return list;
+}
+
+void Groups::groupOperators(const plan::Pins &pins) {
   llvm::MapVector<StringAttr, std::map<int64_t, Operations>> classes;
   for (Operation &op : function.front().without_terminator())
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
         repeat && llvm::isa<train::TrainOpInterface>(op))
       classes[repeat.getClassName()][repeat.getIndex()].push_back(&op);
-  // For each operator the one of the first block.
+  // For each operator the one of the first block that is pinned alike.
   llvm::DenseMap<Operation *, Operation *> leaders;
   for (auto &[name, blocks] : classes) {
-    const Operations &front = blocks.begin()->second;
-    for (auto &[index, block] : blocks)
+    std::map<std::vector<std::string>, const Operations *> fronts;
+    for (auto &[index, block] : blocks) {
+      const Operations &front = *fronts.try_emplace(listPins(block, pins), &block).first->second;
       if (areAlike(front, block))
         for (auto [op, leader] : llvm::zip_equal(block, front))
           leaders[op] = leader;
+    }
   }
   llvm::DenseMap<Operation *, unsigned> groupOf;
   for (Operation &op : function.front().without_terminator()) {

@@ -3,7 +3,7 @@
 #define WINDLASS_LIB_PLANNER_GROUPS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Plan/Transforms/Pins.h"
 
 #include <map>
 #include <vector>
@@ -39,10 +39,10 @@ struct Use {
 /// In how many places.
 using Uses = std::map<Use, int64_t>;
 
-/// `@microbatch` with its repeats folded.
+/// `@microbatch` with its repeats folded, but for those of which something else is pinned.
 class Groups {
 public:
-  explicit Groups(mlir::func::FuncOp microbatch);
+  Groups(mlir::func::FuncOp microbatch, const plan::Pins &pins);
 
   mlir::func::FuncOp getFunction() const { return function; }
   /// Compute operators, in the order of their first members.
@@ -61,7 +61,7 @@ public:
   std::map<unsigned, int64_t> getGradients(unsigned group, unsigned result) const;
 
 private:
-  void groupOperators();
+  void groupOperators(const plan::Pins &pins);
   void groupParameters();
   void addUses(mlir::Value value, bool isStashed, Uses &uses) const;
 

@@ -15,8 +15,9 @@ static constexpr int64_t kMostBlocks = 64;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, int threads)
-    : groups(groups), reshards(reshards), costs(costs), mesh(reshards.getMesh()) {
+Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins,
+               int threads)
+    : groups(groups), reshards(reshards), costs(costs), pins(pins), mesh(reshards.getMesh()) {
   for (plan::AxisAttr axis : mesh.getAxes()) {
     bool isGroups = axis.getName() == plan::kDataAxis, isBatch = axis.getName() == plan::kBatchAxis;
     if (!isGroups)
@@ -116,15 +117,9 @@ static std::string getFamily(Operation *op) {
                     element.getIntOrFloatBitWidth() < 32 && llvm::isa<FloatType>(element));
 }
 
-void Labels::makeOperatorLabels(unsigned group) {
-  Operation *op = groups.getOperators()[group].front();
+/// Each axis on one factor or on none.
+std::vector<plan::Splits> Labels::listSplits(unsigned group) const {
   const train::OpFactors &own = factors[group];
-  train::OpCost whole = llvm::cast<train::TrainOpInterface>(op).getCost();
-  double wholeBytes = 0;
-  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())))
-    wholeBytes += static_cast<double>(getTensorBytes(typeOf(value)));
-
-  // Each axis on one factor or on none.
   std::vector<plan::Splits> choices(1);
   for (StringAttr axis : workAxes) {
     std::vector<plan::Splits> next = choices;
@@ -146,6 +141,24 @@ void Labels::makeOperatorLabels(unsigned group) {
       }
     choices = std::move(next);
   }
+  return choices;
+}
+
+static plan::Splits toSplits(plan::StrategyAttr strategy, const train::OpFactors &factors) {
+  plan::Splits splits;
+  for (auto [index, factor] : llvm::enumerate(factors.factors))
+    if (plan::FactorAxesAttr split = strategy.splitOf(factor.name))
+      splits[index] = {SmallVector<StringAttr, 1>(split.getAxes()), split.getBlocks()};
+  return splits;
+}
+
+void Labels::makeOperatorLabels(unsigned group) {
+  Operation *op = groups.getOperators()[group].front();
+  const train::OpFactors &own = factors[group];
+  train::OpCost whole = llvm::cast<train::TrainOpInterface>(op).getCost();
+  double wholeBytes = 0;
+  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())))
+    wholeBytes += static_cast<double>(getTensorBytes(typeOf(value)));
 
   std::vector<OperatorLabel> &labels = operators[group];
   auto add = [&](const plan::Splits &choice, ArrayRef<plan::LayoutAttr> available) {
@@ -178,7 +191,10 @@ void Labels::makeOperatorLabels(unsigned group) {
     }
     labels.push_back(std::move(label));
   };
-  for (const plan::Splits &choice : choices) {
+  auto pinned = pins.ops.find(op);
+  bool isPinned = pinned != pins.ops.end() && pinned->second.strategy;
+  for (const plan::Splits &choice :
+       isPinned ? std::vector{toSplits(*pinned->second.strategy, own)} : listSplits(group)) {
     SmallVector<plan::LayoutAttr> none(op->getNumOperands());
     add(choice, none);
     // Linear operators may hand sums on that are not complete.
@@ -223,6 +239,8 @@ int64_t Labels::getInnerCost(Operation *op, const train::OpFactors &own, const O
 void Labels::makeParameterLabels(unsigned group) {
   train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
   SmallVector<plan::LayoutAttr> reads = {plan::LayoutAttr::getWhole(parameter.getTensorType())};
+  if (plan::LayoutAttr pinned = getPinnedRead(group))
+    reads.push_back(pinned);
   for (auto &[use, count] : groups.getParameterUses(group))
     for (const OperatorLabel &label : operators[use.group]) {
       plan::LayoutAttr layout = plan::dropUnreduced(label.operands[use.operand]);
@@ -234,7 +252,60 @@ void Labels::makeParameterLabels(unsigned group) {
     }
   for (plan::LayoutAttr read : reads)
     for (int level = 0; level <= getMostShared(parameter, read, mesh); ++level)
-      parameters[group].push_back({read, level});
+      if (obeysPins(group, {read, level}))
+        parameters[group].push_back({read, level});
+}
+
+plan::LayoutAttr Labels::getPinnedRead(unsigned group) const {
+  const ParameterGroup &its = groups.getParameters()[group];
+  if (auto found = pins.ops.find(its.reads.front()); found != pins.ops.end() && !found->second.layouts.empty())
+    return found->second.layouts.front();
+  auto found = pins.parameters.find(train::ParameterOp(its.parameters.front()).getSymNameAttr());
+  if (found == pins.parameters.end() || !found->second.count("compute"))
+    return nullptr;
+  return plan::gatherShares(found->second.at("compute").first);
+}
+
+bool Labels::obeysPins(unsigned group, const ParameterLabel &label) const {
+  if (plan::LayoutAttr pinned = getPinnedRead(group); pinned && !plan::haveSameParts(pinned, label.read, mesh))
+    return false;
+  auto found =
+      pins.parameters.find(train::ParameterOp(groups.getParameters()[group].parameters.front()).getSymNameAttr());
+  if (found == pins.parameters.end())
+    return true;
+  plan::LayoutAttr shared = plan::shareOutFlat(label.read, mesh);
+  plan::LayoutAttr compute = label.zeroLevel > 2 ? plan::shareOut(label.read, mesh) : label.read;
+  return llvm::all_of(found->second, [&](auto &entry) {
+    auto &[copy, pin] = entry;
+    // Of which axes a gradient is still to be summed over follows from its operators.
+    plan::LayoutAttr wanted = plan::dropUnreduced(pin.first);
+    int firstShared = copy == "master" ? 1 : 2;
+    plan::LayoutAttr layout = copy == "compute" ? compute : label.zeroLevel < firstShared ? label.read : shared;
+    if (plan::haveSameParts(layout, wanted, mesh))
+      return true;
+    // Another dimension may be shared out just as well.
+    RankedTensorType type = groups.getParameters()[group].getType();
+    return copy != "gradient" && layout != label.read && wanted.getFlat().empty() &&
+           plan::haveSameParts(plan::gatherShares(wanted), label.read, mesh) &&
+           wanted.getLocalType(type, mesh).getNumElements() == layout.getLocalType(type, mesh).getNumElements();
+  });
+}
+
+std::string Labels::findUnmetPin() const {
+  auto getPinOf = [&](Operation *op) -> std::string {
+    auto found = pins.ops.find(op);
+    return found == pins.ops.end() ? "" : found->second.strategy ? found->second.strategyPin : found->second.layoutPin;
+  };
+  for (auto [group, labels] : llvm::zip_equal(groups.getOperators(), operators))
+    if (labels.empty())
+      return getPinOf(group.front());
+  for (auto [group, labels] : llvm::zip_equal(groups.getParameters(), parameters)) {
+    if (!labels.empty())
+      continue;
+    auto found = pins.parameters.find(train::ParameterOp(group.parameters.front()).getSymNameAttr());
+    return found == pins.parameters.end() ? getPinOf(group.reads.front()) : found->second.begin()->second.second;
+  }
+  return "";
 }
 
 int planner::getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::MeshAttr mesh) {

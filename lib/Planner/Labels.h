@@ -5,6 +5,8 @@
 #include "Groups.h"
 #include "Reshards.h"
 
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
+
 namespace windlass::planner {
 
 struct OperatorLabel {
@@ -28,11 +30,14 @@ int getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::Mes
 
 class Labels {
 public:
-  /// Axes that may split operators: all of the mesh but that of the groups. Threads change nothing of the labels.
-  Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, int threads);
+  /// Axes that may split operators: all of the mesh but that of the groups. What is pinned is all that there is for its
+  /// operator or parameter. Threads change nothing of the labels.
+  Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins, int threads);
 
   const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
   const std::vector<ParameterLabel> &ofParameter(unsigned group) const { return parameters[group]; }
+  /// The pin that no label obeys; empty where everything has labels.
+  std::string findUnmetPin() const;
   /// Those of the ranks that hold the same part of each weight.
   llvm::ArrayRef<mlir::StringAttr> getDataAxes() const { return dataAxes; }
 
@@ -40,13 +45,19 @@ private:
   /// A factor, and in how many equal blocks an axis splits it.
   using Split = std::pair<unsigned, int64_t>;
   void findSplits();
+  std::vector<plan::Splits> listSplits(unsigned group) const;
   void makeOperatorLabels(unsigned group);
   void makeParameterLabels(unsigned group);
+  /// The one layout in which operators may find a parameter; null where that is free.
+  plan::LayoutAttr getPinnedRead(unsigned group) const;
+  /// Whether a parameter's copies lie as they are pinned.
+  bool obeysPins(unsigned group, const ParameterLabel &label) const;
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 
   const Groups &groups;
   const Reshards &reshards;
   const CostModel &costs;
+  const plan::Pins &pins;
   plan::MeshAttr mesh;
   llvm::SmallVector<mlir::StringAttr> workAxes, dataAxes;
   std::vector<train::OpFactors> factors;

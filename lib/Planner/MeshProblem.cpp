@@ -330,6 +330,25 @@ void MeshProblem::addValues(const Lifetimes &lifetimes, bool choosesReruns) {
   }
 }
 
+plan::LayoutAttr MeshProblem::getPinnedLayout(unsigned group, unsigned result) const {
+  auto found = base.pins.ops.find(groups.getOperators()[group].front());
+  return found == base.pins.ops.end() || found->second.layouts.empty() ? nullptr : found->second.layouts[result];
+}
+
+std::vector<plan::LayoutAttr> MeshProblem::listLayouts(unsigned group, unsigned result, const Uses &uses) const {
+  std::vector<plan::LayoutAttr> layouts;
+  auto add = [&](plan::LayoutAttr layout) {
+    if (llvm::none_of(layouts, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
+      layouts.push_back(layout);
+  };
+  for (const OperatorLabel &label : labels.ofOperator(group))
+    add(label.results[result]);
+  for (auto &[use, count] : uses)
+    for (const OperatorLabel &label : labels.ofOperator(use.group))
+      add(label.operands[use.operand]);
+  return layouts;
+}
+
 int32_t MeshProblem::addValue(unsigned group, unsigned result, std::vector<int64_t> &bytes) {
   Uses uses = groups.getUses(group, result);
   std::map<unsigned, int64_t> gradients = groups.getGradients(group, result);
@@ -338,20 +357,12 @@ int32_t MeshProblem::addValue(unsigned group, unsigned result, std::vector<int64
   const std::vector<OperatorLabel> &makers = labels.ofOperator(group);
   int32_t source = static_cast<int32_t>(group);
   std::vector<plan::LayoutAttr> found;
-  if (uses.size() + gradients.size() <= 1) {
+  plan::LayoutAttr pinned = getPinnedLayout(group, result);
+  if (!pinned && uses.size() + gradients.size() <= 1) {
     for (const OperatorLabel &label : makers)
       found.push_back(label.results[result]);
   } else {
-    // The one layout in which all find it: any in which it is made or taken.
-    auto add = [&](plan::LayoutAttr layout) {
-      if (llvm::none_of(found, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
-        found.push_back(layout);
-    };
-    for (const OperatorLabel &label : makers)
-      add(label.results[result]);
-    for (auto &[use, count] : uses)
-      for (const OperatorLabel &label : labels.ofOperator(use.group))
-        add(label.operands[use.operand]);
+    found = pinned ? std::vector{pinned} : listLayouts(group, result, uses);
     source = static_cast<int32_t>(problem.nodes.size());
     search::Node &node = problem.nodes.emplace_back();
     bool isStashed = llvm::any_of(uses, [](auto &entry) { return entry.first.isStashed; });
@@ -471,6 +482,11 @@ plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const
     for (train::ParameterOp parameter : its.parameters) {
       choice.reads[parameter.getSymNameAttr()] = label.read;
       choice.zeroLevels[parameter.getSymNameAttr()] = label.zeroLevel;
+      // A flat master, unlike a pinned one, leaves weights that are shared out by dims as they are.
+      if (auto found = choice.pins.parameters.find(parameter.getSymNameAttr()); found != choice.pins.parameters.end())
+        if (auto master = found->second.find("master");
+            master != found->second.end() && !master->second.first.getFlat().empty())
+          found->second.erase(master);
     }
   }
   return choice;

@@ -9,8 +9,8 @@
 
 namespace windlass::planner {
 
-/// Nodes are operator groups, parameter groups, and those values that are read in more than one place: their label is
-/// the one layout in which they are found. Costs are nanoseconds of a step (the
+/// Nodes are operator groups, parameter groups, and those values that are read in more than one place, or whose
+/// layout is pinned: their label is the one layout in which they are found. Costs are nanoseconds of a step (the
 /// largest cost that a problem may have is 10^16, in picoseconds less than three hours): micro-batches one after
 /// another count m times. Where collectives run beside operators there are three windows, the forward passes, the last
 /// backward pass and those before it, each with a stream of operators and one of the collectives of parameters and
@@ -55,6 +55,10 @@ private:
   /// With what values are in memory by what is run again where `choosesReruns`.
   void addValues(const Lifetimes &lifetimes, bool choosesReruns);
   void addArguments();
+  /// Null where the value is found in any layout.
+  plan::LayoutAttr getPinnedLayout(unsigned group, unsigned result) const;
+  /// The one layout in which all find a value: any in which it is made or taken.
+  std::vector<plan::LayoutAttr> listLayouts(unsigned group, unsigned result, const Uses &uses) const;
   /// The node of a value, which may be its maker's; gives back what it takes in memory, by the node's label.
   int32_t addValue(unsigned group, unsigned result, std::vector<int64_t> &bytes);
   void addPieces(search::Node &node, const std::vector<LiveRun> &runs, const std::vector<int64_t> &bytes);

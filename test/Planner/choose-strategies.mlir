@@ -8,6 +8,8 @@
 // RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=1,1,2 threads=2" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=MODEL
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=2,1" 2>&1 | FileCheck %s --check-prefix=AXES
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json mesh=3,1,1" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json pins=fc0=n0:model" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=PINNED
+// RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json pins=fc0=n0:rows" 2>&1 | FileCheck %s --check-prefix=UNREAD
 
 // Where links cost nothing, micro-batches run side by side and each weight's state is shared out.
 // GROUPS: plan.bucket_bytes = 100 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>]>
@@ -30,3 +32,7 @@
 // CLUSTER: error: {{.*}}abacus
 // AXES: error: has a mesh of three axes, but 2 are given
 // NONE: error: 2 ranks do not fit
+// The mesh has the axis of the pin.
+// PINNED: plan.mesh = #plan.mesh<[<"model", 2>]>
+// PINNED: train.matmul {{.*}}plan.strategy = #plan.strategy<[<"n0", ["model"]>]>, train.id = "fc0"
+// UNREAD: error: pin 'fc0=n0:rows': operator 'fc0' is split over axis 'rows', which the mesh does not have

@@ -20,6 +20,10 @@
 #include <thread>
 #include <vector>
 
+namespace windlass::planner {
+class PlanSearch;
+} // namespace windlass::planner
+
 namespace windlass {
 
 /// Exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is what
@@ -50,6 +54,8 @@ struct PlanChoice {
   int64_t searchThreads = std::max(1u, std::thread::hardware_concurrency());
   /// Operations of the search for each mesh.
   int64_t searchWork = 200'000'000;
+  /// The plan that the search begins with; null for none.
+  std::shared_ptr<const plan::PlanFile> start;
   Cluster cluster;
   /// Of the cluster's devices; null for the analytic model.
   std::shared_ptr<const Profile> profile;
@@ -131,9 +137,11 @@ public:
   int exportOnnx(std::string &bytes);
   /// Verifies L5.
   int verify();
-  /// Computes anew what is claimed of the plan that has been applied, the bound from the text of its certificates.
+  /// Computes anew what is claimed of the plan that has been applied and its pins, the bound from the text of its
+  /// certificates.
   /// Fails at the first claim that does not hold.
-  int verifyClaims(const plan::PlanClaims &claims, llvm::StringRef certificate, const PlanChoice &choice);
+  int verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins, llvm::StringRef certificate,
+                   const PlanChoice &choice);
   /// L5 to the emitted project, which takes from the choice's profile how products are computed fastest. Fails for
   /// devices that no back end can run yet.
   int emit(const PlanChoice &choice, cpp::ProjectFiles &files);
@@ -156,6 +164,7 @@ private:
   int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, bool mayRerun);
   int searchPlan(const PlanChoice &choice);
+  int startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
   /// Sets the plan's text for the module and its schedule.
   int keepPlan(const PlanChoice &choice);
 

@@ -80,11 +80,18 @@ struct SearchReport {
 /// Plans of a module at L2 on all meshes of so many ranks. Problems are built once, whatever memory there is.
 class PlanSearch {
 public:
-  /// Fails, at the module, where no mesh suits the micro-batches; `only` are the sizes of the axes of the one that is
-  /// searched, or none. `costs` outlive the search. Threads change nothing of what is made.
-  static mlir::FailureOr<std::unique_ptr<PlanSearch>>
-  create(mlir::ModuleOp module, int64_t ranks, const CostModel &costs, int threads, llvm::ArrayRef<int64_t> only = {});
+  /// Fails, at the module, where no mesh suits the micro-batches, or none what is pinned (in the words of
+  /// `plan::readPins`); `only` are the sizes of the axes of the one that is searched, or none. `costs` outlive the
+  /// search. Threads change nothing of what is made.
+  static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
+                                                             const CostModel &costs, int threads,
+                                                             llvm::ArrayRef<std::string> pins = {},
+                                                             llvm::ArrayRef<int64_t> only = {});
   ~PlanSearch();
+
+  /// Lets the search begin with the plan that the module at L3 is now. False where that has something that the search
+  /// would not choose.
+  bool startFrom(const std::string &name);
 
   /// Leaves the module planned in some way.
   SearchReport choose(const SearchLimits &limits);

@@ -27,6 +27,7 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
     Option<"candidate", "candidate", "int64_t", "0", "how many better meshes are passed over">,
     Option<"threads", "threads", "int64_t", "1", "of the search; they change nothing of the plan">,
     ListOption<"mesh", "mesh", "int64_t", "groups, parts of the batch and ranks of the model of the only mesh to search (default: all)">,
+    ListOption<"pins", "pins", "std::string", "what is fixed before, as PATTERN=VALUE">,
     Option<"apply", "apply", "bool", "true", "whether the module is planned so; otherwise only the remarks say what was found">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,
   ];

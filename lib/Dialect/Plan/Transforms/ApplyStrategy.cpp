@@ -117,26 +117,12 @@ private:
     return found->second.at(copy).first;
   }
 
-  /// How operators find the weights whose compute copies are pinned: as these lie, but whole over the axes on which
-  /// ranks work on parts of the data.
+  /// How operators find the weights whose compute copies are pinned.
   ReadLayouts getPinnedReads() {
     ReadLayouts layouts;
-    for (auto parameter : module.getOps<train::ParameterOp>()) {
-      LayoutAttr compute = getPinnedCopy(parameter, "compute");
-      if (!compute)
-        continue;
-      SmallVector<DimLayoutAttr> dims;
-      for (DimLayoutAttr dim : compute.getDims()) {
-        SmallVector<FactorLayoutAttr> factors;
-        for (FactorLayoutAttr factor : dim.getFactors()) {
-          SmallVector<StringAttr> axes(factor.getAxes());
-          llvm::erase_if(axes, [](StringAttr axis) { return axis == kDataAxis || axis == kBatchAxis; });
-          factors.push_back(FactorLayoutAttr::get(context, factor.getSize(), axes));
-        }
-        dims.push_back(DimLayoutAttr::get(context, factors));
-      }
-      layouts[parameter.getSymNameAttr()] = LayoutAttr::get(context, dims, {}, compute.getMemory());
-    }
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (LayoutAttr compute = getPinnedCopy(parameter, "compute"))
+        layouts[parameter.getSymNameAttr()] = gatherShares(compute);
     return layouts;
   }
 
@@ -443,6 +429,21 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
         return LayoutAttr::get(context, dims, layout.getUnreduced(), layout.getMemory());
       }
   return layout;
+}
+
+LayoutAttr plan::gatherShares(LayoutAttr layout) {
+  MLIRContext *context = layout.getContext();
+  SmallVector<DimLayoutAttr> dims;
+  for (DimLayoutAttr dim : layout.getDims()) {
+    SmallVector<FactorLayoutAttr> factors;
+    for (FactorLayoutAttr factor : dim.getFactors()) {
+      SmallVector<StringAttr> axes(factor.getAxes());
+      llvm::erase_if(axes, [](StringAttr axis) { return axis == kDataAxis || axis == kBatchAxis; });
+      factors.push_back(FactorLayoutAttr::get(context, factor.getSize(), axes));
+    }
+    dims.push_back(DimLayoutAttr::get(context, factors));
+  }
+  return LayoutAttr::get(context, dims, {}, layout.getMemory());
 }
 
 LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {

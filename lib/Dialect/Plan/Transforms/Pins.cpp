@@ -207,7 +207,7 @@ FailureOr<Pins> plan::readPins(ModuleOp module, ArrayRef<std::string> texts) {
   return std::move(reader.pins);
 }
 
-LogicalResult plan::verifyPins(ModuleOp module, const Pins &pins) {
+static LogicalResult verifyPins(ModuleOp module, const Pins &pins) {
   if (pins.empty())
     return success();
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
@@ -247,4 +247,9 @@ LogicalResult plan::verifyPins(ModuleOp module, const Pins &pins) {
     }
   }
   return success();
+}
+
+LogicalResult plan::checkPins(ModuleOp module, ArrayRef<std::string> texts) {
+  FailureOr<Pins> pins = readPins(module, texts);
+  return failed(pins) ? failure() : verifyPins(module, *pins);
 }

@@ -39,8 +39,8 @@ struct Pins {
 /// divide.
 mlir::FailureOr<Pins> readPins(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
 
-/// Whether a module at L3, before reshards are made, is as its pins say. Fails at what is not.
-mlir::LogicalResult verifyPins(mlir::ModuleOp module, const Pins &pins);
+/// Whether a module at L3, before reshards are made, is as pins say. Fails at what is not, or as `readPins`.
+mlir::LogicalResult checkPins(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
 
 } // namespace windlass::plan
 

@@ -37,6 +37,10 @@ LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 /// what the ranks hold each in ranges, if there is an element for each member.
 LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
 
+/// How operators find a weight whose compute copy lies in `layout`: as that, but whole over the axes on which ranks
+/// work on parts of the data.
+LayoutAttr gatherShares(LayoutAttr layout);
+
 /// Of an argument of a function: dim 0 of an input of the graph, its batch, is split on the axis of the batch's parts
 /// where the mesh has it; all else is whole.
 LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
