@@ -16,28 +16,77 @@ struct Placed {
   int64_t first, last;
 };
 
-/// Lowest gap that holds an interval among those placed so far, for every interval of `order` in turn.
-int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vector<size_t> &order,
-                     std::vector<int64_t> &offsets) {
-  // By offset, so that gaps are met from the bottom up. Nearly all time goes into passing over them: they lie densely.
-  std::vector<Placed> placed;
-  placed.reserve(order.size());
-  int64_t top = 0;
-  for (size_t index : order) {
-    const LiveInterval &interval = intervals[index];
+/// What is placed so far, by offset, so that gaps are met from the bottom up. Nearly all time goes into passing over
+/// what lies densely, and most intervals are short beside those of the stash: so there is a list for each part of the
+/// time too, of what lives then.
+class Shelf {
+public:
+  Shelf(int64_t first, int64_t last, size_t count)
+      : first(first), partLength((last - first) / kParts + 1), parts(kParts) {
+    all.reserve(count);
+  }
+
+  int64_t findLowestGap(const LiveInterval &interval) const {
+    size_t from = partOf(interval.first), to = partOf(interval.last);
+    if (to - from > 1)
+      return findLowestGap(interval, all, none);
+    return findLowestGap(interval, parts[from], to > from ? parts[to] : none);
+  }
+
+  void place(const LiveInterval &interval, int64_t offset) {
+    Placed placed = {offset, offset + interval.bytes, interval.first, interval.last};
+    insert(all, placed);
+    for (size_t part = partOf(interval.first); part <= partOf(interval.last); ++part)
+      insert(parts[part], placed);
+  }
+
+private:
+  using List = std::vector<Placed>;
+  static constexpr size_t kParts = 32;
+
+  size_t partOf(int64_t time) const { return static_cast<size_t>((time - first) / partLength); }
+
+  static void insert(List &list, const Placed &placed) {
+    auto behind = std::upper_bound(list.begin(), list.end(), placed.offset,
+                                   [](int64_t offset, const Placed &other) { return offset < other.offset; });
+    list.insert(behind, placed);
+  }
+
+  /// Among what is in one of the lists or in both.
+  static int64_t findLowestGap(const LiveInterval &interval, const List &left, const List &right) {
     int64_t candidate = 0;
-    for (const Placed &other : placed) {
+    for (size_t i = 0, k = 0; i < left.size() || k < right.size();) {
+      bool isLeft = k == right.size() || (i < left.size() && left[i].offset <= right[k].offset);
+      const Placed &other = isLeft ? left[i++] : right[k++];
       if (other.last < interval.first || interval.last < other.first)
         continue;
       if (other.offset >= candidate + interval.bytes)
         break;
       candidate = std::max(candidate, other.end);
     }
-    offsets[index] = candidate;
-    auto behind = std::upper_bound(placed.begin(), placed.end(), candidate,
-                                   [](int64_t offset, const Placed &other) { return offset < other.offset; });
-    placed.insert(behind, {candidate, candidate + interval.bytes, interval.first, interval.last});
-    top = std::max(top, candidate + interval.bytes);
+    return candidate;
+  }
+
+  int64_t first, partLength;
+  const List none;
+  List all;
+  std::vector<List> parts;
+};
+
+/// Lowest gap that holds an interval among those placed so far, for every interval of `order` in turn.
+int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vector<size_t> &order,
+                     std::vector<int64_t> &offsets) {
+  int64_t first = intervals.front().first, last = intervals.front().last, top = 0;
+  for (const LiveInterval &interval : intervals) {
+    first = std::min(first, interval.first);
+    last = std::max(last, interval.last);
+  }
+  Shelf shelf(first, last, order.size());
+  for (size_t index : order) {
+    const LiveInterval &interval = intervals[index];
+    offsets[index] = shelf.findLowestGap(interval);
+    shelf.place(interval, offsets[index]);
+    top = std::max(top, offsets[index] + interval.bytes);
   }
   return top;
 }

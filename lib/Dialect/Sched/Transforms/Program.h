@@ -24,6 +24,11 @@ struct Command {
   enum class Kind { Launch, Map, Collective, Record, Wait };
 
   Command(Kind kind, mlir::Location loc) : kind(kind), loc(loc) {}
+  Command(const Command &) = default;
+  Command &operator=(const Command &) = default;
+  // A vector that grows would copy what may throw, as moves of LLVM's vectors may by their declaration.
+  Command(Command &&) noexcept = default;
+  Command &operator=(Command &&) noexcept = default;
 
   Kind kind;
   mlir::Location loc;
