@@ -146,7 +146,7 @@ class TrainTest(BadInputCase):
 
     def test_ranks_that_do_not_fit(self):
         model = self.small_gpt()
-        outcome = self.train(BAD_INPUT, ['3'], model, self.batches(model, 4), '-n', 3)
+        outcome = self.train(BAD_INPUT, ['3'], model, self.batches(model, 4), '-n', 3, '--strategy', 'ddp')
         self.assertIn('4', outcome.err, 'the batch of 4 is to be named')
 
     def test_plan_that_contradicts_a_flag(self):

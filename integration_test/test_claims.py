@@ -187,7 +187,7 @@ class ChangedTest(ClaimsCase):
     def test_what_is_missing(self):
         self.certificate.unlink()
         self.verify(self.model, self.path, r'plan\.cert')
-        common.windlass('plan', self.model, '--cluster', 'cpu:4', '--micro-batches', 2, '-o', self.path)
+        common.windlass('plan', self.model, '--cluster', 'cpu:4', '--strategy', 'ddp', '--micro-batches', 2, '-o', self.path)
         self.verify(self.model, self.path, 'claims nothing')
         outcome = common.windlass('plan', self.model, '--verify', self.path, '-o', self.folder / 'other.json')
         self.assertEqual(outcome.code, 2)
@@ -200,7 +200,7 @@ class ChangedTest(ClaimsCase):
         self.assertGreater(json.loads(outcome.out)['gap'], 0)
         self.assertRegex(outcome.err, r'but --max-gap is 0.00e\+00.* \[WL0310\]')
         self.verify(self.model, path)
-        outcome = common.windlass('plan', self.model, '--cluster', 'cpu:2', '--work-limit', 1)
+        outcome = common.windlass('plan', self.model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--work-limit', 1)
         self.assertEqual(outcome.code, 2)
 
     def test_diff(self):

@@ -52,7 +52,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0001', 'check', model, '--frobnicate')
         self.meet('WL0002', 'train', model, '--config', text)
         plan = self.folder / 'plan.json'
-        self.succeed('plan', model, '--cluster', 'cpu:2', '-o', plan)
+        self.succeed('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '-o', plan)
         self.meet('WL0003', 'train', model, '--plan', plan, '-n', 4, '--data', data, '--bytes')
         full = self.folder / 'full'
         full.mkdir()
@@ -77,10 +77,10 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0301', 'plan', model, '--cluster', 'tpu:1')
         self.meet('WL0302', 'emit', model, '--plan', text, '-o', missing)
         self.meet('WL0303', 'emit', self.small_gpt('other.onnx', width=16), '--plan', plan, '-o', missing)
-        self.meet('WL0304', 'plan', model, '--cluster', 'cpu:3')
+        self.meet('WL0304', 'plan', model, '--cluster', 'cpu:3', '--strategy', 'ddp')
         self.meet('WL0305', 'plan', model, '--cluster', 'cpu:1', '--memory-limit', '1KiB')
         self.meet('WL0307', 'plan', model, '--cluster', 'cpu:2', '--pin', 'nothing=whole')
-        self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--onnx-pins', 'nothing')
+        self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--onnx-pins', 'nothing')
         self.meet('WL0311', 'plan', model, '--cluster', 'cpu:2', '--costs', text)
         self.meet('WL0306', 'emit', model, '--cluster', 'cpu:1', '--precision', 'bf16', '-o', missing)
         self.meet('WL0309', 'plan', model, '--verify', plan)

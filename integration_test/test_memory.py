@@ -73,7 +73,7 @@ class MemoryTest(common.Case):
 
     def program(self, model, ranks, data, *flags):
         """The folder of the program that `train` builds."""
-        outcome = self.succeed('train', model, '-n', ranks, '--data', data, '--steps', 0, '-o', self.folder / 'built', '-v', *flags)
+        outcome = self.succeed('train', model, '-n', ranks, '--strategy', 'ddp', '--data', data, '--steps', 0, '-o', self.folder / 'built', '-v', *flags)
         return common.built_folder(outcome)
 
     def test_gpt2_one_rank(self):
@@ -84,7 +84,7 @@ class MemoryTest(common.Case):
 
     def planned(self, ranks, *flags):
         model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
-        return json.loads(self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--json', *flags).out)['bytes_per_device']
+        return json.loads(self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', 'ddp', '--json', *flags).out)['bytes_per_device']
 
     def test_the_limit_counts_the_reserve(self):
         memory = self.planned(2)
@@ -94,7 +94,7 @@ class MemoryTest(common.Case):
         # A byte less, and something is run again; with all of it there is a least.
         self.assertLess(self.planned(2, '--memory-limit', needed - 1)['arena'], memory['arena'])
         model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
-        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', 1)
+        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--memory-limit', 1)
         least = int(re.search(r'--memory-limit (\d+)', outcome.err)[1])
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn(f'{least} bytes per device, {memory["reserve"]["total"]} of them beside its arena', outcome.err)

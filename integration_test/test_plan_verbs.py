@@ -57,11 +57,11 @@ class ExplainTest(PlanCase):
     def test_segments(self):
         """What those that are run again free and cost is what the plan says of all; one that is kept says what it would."""
         self.make()
-        needs = json.loads(self.succeed('plan', self.model, '--cluster', 'cpu:1', '--micro-batches', 1, '--json').out)['bytes_per_device']
+        needs = json.loads(self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--json').out)['bytes_per_device']
         path, attention = self.folder / 'rerun.json', 'transformer.h.1.attn.attention.0'
         limit = needs['arena'] + needs['reserve']['total']
         for halves in (('mlp', 'kept'), ('halves', 'mlp'), ('block', 'halves')):
-            self.succeed('plan', self.model, '--cluster', 'cpu:1', '--micro-batches', 1, '--memory-limit', limit, '-o', path)
+            self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--memory-limit', limit, '-o', path)
             plan = json.loads(path.read_text())
             self.assertEqual(set(plan['segments'].values()), {'kept'})
             plan['segments'] = dict(zip(('transformer.h.0', 'transformer.h.1'), halves))
@@ -80,7 +80,7 @@ class ExplainTest(PlanCase):
                 self.assertIn(f"  segment: attention of transformer.h.1, {verb} {op['segment']['stash_bytes_freed']} bytes of a rank's stash", text)
         [op] = self.explain('lm_head.matmul.0', path, self.model)['operators']
         self.assertIsNone(op['segment'])
-        limited = ('plan', self.model, '--cluster', 'cpu:1', '--micro-batches', 1, '--json', '--memory-limit')
+        limited = ('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--json', '--memory-limit')
         for missing in (1, 2048, 4096):
             said = json.loads(self.succeed(*limited, limit - missing, '-o', path).out)['recompute']
             ops = self.explain('transformer.h.*', path, self.model)['operators']
@@ -249,8 +249,9 @@ class PinTest(PlanCase):
                           (f'{MATMUL}=n0:bach', "nearest is 'batch'"), (f'{MATMUL}=n0:batch,k0:batch', 'twice'), (f'{MATMUL}=n0:data', 'carries the groups'),
                           (f'{MATMUL}=n0:3*batch', '3 blocks'), (f'{MATMUL}=[4, 8]', 'dims'), (f'{WEIGHT}=master:[16, 64] sum(batch)', 'only as a gradient'),
                           ('transformer.h.0.mlp.matmull.0=whole', f"nearest is '{MATMUL}'"), ('[=whole', 'not a glob'), ('x' * 100000 + '=whole', 'matches nothing')):
-            with self.subTest(pin[:40]):
-                self.assertIn(says, self.refuse('WL0307', *plan, '--pin', pin))
+            for strategy in ('ddp', 'auto'):
+                with self.subTest(pin[:40], strategy=strategy):
+                    self.assertIn(says, self.refuse('WL0307', *plan, '--strategy', strategy, '--pin', pin))
 
 
 class AnnotationsTest(PlanCase):
@@ -332,7 +333,8 @@ class AnnotationsTest(PlanCase):
         again = ('plan', annotated, *self.words, '--export-onnx', self.folder / 'again.onnx')
         self.assertIn('already', self.refuse('WL0308', *again))
         self.assertIn("it has 'windlass'", self.refuse('WL0308', 'plan', annotated, *self.words, '--onnx-pins', 'others'))
-        self.assertIn('is for 4 devices', self.refuse('WL0308', 'plan', annotated, '--cluster', 'cpu:2', '--onnx-pins', 'windlass'))
+        self.assertIn('is for 4 devices', self.refuse('WL0308', 'plan', annotated, '--cluster', 'cpu:2', '--strategy', 'ddp', '--onnx-pins', 'windlass'))
+        self.assertIn('needs a named strategy', common.windlass('plan', annotated, '--cluster', 'cpu:4', '--onnx-pins', 'windlass').err)
         self.refuse('WL0307', 'plan', annotated, *self.words, '--onnx-pins', 'windlass', '--pin', f'{self.WEIGHT}=compute:[96, 384]')
         self.assertIn('leave one of them out', self.refuse('WL0003', 'emit', annotated, '--plan', self.first, '--onnx-pins', 'windlass', '-o', self.folder / 'none'))
 

@@ -97,7 +97,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertEqual(said['simulated_seconds'], said['predicted_seconds'])
         self.assertEqual(said['peak_bytes'], said['bytes_per_device']['largest_live_set'])
         self.assertEqual(self.plan(model)[1], text, 'the same plan twice')
-        named = common.windlass('plan', model, '--cluster', 'cpu:2', '--json')
+        named = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--json')
         self.assertIsNone(json.loads(named.out)['cost_seconds'])
 
     def test_memory_of_named_strategies(self):

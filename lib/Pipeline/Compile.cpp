@@ -156,6 +156,9 @@ int Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string>
 
 int Compilation::applyStrategy(const PlanChoice &choice) {
   PlanChoice pinned = choice;
+  if (!choice.onnxPins.empty() && choice.strategy == "auto")
+    return fail(Code::usage, "--onnx-pins needs a named strategy, on whose axes annotations are read: give --strategy "
+                             "ddp or another one");
   if (!choice.onnxPins.empty())
     if (int code = readOnnxPins(choice, pinned.pins))
       return code;

@@ -44,6 +44,7 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
       break;
     // On more devices as they are used now, or so that each holds least.
     std::set<std::string> strategies = {choice.strategy, "zero3"};
+    strategies.erase("auto");
     if (factor == 1) {
       strategies = {"ddp", "megatron", "zero1", "zero2", "zero3"};
       // It is what does not fit.

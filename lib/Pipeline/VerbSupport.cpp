@@ -135,8 +135,8 @@ void CompileFlags::declarePlan(Flags &flags) {
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
   flags.addText(
       "strategy", "NAME[=K][*NAME[=K]]",
-      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; auto searches one "
-      "for every operator (default ddp)",
+      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; or auto, which "
+      "searches one for every operator (default auto)",
       choice.strategy);
   flags.addList(
       "pin", "PATTERN=VALUE",

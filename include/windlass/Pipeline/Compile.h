@@ -40,7 +40,8 @@ struct CompileSettings : plan::ProgramSettings {
 
 /// How a plan is made. Values that the user did not give are absent.
 struct PlanChoice {
-  std::string strategy = "ddp";
+  /// A named one, or "auto".
+  std::string strategy = "auto";
   /// What the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.
