@@ -192,6 +192,15 @@ class ChangedTest(ClaimsCase):
         outcome = common.windlass('plan', self.model, '--verify', self.path, '-o', self.folder / 'other.json')
         self.assertEqual(outcome.code, 2)
 
+    def test_emitted(self):
+        """A project has the certificate of the plan that was searched for it, and not of one that was before."""
+        flags, project = ('--cluster', 'cpu:4', '--micro-batches', 2), self.folder / 'emitted'
+        self.succeed('emit', self.model, *flags, '-o', project)
+        self.verify(self.model, project / 'plan.json')
+        self.succeed('emit', self.model, *flags, '--strategy', 'zero1', '-o', project)
+        self.verify(self.model, project / 'plan.json', 'claims nothing')
+        self.assertFalse((project / 'plan.cert').exists())
+
     def test_gap(self):
         """A plan that is not proven to be as good as is wanted is written, and said to be so."""
         flags = ('--cluster', 'h200:8', '--work-limit', 1)

@@ -95,6 +95,12 @@ class AutoTest(test_program.ProgramCase):
         for row in said['named']:
             self.assertLessEqual(said['cost_seconds'], row['cost_seconds'], row)
         self.assertEqual(said['simulated_seconds'], said['predicted_seconds'])
+        self.assertEqual([window['name'] for window in said['windows']], ['forward', 'last backward', 'update'])
+        self.assertAlmostEqual(sum(window['seconds'] for window in said['windows']), said['simulated_seconds'], places=12)
+        busy = [(stream, seconds) for window in said['windows'] for stream, seconds in window['busy_seconds'].items()]
+        self.assertAlmostEqual(sum(seconds for _, seconds in busy), sum(said['seconds_by_family'].values()), places=12)
+        self.assertEqual({stream for stream, _ in busy}, {'compute', 'over data'})
+        self.assertEqual(said['bottleneck'], 'compute')
         self.assertEqual(said['peak_bytes'], said['bytes_per_device']['largest_live_set'])
         self.assertEqual(self.plan(model)[1], text, 'the same plan twice')
         named = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--json')

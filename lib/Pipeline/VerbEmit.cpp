@@ -4,6 +4,7 @@
 
 #include "windlass/Pipeline/Verbs.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -33,8 +34,13 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   cpp::ProjectFiles files;
   if ((code = compilation.emit(compileFlags.choice, files)))
     return code;
+  // The plan beside it claims what this proves.
+  if (compilation.getSearch())
+    files["plan.cert"] = compilation.getSearch()->certificate;
   if (std::string error = cpp::writeProject(files, output); !error.empty())
     return fail(Code::output, error);
+  if (!files.count("plan.cert"))
+    llvm::sys::fs::remove(output + "/plan.cert");
   if (std::string error = writePackedWeights(compilation.getModule(), compilation.getWeights(), /*withTrained=*/true,
                                              output + "/params.safetensors");
       !error.empty())

@@ -201,7 +201,21 @@ std::string windlass::timeText(const StepPrediction &prediction) {
             llvm::formatv("{0:f1} % of the costs {1}", sum > 0 ? 100 * seconds / sum : 0, getName(source)).str();
     separator = ", ";
   }
-  return text + "\n";
+  text += "\n";
+  for (const StepWindow &window : prediction.windows) {
+    text += &window == &prediction.windows.front() ? "windows    " : "           ";
+    text += llvm::formatv("{0} {1:f6} s", window.name, window.seconds);
+    separator = ": ";
+    for (const auto &[stream, busy] : window.busySeconds) {
+      text += separator + llvm::formatv("{0} {1:f6} s", stream, busy).str();
+      separator = ", ";
+    }
+    text += "\n";
+  }
+  auto [stream, busy] = prediction.getBusiestStream();
+  if (busy > 0)
+    text += llvm::formatv("bottleneck {0}, busy {1:f1} % of the step\n", stream, 100 * busy / prediction.seconds);
+  return text;
 }
 
 void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &prediction) {
@@ -215,6 +229,18 @@ void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &
     for (const auto &[family, seconds] : prediction.byFamily)
       json.attribute(family, seconds);
   });
+  json.attributeArray("windows", [&] {
+    for (const StepWindow &window : prediction.windows)
+      json.object([&] {
+        json.attribute("name", window.name);
+        json.attribute("seconds", window.seconds);
+        json.attributeObject("busy_seconds", [&] {
+          for (const auto &[stream, busy] : window.busySeconds)
+            json.attribute(stream, busy);
+        });
+      });
+  });
+  json.attribute("bottleneck", prediction.getBusiestStream().first);
 }
 
 /// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.

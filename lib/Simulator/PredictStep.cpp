@@ -18,8 +18,13 @@ public:
   StepWalk(ModuleOp module, const CostModel &costs, const std::function<void(const SimulatedCommand &)> &visit)
       : module(module), costs(costs), visit(visit), keys(module),
         mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)) {
-    for (auto communicator : module.getOps<sched::CommunicatorOp>())
+    for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
       communicators[communicator.getName()] = communicator;
+      std::string &name = streamNames[communicator.getStream()];
+      for (Attribute axis : communicator.getAxes())
+        name += (name.empty() ? "over " : " x ") + llvm::cast<StringAttr>(axis).getValue().str();
+    }
+    streamNames[sched::kComputeStream] = "compute";
   }
 
   StepPrediction run() {
@@ -39,6 +44,7 @@ public:
         prediction.bySource[step.cost.source] += toSeconds(picoseconds);
         prediction.byFamily[step.family] += toSeconds(picoseconds);
       }
+    addWindows(prediction);
     return prediction;
   }
 
@@ -56,12 +62,35 @@ private:
   struct Function {
     std::vector<Step> steps;
     double runs = 0;
+    /// Of all runs, in picoseconds.
+    double elapsed = 0;
   };
   /// When streams and events have been reached, and until when the host is busy issuing, in picoseconds.
   struct State {
     std::map<int64_t, int64_t> streams, events;
     int64_t host = 0;
   };
+
+  void addWindows(StepPrediction &prediction) const {
+    for (auto [function, name] : {std::pair(sched::kForwardFunction, "forward"),
+                                  {sched::kBackwardFunction, "backward"},
+                                  {sched::kBackwardReduceFunction, "last backward"},
+                                  {sched::kUpdateFunction, "update"}}) {
+      StepWindow window;
+      window.name = name;
+      for (const auto &[key, its] : functions) {
+        if (key.first != function)
+          continue;
+        window.seconds += toSeconds(its.elapsed);
+        for (const Step &step : its.steps)
+          if (step.kind == Step::Kind::Work)
+            window.busySeconds[streamNames.at(step.stream)] +=
+                toSeconds(static_cast<double>(step.cost.picoseconds) * its.runs);
+      }
+      if (!window.busySeconds.empty())
+        prediction.windows.push_back(std::move(window));
+    }
+  }
 
   Function &getFunction(llvm::StringRef name, bool isLater) {
     auto [found, isNew] = functions.try_emplace({name.str(), isLater});
@@ -154,9 +183,9 @@ private:
     for (int64_t i = 0; i < count; ++i) {
       int64_t before = getEnd();
       State relative = getRelative(before);
-      std::map<std::pair<std::string, bool>, double> runsBefore;
+      std::map<std::pair<std::string, bool>, std::pair<double, double>> totals;
       for (const auto &[name, function] : functions)
-        runsBefore[name] = function.runs;
+        totals[name] = {function.runs, function.elapsed};
       int64_t hostBefore = state.host;
       waitsForHost = false;
       runActions(actions);
@@ -172,8 +201,10 @@ private:
         for (auto &[index, time] : *times)
           time += left * period;
       state.host += left * hostPeriod;
-      for (auto &[name, function] : functions)
-        function.runs += static_cast<double>(left) * (function.runs - runsBefore[name]);
+      for (auto &[name, function] : functions) {
+        function.runs += static_cast<double>(left) * (function.runs - totals[name].first);
+        function.elapsed += static_cast<double>(left) * (function.elapsed - totals[name].second);
+      }
       microBatch += left;
       return;
     }
@@ -198,6 +229,7 @@ private:
   void runFunction(llvm::StringRef name, bool isLater) {
     Function &function = getFunction(name, isLater);
     ++function.runs;
+    int64_t before = getEnd();
     int64_t issue = costs.getIssuePicoseconds(name == sched::kUpdateFunction);
     for (const Step &step : function.steps) {
       int64_t &time = state.streams[step.stream];
@@ -222,6 +254,7 @@ private:
       }
       }
     }
+    function.elapsed += static_cast<double>(getEnd() - before);
   }
 
   ModuleOp module;
@@ -230,6 +263,7 @@ private:
   CommandKeys keys;
   plan::MeshAttr mesh;
   llvm::StringMap<sched::CommunicatorOp> communicators;
+  std::map<int64_t, std::string> streamNames;
   std::map<std::pair<std::string, bool>, Function> functions;
   State state;
   /// Whether a command has waited to be issued, since this was last set to false.
@@ -238,6 +272,18 @@ private:
 };
 
 } // namespace
+
+std::pair<std::string, double> StepPrediction::getBusiestStream() const {
+  std::map<std::string, double> streams;
+  for (const StepWindow &window : windows)
+    for (const auto &[stream, busy] : window.busySeconds)
+      streams[stream] += busy;
+  std::pair<std::string, double> busiest;
+  for (const auto &stream : streams)
+    if (stream.second > busiest.second)
+      busiest = stream;
+  return busiest;
+}
 
 StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
                                      const std::function<void(const SimulatedCommand &)> &visit) {

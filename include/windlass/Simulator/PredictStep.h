@@ -10,6 +10,8 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace windlass {
 
@@ -36,6 +38,16 @@ struct CommandTotal {
   }
 };
 
+/// A part of a step: all runs of a function.
+struct StepWindow {
+  /// "forward", "backward", "last backward" (which reduces gradients too), "update".
+  std::string name;
+  /// By how much they move the end of the step on.
+  double seconds = 0;
+  /// For how long each stream runs commands: "compute", and those of collectives, such as "over data x batch".
+  std::map<std::string, double> busySeconds;
+};
+
 struct StepPrediction {
   double seconds = 0;
   /// The sum of the costs' error bars.
@@ -45,6 +57,10 @@ struct StepPrediction {
   std::map<std::string, double> byFamily;
   /// How often a step runs each.
   std::map<CommandTotal, double> commands;
+  /// In the order in which they begin.
+  std::vector<StepWindow> windows;
+  /// The stream that is busy for longest.
+  std::pair<std::string, double> getBusiestStream() const;
 };
 
 /// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in
