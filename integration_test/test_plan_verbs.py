@@ -339,6 +339,23 @@ class AnnotationsTest(PlanCase):
         self.assertIn('leave one of them out', self.refuse('WL0003', 'emit', annotated, '--plan', self.first, '--onnx-pins', 'windlass', '-o', self.folder / 'none'))
 
 
+class SettingsTest(PlanCase):
+    def test_a_plan_says_what_it_was_made_for(self):
+        """A program is the same whether it is made by flags or by the plan that was made by them."""
+        model, plan = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32, layers=2), self.folder / 'plan.json'
+        for flags in (('--freeze', '*wpe*'), ('--freeze', '*.h.0.*', '--no-decay', '*.c_fc.weight'), ('--optimizer', 'sgd', '--clip'), ('--micro-batches', 4)):
+            for strategy in ('zero1', 'auto'):
+                with self.subTest(flags=flags, strategy=strategy):
+                    words = ('--cluster', 'cpu:2', '--strategy', strategy, *flags)
+                    direct, planned = self.folder / f'direct-{strategy}', self.folder / f'planned-{strategy}'
+                    self.succeed('emit', model, *words, '-o', direct)
+                    self.succeed('plan', model, *words, '-o', plan)
+                    self.succeed('emit', model, '--plan', plan, '-o', planned)
+                    for path in sorted(direct.rglob('*')):
+                        if path.is_file() and path.name != 'plan.cert':
+                            self.assertEqual(path.read_bytes(), (planned / path.relative_to(direct)).read_bytes(), path)
+
+
 class ErrorsAsJsonTest(PlanCase):
     def test_every_verb(self):
         missing = self.folder / 'none'

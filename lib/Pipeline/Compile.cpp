@@ -45,8 +45,11 @@ int Compilation::import(const CompileSettings &settings) {
     llvm::StringSet<> names;
     for (auto parameter : module->getOps<train::ParameterOp>()) {
       names.insert(parameter.getLogicalName());
-      if (!llvm::is_contained(*settings.trainable, parameter.getLogicalName()))
-        parameter.setTrainable(false);
+      if (llvm::is_contained(*settings.trainable, parameter.getLogicalName()))
+        continue;
+      // As the pass that freezes by patterns.
+      parameter.setTrainable(false);
+      parameter.setDecays(false);
     }
     for (const std::string &name : *settings.trainable)
       if (!names.contains(name))
