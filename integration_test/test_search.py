@@ -249,6 +249,16 @@ class AutoTest(test_program.ProgramCase):
                 judge.compare(reference, self.dump_of_program(setup, 2, '--plan', self.folder / 'auto.json'), 'f32',
                               ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
 
+    def test_freeze(self):
+        """Where some parameters of a layer do not train, it chooses for itself; other layers choose alike."""
+        setup = self.setup_of(self.small_gpt(**dict(self.SIZES, layers=3)), micro_batches=2)
+        for frozen in ('transformer.h.1.mlp.c_fc.bias', '*.h.0.*', '*.ln_1.*', '*wpe*'):
+            with self.subTest(frozen=frozen):
+                said, _ = self.plan(setup.input, '--freeze', frozen)
+                self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
+                verified = common.windlass('plan', setup.input, '--verify', self.folder / 'auto.json')
+                self.assertEqual(verified.code, 0, verified.err)
+
     def test_pins_that_leave_nothing(self):
         for pin, said in (('*.c_fc.weight=gradient:[32, 128:data]', 'leaves nothing that is searched'), ('*.matmul.0=n0:modal', "axis 'modal'"),
                           ('nothing=whole', 'matches nothing')):

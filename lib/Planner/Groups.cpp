@@ -22,40 +22,44 @@ static bool areAlike(const Operations &a, const Operations &b) {
          });
 }
 
-/// What is pinned of a block's operators and of the parameters that they read, one by one.
-static std::vector<std::string> listPins(const Operations &block, const plan::Pins &pins) {
-  std::vector<std::string> list;
+/// What blocks that choose alike have in common besides their operators: what is pinned of these and of the parameters
+/// that they read, and which of those train, one by one.
+static std::vector<std::string> describe(const Operations &block, const plan::Pins &pins, SymbolTable &symbols) {
+  std::vector<std::string> words;
   auto add = [&](Operation *op) {
     auto found = pins.ops.find(op);
     bool isPinned = found != pins.ops.end();
-    list.push_back(isPinned ? found->second.strategyPin : "");
-    list.push_back(isPinned ? found->second.layoutPin : "");
+    words.push_back(isPinned ? found->second.strategyPin : "");
+    words.push_back(isPinned ? found->second.layoutPin : "");
   };
   for (Operation *op : block) {
     add(op);
     for (Value operand : op->getOperands())
       if (auto read = operand.getDefiningOp<train::ReadOp>()) {
         add(read);
-        if (auto found = pins.parameters.find(read.getParameterAttr().getAttr()); found != pins.parameters.end())
+        StringAttr name = read.getParameterAttr().getAttr();
+        words.push_back(symbols.lookup<train::ParameterOp>(name).getTrainable() ? "trains" : "");
+        if (auto found = pins.parameters.find(name); found != pins.parameters.end())
           for (auto &[copy, pin] : found->second)
-            list.push_back(copy + " " + pin.second);
+            words.push_back(copy + " " + pin.second);
       }
   }
-  return list;
+  return words;
 }
 
 void Groups::groupOperators(const plan::Pins &pins) {
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
   llvm::MapVector<StringAttr, std::map<int64_t, Operations>> classes;
   for (Operation &op : function.front().without_terminator())
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
         repeat && llvm::isa<train::TrainOpInterface>(op))
       classes[repeat.getClassName()][repeat.getIndex()].push_back(&op);
-  // For each operator the one of the first block that is pinned alike.
+  // For each operator the one of the first block that it is alike.
   llvm::DenseMap<Operation *, Operation *> leaders;
   for (auto &[name, blocks] : classes) {
     std::map<std::vector<std::string>, const Operations *> fronts;
     for (auto &[index, block] : blocks) {
-      const Operations &front = *fronts.try_emplace(listPins(block, pins), &block).first->second;
+      const Operations &front = *fronts.try_emplace(describe(block, pins, symbols), &block).first->second;
       if (areAlike(front, block))
         for (auto [op, leader] : llvm::zip_equal(block, front))
           leaders[op] = leader;

@@ -39,7 +39,7 @@ struct Use {
 /// In how many places.
 using Uses = std::map<Use, int64_t>;
 
-/// `@microbatch` with its repeats folded, but for those of which something else is pinned.
+/// `@microbatch` with its repeats folded, but for those of which something else is pinned or trains.
 class Groups {
 public:
   Groups(mlir::func::FuncOp microbatch, const plan::Pins &pins);
