@@ -294,10 +294,10 @@ class AutoTest(test_program.ProgramCase):
                           ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
 
     def test_what_would_fit_does(self):
-        """Also where the search's own model finds nothing that fits."""
-        for family in ('gpt', 'bert'):
-            with self.subTest(family=family):
-                sizes = dict(self.SIZES, layers=3, batch=8)
+        """Also where the search's own model finds nothing that fits, and where the batch is too small for zero3."""
+        for family, batch in (('gpt', 8), ('bert', 8), ('gpt', 2)):
+            with self.subTest(family=family, batch=batch):
+                sizes = dict(self.SIZES, layers=3, batch=batch)
                 model = self.small_gpt(**sizes) if family == 'gpt' else self.small(family, **sizes)
                 error = self.plan(model, '--memory-limit', 1, ranks=8, code=3)
                 limit = int(re.search(r'these would fit: --memory-limit (\d+)', error)[1])

@@ -137,6 +137,24 @@ static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits l
   return kDone;
 }
 
+static bool applyNamed(ModuleOp module, const PlanChoice &named) {
+  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+  return runPasses(module, Code::strategy,
+                   [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); }) == kDone;
+}
+
+/// The last resort: a named strategy may fit where the search finds nothing that does, since its rows of memory take a
+/// block's peak for that of all. Takes the thriftiest one that suits the batch and the pins, and plans the module by
+/// it; false where none does.
+static bool planByName(ModuleOp module, planner::PlanSearch &plans, PlanChoice &named, Fit &fit) {
+  for (const char *strategy : {"zero3", "megatron"}) {
+    named.strategy = strategy;
+    if (applyNamed(module, named) && plans.evaluate(planner::readChoice(module)))
+      return fitMemory(module, named, /*wantsLeast=*/true, /*expectedExcess=*/0, fit) == kDone;
+  }
+  return false;
+}
+
 int Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start) {
   if (start.cluster.getDevices() != cluster.getDevices())
     return fail(Code::plan_mismatch, "the plan to start from is for " + std::to_string(start.cluster.getDevices()) +
@@ -178,14 +196,11 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   Fit &best = trials.best;
   plan::StrategyChoice mesh = trials.bestChoice;
   if (!best.schedule.module) {
-    // The thriftiest named strategy may fit all the same: the model of a search takes a block's peak for that of all.
     PlanChoice named = choice;
-    named.strategy = "zero3";
-    auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); };
-    if (int code = runPasses(*module, Code::strategy, add))
-      return code;
-    if (int code = fitMemory(*module, choice, /*wantsLeast=*/true, /*expectedExcess=*/0, best))
-      return code;
+    if (!planByName(*module, **plans, named, best))
+      return fail(Code::memory, "no plan was found that obeys the pins and fits into " +
+                                    std::to_string(choice.getMemoryLimit()) +
+                                    " bytes per device; change the pins or give a higher --memory-limit");
     if (best.schedule.bytes > choice.getMemoryLimit())
       return failForMemory(*unplanned, named, best.schedule);
     mesh = planner::readChoice(*module);

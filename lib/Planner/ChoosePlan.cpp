@@ -238,17 +238,19 @@ std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
   return problems;
 }
 
-PlanSearch::Mesh &PlanSearch::findMesh(const plan::StrategyChoice &choice) const {
-  return **llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
-    return its->choice.batchParts == choice.batchParts && its->choice.modelRanks == choice.modelRanks;
+PlanSearch::Mesh *PlanSearch::findMesh(const plan::StrategyChoice &choice) const {
+  auto found = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
+    return its->choice.groups == choice.groups && its->choice.batchParts == choice.batchParts &&
+           its->choice.modelRanks == choice.modelRanks;
   });
+  return found == meshes.end() ? nullptr : found->get();
 }
 
 search::Problem PlanSearch::getProblem(const plan::StrategyChoice &choice, int rerunParts, int64_t memoryBytes) const {
-  Mesh &mesh = findMesh(choice);
-  mesh.build(rerunParts);
-  mesh.setMemory(rerunParts, memoryBytes);
-  return mesh.problems[rerunParts];
+  Mesh *mesh = findMesh(choice);
+  mesh->build(rerunParts);
+  mesh->setMemory(rerunParts, memoryBytes);
+  return mesh->problems[rerunParts];
 }
 
 /// The named strategies that lead to this mesh.
@@ -296,16 +298,13 @@ static bool areRepeatsAlike(const Groups &groups) {
 
 bool PlanSearch::startFrom(const std::string &name) {
   plan::StrategyChoice choice = readChoice(module);
-  auto mesh = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
-    return its->choice.groups == choice.groups && its->choice.batchParts == choice.batchParts &&
-           its->choice.modelRanks == choice.modelRanks;
-  });
-  if (mesh == meshes.end() || !areRepeatsAlike(*groups))
+  Mesh *mesh = findMesh(choice);
+  if (!mesh || !areRepeatsAlike(*groups))
     return false;
-  std::optional<search::Solution> solution = (*mesh)->builder.encode(choice);
-  if (!solution || search::evaluate((*mesh)->problems[0], *solution).cost >= search::kForbidden)
+  std::optional<search::Solution> solution = mesh->builder.encode(choice);
+  if (!solution || search::evaluate(mesh->problems[0], *solution).cost >= search::kForbidden)
     return false;
-  (*mesh)->named.push_back({name, std::move(*solution)});
+  mesh->named.push_back({name, std::move(*solution)});
   return true;
 }
 
@@ -430,7 +429,8 @@ static std::optional<int64_t> evaluateOn(MeshProblem &problem, const Groups &gro
 }
 
 std::optional<int64_t> PlanSearch::evaluate(const plan::StrategyChoice &choice) {
-  return evaluateOn(findMesh(choice).builder, *groups, choice);
+  Mesh *mesh = findMesh(choice);
+  return mesh ? evaluateOn(mesh->builder, *groups, choice) : std::nullopt;
 }
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,

@@ -101,7 +101,7 @@ public:
   /// What bounds all plans with such a limit of memory from below, whatever they run again.
   std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
 
-  /// The one of a mesh, with so many parts of the blocks run again.
+  /// The one of a mesh that is searched, with so many parts of the blocks run again.
   search::Problem getProblem(const plan::StrategyChoice &choice, int rerunParts, int64_t memoryBytes) const;
 
   /// As `evaluatePlan` for the module that is searched, once it is planned by `choice`; takes less time.
@@ -111,7 +111,8 @@ private:
   struct Mesh;
   explicit PlanSearch(mlir::ModuleOp module);
   void solveByName(Mesh &mesh);
-  Mesh &findMesh(const plan::StrategyChoice &choice) const;
+  /// Null where it is not searched.
+  Mesh *findMesh(const plan::StrategyChoice &choice) const;
 
   mlir::ModuleOp module;
   std::unique_ptr<Groups> groups;
