@@ -83,7 +83,7 @@ class HostileNamesTest(common.Case):
         self.assertNotIn('<script', page)
         # Nothing was executed, and nothing was written elsewhere.
         self.assertEqual(os.listdir(work), [])
-        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'run', 'project', 'merged.safetensors'})
+        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'plan.cert', 'run', 'project', 'merged.safetensors'})
         self.assertFalse(list(self.folder.rglob('owned*')))
 
     def test_names_that_no_file_can_hold(self):
