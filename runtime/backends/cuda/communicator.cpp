@@ -1,6 +1,7 @@
 // Collectives between ranks that are threads of this process and share one device: copies and reduction kernels that
 // work on each other's memory. Hosts exchange addresses and events while they issue; nothing waits for the device.
 #include "communicator.h"
+#include "device_event.h"
 #include "kernel.h"
 
 #include "windlass/rt/detail/backend.h"
@@ -73,19 +74,10 @@ status combine(const stream &s, const exchanged &of, std::int64_t elements, elem
 
 /// Where a member's stream is before and after its part of a collective.
 struct milestones {
-  cudaEvent_t ready = nullptr, done = nullptr;
-
-  milestones() = default;
-  milestones(const milestones &) = delete;
-  milestones &operator=(const milestones &) = delete;
-  ~milestones() {
-    for (cudaEvent_t e : {ready, done})
-      if (e != nullptr)
-        cudaEventDestroy(e);
-  }
+  device_event ready, done;
   status create() {
-    WINDLASS_TRY(check(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming), "making an event"));
-    return check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "making an event");
+    WINDLASS_TRY(ready.create());
+    return done.create();
   }
 };
 
@@ -182,13 +174,13 @@ private:
 
   /// Waits, on the device, until all members' streams have come to where they are now. An event is recorded again only
   /// when all hosts have told their streams to wait for it: they exchange once more before.
-  status meet(const std::byte *data, cudaEvent_t milestones::*reached) {
-    const milestones &own = *members_[static_cast<std::size_t>(index())];
-    WINDLASS_TRY(check(cudaEventRecord(own.*reached, native(stream_)), "recording an event"));
+  status meet(const std::byte *data, device_event milestones::*reached) {
+    milestones &own = *members_[static_cast<std::size_t>(index())];
+    WINDLASS_TRY((own.*reached).record(native(stream_)));
     WINDLASS_TRY(hosts_->all_gather(reinterpret_cast<std::byte *>(addresses_.data()),
                                     reinterpret_cast<const std::byte *>(&data), sizeof data));
     for (const std::shared_ptr<milestones> &each : members_)
-      WINDLASS_TRY(check(cudaStreamWaitEvent(native(stream_), (*each).*reached, 0), "waiting for another rank"));
+      WINDLASS_TRY(((*each).*reached).hold(native(stream_)));
     return {};
   }
 

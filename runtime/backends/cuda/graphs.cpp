@@ -1,4 +1,5 @@
 // Commands of streams as graphs of the device.
+#include "device_event.h"
 #include "stream.h"
 
 #include "windlass/rt/detail/backend.h"
@@ -9,40 +10,24 @@ namespace windlass::rt {
 namespace cuda {
 namespace {
 
-/// An event that one stream records and another waits for.
-class border {
-public:
-  border() = default;
-  border(const border &) = delete;
-  border &operator=(const border &) = delete;
-  ~border() {
-    if (event_ != nullptr)
-      cudaEventDestroy(event_);
-  }
-  /// `later` goes on when `earlier` has come to where it is now.
-  status order(stream &earlier, stream &later) {
-    if (event_ == nullptr)
-      WINDLASS_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"));
-    WINDLASS_TRY(check(cudaEventRecord(event_, native(earlier)), "recording an event"));
-    return check(cudaStreamWaitEvent(native(later), event_, 0), "waiting for a stream");
-  }
-
-private:
-  cudaEvent_t event_ = nullptr;
-};
+/// `later` goes on when `earlier` has come to where it is now.
+status order(stream &earlier, stream &later, device_event &by) {
+  WINDLASS_TRY(by.record(native(earlier)));
+  return by.hold(native(later));
+}
 
 using stream_list = std::vector<stream *>;
 
 /// The first waits for the others.
-status gather(const stream_list &streams, border &by) {
+status gather(const stream_list &streams, device_event &by) {
   for (std::size_t i = 1; i < streams.size(); ++i)
-    WINDLASS_TRY(by.order(*streams[i], *streams.front()));
+    WINDLASS_TRY(order(*streams[i], *streams.front(), by));
   return {};
 }
 /// The others wait for the first.
-status scatter(const stream_list &streams, border &by) {
+status scatter(const stream_list &streams, device_event &by) {
   for (std::size_t i = 1; i < streams.size(); ++i)
-    WINDLASS_TRY(by.order(*streams.front(), *streams[i]));
+    WINDLASS_TRY(order(*streams.front(), *streams[i], by));
   return {};
 }
 
@@ -62,7 +47,7 @@ public:
 private:
   stream_list streams_;
   cudaGraphExec_t commands_;
-  border border_;
+  device_event border_;
 };
 
 void set_recording(const stream_list &streams, std::uint64_t number) {
@@ -81,14 +66,14 @@ status detail::begin_recording(const std::vector<stream *> &streams) {
   WINDLASS_TRY(cuda::check(cudaStreamBeginCapture(cuda::native(*streams.front()), cudaStreamCaptureModeThreadLocal),
                            "recording commands"));
   cuda::set_recording(streams, ++recordings);
-  cuda::border fork;
+  cuda::device_event fork;
   return cuda::scatter(streams, fork);
 }
 
 status detail::end_recording(const std::vector<stream *> &streams, bool is_wanted,
                              std::unique_ptr<recorded_commands> &out) {
   out = nullptr;
-  cuda::border join;
+  cuda::device_event join;
   const bool has_joined = cuda::gather(streams, join).is_ok();
   cudaGraph_t commands = nullptr;
   cudaGraphExec_t ready = nullptr;

@@ -1,18 +1,17 @@
 #include "products.h"
 
 #include "stream.h"
+#include "turns.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace windlass::rt {
 namespace cuda {
 
 namespace {
 
-/// Candidates for a shape, and how often each is run; the first turn does not count.
+/// Candidates for a shape.
 constexpr std::size_t most_candidates = 16;
-constexpr int turns = 7;
 /// Of the first guess's time, what another algorithm has to take at most: less is noise.
 constexpr double worth = 0.98;
 
@@ -26,41 +25,6 @@ int alignment_of(const column_gemm &call) {
 
 std::string type_name(element_type type) {
   return type == element_type::bf16 ? "bf16" : type == element_type::f16 ? "f16" : "f32";
-}
-
-/// Two events of the device around a command of a stream.
-class timer {
-public:
-  timer() = default;
-  timer(const timer &) = delete;
-  timer &operator=(const timer &) = delete;
-  ~timer() {
-    for (cudaEvent_t each : {begin_, end_})
-      if (each != nullptr)
-        cudaEventDestroy(each);
-  }
-  status start(stream &s) { return record(s, begin_); }
-  status stop(stream &s) { return record(s, end_); }
-  /// After the stream has been waited for.
-  status read(double &seconds) const {
-    float milliseconds = 0;
-    WINDLASS_TRY(check(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading a time"));
-    seconds = double(milliseconds) * 1e-3;
-    return {};
-  }
-
-private:
-  static status record(stream &s, cudaEvent_t &event) {
-    if (event == nullptr)
-      WINDLASS_TRY(check(cudaEventCreateWithFlags(&event, cudaEventDefault), "making an event"));
-    return check(cudaEventRecord(event, native(s)), "recording an event");
-  }
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
-double median_of(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 } // namespace
@@ -122,7 +86,7 @@ status products::prepare(stream &s, const column_gemm &call, int alignment, std:
   return {};
 }
 
-/// Candidates take turns, so that all meet the same clocks. One that is added to gets its sums again and again.
+/// One that is added to gets its sums again and again.
 status products::find_fastest(stream &s, const column_gemm &call, const std::string &name, std::byte *workspace,
                               std::int64_t workspace_bytes, prepared_gemm &of) {
   std::vector<product_algorithm> guesses;
@@ -130,32 +94,23 @@ status products::find_fastest(stream &s, const column_gemm &call, const std::str
   guesses.erase(std::remove_if(guesses.begin(), guesses.end(), [&](const product_algorithm &a) { return !of.use(a); }),
                 guesses.end());
   // The library's own first guess, and behind it those that can be had again by their numbers.
-  std::vector<std::vector<double>> seconds(guesses.size() + 1);
-  timer time;
-  for (int turn = 0; turn <= turns; ++turn)
-    for (std::size_t i = 0; i < seconds.size(); ++i) {
-      if (i == 0)
-        of.use_first();
-      else
-        of.use(guesses[i - 1]);
-      WINDLASS_TRY(time.start(s));
-      status ran = of.run(s, call, workspace, workspace_bytes);
-      WINDLASS_TRY(time.stop(s));
-      WINDLASS_TRY(s.synchronize());
-      double taken = std::numeric_limits<double>::infinity(); // one that only seemed to be possible
-      if (ran.is_ok())
-        WINDLASS_TRY(time.read(taken));
-      if (turn > 0)
-        seconds[i].push_back(taken);
-    }
+  std::vector<double> seconds;
+  const auto run = [&](std::size_t way) {
+    if (way == 0)
+      of.use_first();
+    else
+      of.use(guesses[way - 1]);
+    return of.run(s, call, workspace, workspace_bytes);
+  };
+  WINDLASS_TRY(time_in_turns(s, guesses.size() + 1, run, seconds));
   of.use_first();
-  const double first = median_of(seconds[0]);
+  const double first = seconds[0];
   std::size_t best = 0;
   double least = worth * first;
   for (std::size_t i = 1; i < seconds.size(); ++i)
-    if (const double median = median_of(seconds[i]); median < least) {
+    if (seconds[i] < least) {
       best = i;
-      least = median;
+      least = seconds[i];
     }
   if (best == 0) // the library knows best, in this version and in later ones
     return {};

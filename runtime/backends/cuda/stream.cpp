@@ -64,16 +64,13 @@ status device_stream::wait_for_device() {
   }
 }
 
-cudaEvent_t device_stream::take_event() {
-  cudaEvent_t out = nullptr;
+device_event device_stream::take_event() {
+  device_event out(device_event::timed);
   if (!free_events_.empty()) {
-    out = free_events_.back();
+    out = std::move(free_events_.back());
     free_events_.pop_back();
-  } else if (status made = check(cudaEventCreateWithFlags(&out, cudaEventDefault), "making an event"); !made.is_ok()) {
-    failed_ = std::move(made);
-    return nullptr;
   }
-  if (status recorded = check(cudaEventRecord(out, native_), "recording an event"); !recorded.is_ok())
+  if (status recorded = out.record(native_); !recorded.is_ok())
     failed_ = std::move(recorded);
   return out;
 }
@@ -90,7 +87,7 @@ void device_stream::count_times(kernel_times *times) {
 
 double device_stream::begin_command(const work &what) {
   detail::push_range(what.name);
-  timed_.push_back({what, take_event(), nullptr});
+  timed_.push_back({what, take_event(), device_event()});
   return 0;
 }
 
@@ -101,29 +98,18 @@ void device_stream::end_command(const work &, double, kernel_times &) {
 
 void device_stream::read_times() {
   const bool is_done = synchronize().is_ok();
-  for (const timed_command &command : timed_) {
-    float from = 0, to = 0; // milliseconds
-    if (is_done && cudaEventElapsedTime(&from, origin_, command.begin) == cudaSuccess &&
-        cudaEventElapsedTime(&to, origin_, command.end) == cudaSuccess)
-      times_->add(command.what, origin_seconds_ + double(from) * 1e-3, origin_seconds_ + double(to) * 1e-3);
-    for (cudaEvent_t each : {command.begin, command.end})
-      if (each != nullptr)
-        free_events_.push_back(each);
+  for (timed_command &command : timed_) {
+    double from = 0, to = 0;
+    if (is_done && command.begin.seconds_since(origin_, from).is_ok() && command.end.seconds_since(origin_, to).is_ok())
+      times_->add(command.what, origin_seconds_ + from, origin_seconds_ + to);
+    free_events_.push_back(std::move(command.begin));
+    free_events_.push_back(std::move(command.end));
   }
   timed_.clear();
-  if (origin_ != nullptr)
-    free_events_.push_back(origin_);
-  origin_ = nullptr;
+  free_events_.push_back(std::move(origin_));
 }
 
 device_stream::~device_stream() {
-  for (const timed_command &command : timed_)
-    for (cudaEvent_t each : {command.begin, command.end})
-      free_events_.push_back(each);
-  free_events_.push_back(origin_);
-  for (cudaEvent_t each : free_events_)
-    if (each != nullptr)
-      cudaEventDestroy(each);
   if (guards_)
     guards_of_thread().erase(this);
   if (native_ != nullptr) {

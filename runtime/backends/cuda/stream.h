@@ -2,6 +2,8 @@
 #ifndef WINDLASS_BACKENDS_CUDA_STREAM_H
 #define WINDLASS_BACKENDS_CUDA_STREAM_H
 
+#include "device_event.h"
+
 #include "windlass/rt/detail/cuda_device.h"
 #include "windlass/rt/stream.h"
 
@@ -64,13 +66,13 @@ private:
   /// Commands whose times are still with the device, and events for more.
   struct timed_command {
     work what;
-    cudaEvent_t begin, end;
+    device_event begin, end;
   };
-  cudaEvent_t take_event();
+  device_event take_event();
   void read_times();
   std::vector<timed_command> timed_;
-  std::vector<cudaEvent_t> free_events_;
-  cudaEvent_t origin_ = nullptr; ///< of the device's times, and that time of the host
+  std::vector<device_event> free_events_;
+  device_event origin_{device_event::timed}; ///< of the device's times, and that time of the host
   double origin_seconds_ = 0;
 };
 

@@ -3,8 +3,8 @@
 #include "windlass/rt/json.h"
 #include "windlass/rt/measure.h"
 
-#include "../../src/measure/measure.h"
 #include "temporary_folder.h"
+#include "windlass/rt/detail/sample.h"
 
 #include "gtest/gtest.h"
 

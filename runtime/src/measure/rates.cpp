@@ -5,7 +5,7 @@
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/streams.h"
 
-#include "measure.h"
+#include "windlass/rt/detail/sample.h"
 
 #include <algorithm>
 #include <cmath>

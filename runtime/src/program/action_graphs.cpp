@@ -19,10 +19,7 @@ struct step_seconds {
   double issued, recorded;
 };
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+double median_of(const std::vector<turn_time> &turns) { return summarize(turns, turns.size()).median; }
 
 } // namespace
 
@@ -63,7 +60,7 @@ status action_graphs::end_step(control &ranks, double seconds, std::string &said
   if (policy_ != graph_policy::automatic || step < warm_steps || step > recording + measured_steps)
     return {};
   if (step != recording)
-    (step < recording ? issued_seconds_ : recorded_seconds_).push_back(seconds);
+    (step < recording ? issued_seconds_ : recorded_seconds_).push_back({seconds, 0});
   if (step < recording + measured_steps)
     return {};
   const step_seconds mine = {median_of(issued_seconds_), median_of(recorded_seconds_)};

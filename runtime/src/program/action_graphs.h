@@ -5,6 +5,8 @@
 #include "windlass/rt/context.h"
 #include "windlass/rt/program.h"
 
+#include "windlass/rt/detail/sample.h"
+
 #include "control.h"
 #include "options.h"
 
@@ -52,7 +54,7 @@ private:
   graph_policy policy_ = graph_policy::off;
   bool records_ = false, is_chosen_ = false;
   std::int64_t step_ = 0;
-  std::vector<double> issued_seconds_, recorded_seconds_;
+  std::vector<turn_time> issued_seconds_, recorded_seconds_;
   std::map<action_key, recorded> actions_;
   collective_bytes sent_;
 };

@@ -3,30 +3,14 @@
 #ifndef WINDLASS_RT_DETAIL_CUDA_DEVICE_H
 #define WINDLASS_RT_DETAIL_CUDA_DEVICE_H
 
-#include "windlass/rt/status.h"
-
-#include <cuda_runtime.h>
+#include "windlass/rt/detail/cuda_stream.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <type_traits>
 
-namespace windlass::rt {
-class stream;
-}
-
 namespace windlass::rt::cuda {
-
-inline status check(cudaError_t result, const char *what) {
-  if (result == cudaSuccess)
-    return {};
-  return internal_error(std::string("cuda: ") + what + " failed: " + cudaGetErrorString(result));
-}
-
-/// The device's stream behind one of the runtime's.
-cudaStream_t native(const stream &s);
 
 /// Threads of a block of most kernels.
 constexpr int block_threads = 256;

@@ -1,6 +1,6 @@
 // What repeated measurements say.
-#ifndef WINDLASS_RT_SRC_MEASURE_MEASURE_H
-#define WINDLASS_RT_SRC_MEASURE_MEASURE_H
+#ifndef WINDLASS_RT_DETAIL_SAMPLE_H
+#define WINDLASS_RT_DETAIL_SAMPLE_H
 
 #include <cstdint>
 #include <vector>
