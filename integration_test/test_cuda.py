@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 import unittest
 
@@ -19,6 +21,7 @@ import common
 
 BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
 NVCC = shutil.which('nvcc') or next((str(p) for p in [pathlib.Path('/usr/local/cuda/bin/nvcc')] if p.exists()), None)
+CUDNN = next((f for f in ('/usr/include/cudnn.h', '/usr/local/cuda/include/cudnn.h') if pathlib.Path(f).exists()), None)
 EMULATED = ['-DWINDLASS_CUDA_EMULATED=ON']
 COMPILED = [f'-DCMAKE_CUDA_COMPILER={NVCC}', '-DCMAKE_CUDA_ARCHITECTURES=80-real;90']
 
@@ -140,6 +143,66 @@ class Emulated(CudaTest):
             self.assertIn(said + '\n', done.err)
             self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
 
+    def test_attention_by_the_library(self):
+        """Attentions that a profile says the library computes faster are computed by it, in a workspace that is planned, and train alike."""
+        model, project, file = self.model('gpt2-tiny'), self.folder / 'measuring-attention', self.folder / 'attention.json'
+        flags = ('--cluster', 'h200:1', '--precision', 'bf16')
+        outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', project)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.build_runtime()
+        self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
+        done = self.succeed([project / 'run.sh', '-o', file, '--threads', 1])
+        self.assertIn('windlass: attention: plain loops is measured beside the own kernels\n', done.err)
+        measured = json.loads(file.read_text())
+        self.assertTrue(common.conforms(measured, json.loads((common.ROOT / 'lib' / 'Profile' / 'profile.schema.json').read_text())))
+        own = measured.pop('attention')
+        self.assertEqual(sorted(key.split('(')[0] for key in own['choices']), ['attention', 'attention_grad'])
+        self.assertLessEqual(set(own['choices']), set(measured['commands']))
+        self.assertTrue(all(each['workspace_bytes'] > 0 for each in own['choices'].values()))
+        needed = max(each['workspace_bytes'] for each in own['choices'].values())
+        # What is faster where both are emulated says nothing.
+        faster = {key: {**each, 'seconds': 1e-5, 'own_seconds': 2e-5} for key, each in own['choices'].items()}
+        here, rows, scratch = 'plain loops on emulated on the processor', {}, {}
+
+        def emit(name, *limit, **changes):
+            costs = self.folder / f'{name}.json'
+            costs.write_text(json.dumps({**measured, 'attention': {**own, **changes}}))
+            project = self.emit(model, *flags, '--strategy', 'ddp', *limit, '--costs', costs)
+            tables = (project / 'src' / 'tables.cpp').read_text()
+            scratch[name] = int(re.search(r'/\*scratch_bytes=\*/(\d+)', tables)[1])
+            return project, '/*attentions=*/{nullptr, nullptr, {nullptr, 0}},' not in tables
+
+        def workspaces(size):
+            return {key: {**each, 'workspace_bytes': size} for key, each in faster.items()}
+
+        for name, limit, changes in (('slower', (), dict(choices={key: {**each, 'own_seconds': 1e-5} for key, each in faster.items()})),
+                                     ('much', ('--memory-limit', '1GiB'), dict(choices=workspaces(1 << 34)))):
+            self.assertFalse(emit(name, *limit, **changes)[1], name)
+        for name, changes, said in (
+                ('own', dict(choices={}), None), ('library', dict(choices=faster), f'attention: 2 of 2 shapes of the profile by {here}\n'),
+                ('others', dict(choices=workspaces(1 << 28), library='others'),
+                 f"attention: own kernels, as the profile's choices are those of others on emulated on the processor, this is {here}\n"),
+                ('little', dict(choices=workspaces(needed - 1)), rf'attention: 0 of 2 shapes of the profile by {here}(; own kernels for bf16 [^;]* causal, '
+                                                                 rf'as it needs {needed} bytes of workspace, {needed - 1} are planned){{2}}\n')):
+            project, has_attentions = emit(name, **changes)
+            self.assertEqual(has_attentions, said is not None)
+            program, run = self.program(project), self.folder / f'run-{name}'
+            done = self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', '-o', run])
+            if said:
+                self.assertRegex(done.err, said)
+            self.assertEqual('attention:' in done.err, said is not None)
+            rows[name] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+            rows[name] = [(row['loss'], row['grad_norm']) for row in rows[name]]
+        self.assertEqual(rows['others'], rows['own'])
+        self.assertEqual(rows['little'], rows['own'])
+        self.assertNotEqual(rows['library'], rows['own'])  # other roundings
+        for (loss, norm), (own_loss, own_norm) in zip(rows['library'], rows['own']):
+            self.assertAlmostEqual(loss / own_loss, 1, delta=1e-3)
+            self.assertAlmostEqual(norm / own_norm, 1, delta=1e-2)
+        self.assertEqual(scratch['others'], 1 << 28)
+        self.assertEqual({scratch[name] for name in ('slower', 'much')}, {scratch['own']})
+        self.assertEqual(scratch['library'], max(needed, scratch['own']))
+
     def check_timelines(self, program, model, *flags):
         """What each rank measured has the names and threads of what is predicted, each as often; and order on each thread."""
         predicted, timed_run = self.folder / 'predicted.json', program.parent / 'timed'
@@ -243,18 +306,46 @@ class Emulated(CudaTest):
 
 @unittest.skipUnless(NVCC, 'nvcc is not installed: programs for CUDA devices are not compiled')
 class Compiled(CudaTest):
+    def emit_for_library(self, model):
+        """A project whose attentions the library computes, by a profile that says so of each."""
+        flags = ('--cluster', 'h200:1', '--precision', 'bf16')
+        plain = self.emit(model, *flags, '--strategy', 'ddp')
+        measuring, costs = self.folder / 'measuring-attention', self.folder / 'attention.json'
+        outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', measuring)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        keys = set(re.findall(r'"(attention(?:_grad)?\([^"]*)"', (measuring / 'src' / 'commands.cpp').read_text()))
+        self.assertEqual(len(keys), 2)
+        choices = {key: {'seconds': 1e-5, 'own_seconds': 2e-5, 'workspace_bytes': 1 << 20} for key in keys}
+        costs.write_text(json.dumps({'version': 1, 'machine': 'a device', 'threads': 1, 'commands': {}, 'collectives': [],
+                                     'cluster': json.loads((plain / 'plan.json').read_text())['cluster'],
+                                     'attention': {'device': 'a device', 'library': 'a library', 'choices': choices}}))
+        project = self.emit(model, *flags, '--strategy', 'ddp', '--costs', costs)
+        # The large headers are for those that call the library.
+        for folder, wanted in ((plain, 'OFF'), (project, 'AUTO'), (measuring, 'AUTO')):
+            self.assertIn(f'set(WINDLASS_CUDNN {wanted} CACHE', (folder / 'CMakeLists.txt').read_text())
+        self.assertIn('constexpr attention_choice attentions[] = {', (project / 'src' / 'tables.cpp').read_text())
+        return project
+
     def test_programs_link_and_want_a_device(self):
-        runtime = BUILD / 'cuda'
-        self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON'])
+        runtime, headers = BUILD / 'cuda', pathlib.Path(sysconfig.get_paths()['purelib']) / 'include'
+        projects = []
         for name, flags in (('gpt2-tiny', ('--cluster', 'h200:1')), ('mlp', ('--cluster', 'h200:1', '--precision', 'bf16'))):
             model = pathlib.Path(common.prepared(name, self.folder))
-            project = self.emit(model, *flags)
-            self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror'])
-            if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
-                continue  # there is a device, on which scripts/gpu-check runs it
-            done = common.run([project / 'build' / 'train', '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'run'])
-            self.assertEqual(done.code, 1, done.err)
-            self.assertRegex(done.err, r'^error: .*(driver|device).* \[WL0505\]\n$')
+            projects.append((model, self.emit(model, *flags)))
+        projects.append((projects[0][0], self.emit_for_library(projects[0][0])))
+        ways = [(['-DWINDLASS_CUDNN=OFF'], projects[-1:]), (['-DWINDLASS_CUDNN=ON', f'-DWINDLASS_CUDNN_FRONTEND_INCLUDE={headers}'], projects)]
+        if not (headers / 'cudnn_frontend.h').exists() or not CUDNN:
+            print('cuDNN or its frontend is not installed: attention by it is not compiled')
+            ways[1][0][:] = ['-DWINDLASS_CUDNN=OFF']
+        for library, linked in ways:
+            self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON', *library])
+            for model, project in linked:
+                self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror'])
+                if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
+                    continue  # there is a device, on which scripts/gpu-check runs it
+                done = common.run([project / 'build' / 'train', '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'run'])
+                self.assertEqual(done.code, 1, done.err)
+                self.assertRegex(done.err, r'^error: .*(driver|device).* \[WL0505\]\n$')
 
 
 if __name__ == '__main__':

@@ -15,6 +15,7 @@
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Check/CheckModel.h"
+#include "windlass/Simulator/ChooseAttentions.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -243,20 +244,31 @@ int Compilation::verify() {
                    [](OpPassManager &manager) { manager.addPass(sched::createVerifyCommands()); });
 }
 
+/// Their workspaces are scratch, which is of one command after another. What it grows by has to fit beside the plan.
+void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
+  const AttentionChoices &measured = *choice.profile->attention;
+  int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
+  options.attention = {measured.device, measured.library, chooseAttentions(*scheduled.module, measured, room)};
+  for (const rt::attention_choice &each : options.attention.choices)
+    options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
+}
+
 int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
   std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
   if (backend == "cpu" && precision != "f32")
     return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
                                    precision + ": plan with it for a cluster of GPUs, or emit with --precision f32");
+  cpp::ProjectOptions options;
+  options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
+  if (backend == "cuda" && choice.profile && choice.profile->attention)
+    addAttentions(choice, options);
   if (failed(convertSchedToEmitC(*scheduled.module)))
     return kInternal;
-  cpp::ProjectOptions options;
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.backend = backend;
   options.ranks = getRanks();
-  options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
   if (choice.profile && choice.profile->products)
     options.products = &*choice.profile->products;
   auto made = cpp::makeProject(*scheduled.module, options);

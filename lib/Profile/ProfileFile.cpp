@@ -19,6 +19,7 @@ using llvm::json::Value;
 static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
 static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
 static constexpr double kMostRate = 1e18;
+static constexpr int64_t kMostWorkspaceBytes = int64_t(1) << 40;
 static constexpr int64_t kMostAlgorithmNumber = std::numeric_limits<int32_t>::max();
 static constexpr StringRef kRates[] = {"both_ways_bytes_per_second",    "device_to_host_bytes_per_second",
                                        "disk_read_bytes_per_second",    "disk_write_bytes_per_second",
@@ -86,6 +87,15 @@ std::string windlass::writeProfile(const Profile &profile) {
     whole["products"] = Object{
         {"choices", std::move(choices)}, {"device", profile.products->device}, {"library", profile.products->library}};
   }
+  if (profile.attention) {
+    Object choices;
+    for (const auto &[key, times] : profile.attention->choices)
+      choices[key] = Object{
+          {"own_seconds", times.ownSeconds}, {"seconds", times.seconds}, {"workspace_bytes", times.workspaceBytes}};
+    whole["attention"] = Object{{"choices", std::move(choices)},
+                                {"device", profile.attention->device},
+                                {"library", profile.attention->library}};
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
   printJson(out, std::move(whole), 2);
@@ -112,6 +122,7 @@ public:
     const Value *cluster = reader.get("cluster"), *commands = reader.get("commands");
     const Value *list = reader.get("collectives"), *device = reader.find("device");
     const Value *rates = reader.find("rates"), *products = reader.find("products");
+    const Value *attention = reader.find("attention");
     const Array *collectives = list ? list->getAsArray() : nullptr;
     if (list && !collectives)
       reader.fail("collectives", "must be a list");
@@ -127,7 +138,9 @@ public:
     if (rates)
       readRates(*rates);
     if (products)
-      readProducts(*products);
+      readChoices(*products, "products", profile.products.emplace(), readProduct);
+    if (attention)
+      readChoices(*attention, "attention", profile.attention.emplace(), readAttention);
     readCommands(*commands);
     for (size_t i = 0; !failed() && i < collectives->size(); ++i)
       readCollective((*collectives)[i], i);
@@ -187,40 +200,54 @@ private:
     keep(reader);
   }
 
-  void readProducts(const Value &value) {
-    ObjectReader reader(value, "products");
-    ProductChoices &products = profile.products.emplace();
-    products.device = reader.getString("device");
-    products.library = reader.getString("library");
+  /// What was measured of a device's library, by name; `readEntry` reads each.
+  template <class Choices, class ReadEntry>
+  void readChoices(const Value &value, const Twine &path, Choices &out, ReadEntry readEntry) {
+    ObjectReader reader(value, path.str());
+    out.device = reader.getString("device");
+    out.library = reader.getString("library");
     const Value *choices = reader.get("choices");
     keep(reader);
     if (failed())
       return;
-    ObjectReader listReader(*choices, "products.choices");
+    ObjectReader listReader(*choices, (path + ".choices").str());
     std::vector<std::string> names = listReader.getKeys();
     if (names.size() > Profile::kMostEntries)
-      return fail("products.choices has " + Twine(names.size()) + " entries; the most are " +
+      return fail(path + ".choices has " + Twine(names.size()) + " entries; the most are " +
                   Twine(Profile::kMostEntries));
     for (const std::string &name : names) {
       ObjectReader entry(*listReader.find(name), listReader.getPath(name));
-      ProductChoice &choice = products.choices[name];
-      choice.seconds = entry.getNumber("seconds", kMostSeconds);
-      choice.firstSeconds = entry.getNumber("first_seconds", kMostSeconds);
-      const Value *algorithm = entry.get("algorithm");
-      const Array *numbers = algorithm ? algorithm->getAsArray() : nullptr;
-      for (size_t i = 0; numbers && i < numbers->size(); ++i)
-        if (std::optional<int64_t> number = (*numbers)[i].getAsInteger();
-            number && *number >= 0 && *number <= kMostAlgorithmNumber)
-          choice.algorithm.push_back(static_cast<int32_t>(*number));
-      if (algorithm &&
-          (!numbers || numbers->size() != rt::product_algorithm::count || choice.algorithm.size() != numbers->size()))
-        entry.fail("algorithm", "must be " + Twine(rt::product_algorithm::count) + " integers from 0 to " +
-                                    Twine(kMostAlgorithmNumber));
+      out.choices[name] = readEntry(entry);
       keep(entry);
       if (failed())
         return;
     }
     keep(listReader);
+  }
+
+  static ProductChoice readProduct(ObjectReader &entry) {
+    ProductChoice choice;
+    choice.seconds = entry.getNumber("seconds", kMostSeconds);
+    choice.firstSeconds = entry.getNumber("first_seconds", kMostSeconds);
+    const Value *algorithm = entry.get("algorithm");
+    const Array *numbers = algorithm ? algorithm->getAsArray() : nullptr;
+    for (size_t i = 0; numbers && i < numbers->size(); ++i)
+      if (std::optional<int64_t> number = (*numbers)[i].getAsInteger();
+          number && *number >= 0 && *number <= kMostAlgorithmNumber)
+        choice.algorithm.push_back(static_cast<int32_t>(*number));
+    if (algorithm &&
+        (!numbers || numbers->size() != rt::product_algorithm::count || choice.algorithm.size() != numbers->size()))
+      entry.fail("algorithm", "must be " + Twine(rt::product_algorithm::count) + " integers from 0 to " +
+                                  Twine(kMostAlgorithmNumber));
+    return choice;
+  }
+
+  static AttentionTimes readAttention(ObjectReader &entry) {
+    AttentionTimes times;
+    times.seconds = entry.getNumber("seconds", kMostSeconds);
+    times.ownSeconds = entry.getNumber("own_seconds", kMostSeconds);
+    times.workspaceBytes = entry.getInteger("workspace_bytes", 0, kMostWorkspaceBytes);
+    return times;
   }
 
   void readCommands(const Value &value) {

@@ -3,6 +3,8 @@
 // order of sums, where the result itself is f32.
 #include "testing.h"
 
+#include "attention_library.h"
+
 #include "windlass/rt/detail/half.h"
 #include "windlass/rt/map.h"
 
@@ -132,6 +134,72 @@ TYPED_TEST(HalfTypes, Attention) {
     dk.expect_rounded();
     dv.expect_rounded();
   }
+}
+
+/// Libraries multiply by weights, and in the gradient by slopes, of the stored type: of what is summed up, each number
+/// is rounded once more, and results are as exact as several roundings of the largest.
+TYPED_TEST(HalfTypes, AttentionByTheLibrary) {
+  using H = TypeParam;
+  test_stream s;
+  std::unique_ptr<cuda::attention_library> library;
+  if (const status opened = cuda::open_attention_library(s, library); !opened.is_ok())
+    GTEST_SKIP() << opened.message();
+  constexpr int roundings = 4;
+  for (const bool causal : {false, true})
+    for (const std::int64_t keys : {64, 128}) {
+      const std::vector<int> order = {0, 2, 1, 3};
+      const both<H> q({2, 4, 64, 64}, order), k({2, 2, keys, 64}, order), v({2, 2, keys, 64}, order),
+          dout({2, 4, 64, 64}, order);
+      both<H> out({2, 4, 64, 64}, order);
+      const both<H> dq({2, 4, 64, 64}, order), dk({2, 2, keys, 64}, order), dv({2, 2, keys, 64}, order);
+      const tensor lse({2, 4, 64}), full_lse({2, 4, 64});
+      const auto compute = [&](bool is_gradient) {
+        const view none;
+        const attention_views views = {q.half,
+                                       k.half,
+                                       v.half,
+                                       none,
+                                       out.half,
+                                       lse,
+                                       is_gradient ? dout.half.v() : none,
+                                       is_gradient ? dq.half.v() : none,
+                                       is_gradient ? dk.half.v() : none,
+                                       is_gradient ? dv.half.v() : none};
+        attention_shape shape;
+        ASSERT_TRUE(describe_attention(views, 0.3, causal, shape));
+        std::unique_ptr<cuda::prepared_attention> prepared;
+        const status made = library->prepare(shape, prepared);
+        ASSERT_TRUE(made.is_ok()) << made.message();
+        const test_memory workspace = allocate_zeros(std::max<std::int64_t>(prepared->workspace_bytes(), 1));
+        EXPECT_STATUS_OK(prepared->run({{views.q.data, views.k.data, views.v.data, views.out.data, views.dout.data,
+                                         views.dq.data, views.dk.data, views.dv.data},
+                                        views.lse.data},
+                                       workspace.get()));
+        EXPECT_STATUS_OK(static_cast<stream &>(s).synchronize());
+      };
+      compute(false);
+      EXPECT_STATUS_OK(attention(s, out.full, full_lse, q.full, k.full, v.full, view(), 0.3, causal));
+      out.expect_rounded(roundings);
+      expect_near(lse, full_lse.values(), noise);
+      out.take(); // the gradients read it
+      compute(true);
+      EXPECT_STATUS_OK(attention_grad(s, dq.full, dk.full, dv.full, dout.full, q.full, k.full, v.full, view(), out.full,
+                                      full_lse, 0.3, causal));
+      dq.expect_rounded(roundings);
+      dk.expect_rounded(roundings);
+      dv.expect_rounded(roundings);
+      // The same bits again.
+      const auto bits = [&] {
+        std::vector<float> all;
+        for (const both<H> *each : {&dq, &dk, &dv})
+          for (std::int64_t i = 0; i < each->half.elements(); ++i)
+            all.push_back(static_cast<float>(each->half[i]));
+        return all;
+      };
+      const std::vector<float> first = bits();
+      compute(true);
+      EXPECT_EQ(bits(), first);
+    }
 }
 
 TYPED_TEST(HalfTypes, Norms) {

@@ -77,6 +77,24 @@ TEST(ProfileTest, MayHoldHowProductsAreComputed) {
                 HasSubstr("algorithm must be 9 integers from 0 to 2147483647"));
 }
 
+TEST(ProfileTest, MayHoldWhoComputesAttentions) {
+  Profile written = makeProfile();
+  written.attention =
+      AttentionChoices{"a device", "a library 1.2", {{"attention(bf16[1x2x8x8])", {1e-5, 2e-5, 1 << 20}}}};
+  std::string text = writeProfile(written);
+  llvm::Expected<Profile> profile = readProfile(text);
+  ASSERT_TRUE(bool(profile)) << llvm::toString(profile.takeError());
+  EXPECT_EQ(writeProfile(*profile), text);
+  EXPECT_EQ(profile->attention->choices.begin()->second.workspaceBytes, 1 << 20);
+  EXPECT_THAT(getError(replace(text, "\"library\":", "\"libraries\":")), HasSubstr("attention.library is missing"));
+  EXPECT_THAT(getError(replace(text, "\"choices\": {", "\"choices\": [], \"_\": {")), HasSubstr("attention"));
+  EXPECT_THAT(getError(replace(text, "\"own_seconds\":", "\"own_seconds\":-")), HasSubstr("own_seconds"));
+  EXPECT_THAT(getError(replace(text, "\"own_seconds\":", "\"others_seconds\":")), HasSubstr("own_seconds is missing"));
+  for (const char *bytes : {"-1", "1.5", "1099511627777", "\"many\"", "null"})
+    EXPECT_THAT(getError(replace(text, "\"workspace_bytes\":1048576", "\"workspace_bytes\":" + std::string(bytes))),
+                HasSubstr("workspace_bytes"));
+}
+
 TEST(ProfileTest, RefusesWhatIsDoubtful) {
   std::string text = writeProfile(makeProfile());
   EXPECT_THAT(getError(replace(text, "\"version\": 1\n}", "\"version\": 2\n}")), HasSubstr("version"));

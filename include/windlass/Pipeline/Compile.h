@@ -143,8 +143,8 @@ public:
   /// Fails at the first claim that does not hold.
   int verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins, llvm::StringRef certificate,
                    const PlanChoice &choice);
-  /// L5 to the emitted project, which takes from the choice's profile how products are computed fastest. Fails for
-  /// devices that no back end can run yet.
+  /// L5 to the emitted project, which takes from the choice's profile how products and attentions are computed
+  /// fastest. Fails for devices that no back end can run yet.
   int emit(const PlanChoice &choice, cpp::ProjectFiles &files);
 
   /// At L3, or L3b.
@@ -168,6 +168,7 @@ private:
   int startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
   /// Sets the plan's text for the module and its schedule.
   int keepPlan(const PlanChoice &choice);
+  void addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options);
 
   mlir::MLIRContext &context;
   std::string modelPath;

@@ -42,6 +42,18 @@ struct ProductChoices {
   std::map<std::string, ProductChoice> choices;
 };
 
+/// How long a device's library took for an attention, and the own kernels for the same.
+struct AttentionTimes {
+  double seconds = 0, ownSeconds = 0;
+  int64_t workspaceBytes = 0;
+};
+
+/// Of one device with one version of the library, by the keys of the commands (`CommandKeys.h`).
+struct AttentionChoices {
+  std::string device, library;
+  std::map<std::string, AttentionTimes> choices;
+};
+
 struct Profile {
   static constexpr int64_t kVersion = 1;
   static constexpr size_t kMostEntries = 100000;
@@ -61,6 +73,7 @@ struct Profile {
   /// optimizer, of its disk. No plan asks for them yet.
   std::map<std::string, double> rates;
   std::optional<ProductChoices> products;
+  std::optional<AttentionChoices> attention;
 };
 
 /// profile.json, sorted, and back. Fails with one line that says what is wrong.

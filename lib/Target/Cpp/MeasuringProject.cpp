@@ -53,7 +53,9 @@ FailureOr<ProjectFiles> cpp::makeMeasuringProject(ModuleOp module, llvm::ArrayRe
     return failure();
   files["src/commands.cpp"] += writeTable(commands, options);
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", options.backend);
+  bool hasAttention = llvm::any_of(
+      commands, [](const MeasuredCommand &each) { return llvm::StringRef(each.key).starts_with("attention"); });
+  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", options.backend, hasAttention);
   files["run.sh"] = runScript(options.ranks, "measure");
   addRuntime(files);
   return files;

@@ -39,8 +39,7 @@ namespace {
 /// structure fails to compile here.
 class Tables {
 public:
-  Tables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes, const ProductChoices *products)
-      : module(module), planHash(planHash), scratchBytes(scratchBytes), products(products) {
+  Tables(ModuleOp module, const ProjectOptions &options) : module(module), options(options) {
     mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   }
 
@@ -134,6 +133,7 @@ private:
   FailureOr<std::string> inputTable();
   FailureOr<std::string> actionTable();
   std::string productTable();
+  std::string attentionTable();
 
   /// The definition of one table, and its span.
   std::string table(llvm::StringRef type, llvm::StringRef name, llvm::ArrayRef<std::string> rows) {
@@ -147,9 +147,7 @@ private:
   }
 
   ModuleOp module;
-  llvm::StringRef planHash;
-  int64_t scratchBytes;
-  const ProductChoices *products;
+  const ProjectOptions &options;
   plan::MeshAttr mesh;
   std::map<std::pair<std::string, std::string>, std::string> arrays;
   std::string arrayText, tableText;
@@ -284,6 +282,7 @@ FailureOr<std::string> Tables::actionTable() {
 }
 
 std::string Tables::productTable() {
+  const ProductChoices *products = options.products;
   if (!products || products->choices.empty())
     return "{nullptr, nullptr, {nullptr, 0}}";
   llvm::SmallVector<std::string> rows;
@@ -296,6 +295,30 @@ std::string Tables::productTable() {
   }
   [[maybe_unused]] auto [device, library, choices] = rt::product_choices{};
   return braces({quoted(products->device), quoted(products->library), table("product_choice", "products", rows)});
+}
+
+std::string Tables::attentionTable() {
+  if (options.attention.choices.empty())
+    return "{nullptr, nullptr, {nullptr, 0}}";
+  llvm::SmallVector<std::string> rows;
+  for (const rt::attention_choice &choice : options.attention.choices) {
+    const auto &[type, isGradient, isCausal, scale, batch, heads, kvHeads, queries, keys, depth, valueDepth, strides] =
+        choice.shape;
+    llvm::SmallVector<std::string> members = {
+        type == rt::element_type::bf16 ? "element_type::bf16" : "element_type::f16", isGradient ? "true" : "false",
+        isCausal ? "true" : "false", real(scale).text};
+    for (int64_t size : {batch, heads, kvHeads, queries, keys, depth, valueDepth})
+      members.push_back(std::to_string(size));
+    llvm::SmallVector<std::string> operands;
+    for (const auto &each : strides)
+      operands.push_back(braces({std::to_string(each[0]), std::to_string(each[1]), std::to_string(each[2])}));
+    members.push_back(braces(operands));
+    [[maybe_unused]] auto [shape, bytes] = rt::attention_choice{};
+    rows.push_back(braces({braces(members), std::to_string(choice.workspace_bytes)}));
+  }
+  [[maybe_unused]] auto [device, library, choices] = rt::attention_choices{};
+  return braces({quoted(options.attention.device), quoted(options.attention.library),
+                 table("attention_choice", "attentions", rows)});
 }
 
 FailureOr<std::string> Tables::write() {
@@ -378,8 +401,8 @@ FailureOr<std::string> Tables::write() {
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31] = rt::program{};
-  std::string productChoices = productTable();
+                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32] = rt::program{};
+  std::string productChoices = productTable(), attentionChoices = attentionTable();
 
   std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
                      "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n";
@@ -389,7 +412,7 @@ FailureOr<std::string> Tables::write() {
   };
   line("version", "1");
   line("model", quoted(model ? model.getValue() : ""));
-  line("plan_hash", quoted(planHash));
+  line("plan_hash", quoted(options.planHash));
   line("axes", axisSpan);
   line("data_axis", std::to_string(dataAxis ? mesh.indexOf(dataAxis.getValue()) : -1));
   line("micro_batches", std::to_string(microBatches.getInt()));
@@ -398,7 +421,7 @@ FailureOr<std::string> Tables::write() {
   line("precision", quoted(train::getPrecision(module)));
   line("device_bytes", std::to_string(bytes));
   line("pinned_bytes", "0");
-  line("scratch_bytes", std::to_string(scratchBytes));
+  line("scratch_bytes", std::to_string(options.scratchBytes));
   line("streams", std::to_string(streams));
   line("events", std::to_string(events));
   line("communicators", communicatorSpan);
@@ -412,6 +435,7 @@ FailureOr<std::string> Tables::write() {
   line("evaluate_offset", offsetOf(evaluate));
   line("actions", *actionSpan);
   line("products", productChoices);
+  line("attentions", attentionChoices);
   for (llvm::StringRef function : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
                                    sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
     line(function, function.str());
@@ -422,7 +446,6 @@ FailureOr<std::string> Tables::write() {
 
 } // namespace
 
-FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes,
-                                               const ProductChoices *products) {
-  return Tables(module, planHash, scratchBytes, products).write();
+FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, const ProjectOptions &options) {
+  return Tables(module, options).write();
 }

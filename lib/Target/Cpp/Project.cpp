@@ -55,6 +55,8 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(WINDLASS_BACKEND @backend@ CACHE STRING "cpu, cuda or null")
 option(WINDLASS_CUDA_EMULATED "Compile the kernels of cuda for this processor, to test them where no device is" OFF)
+# Its headers take long to compile, and most programs do not call it.
+set(WINDLASS_CUDNN @cudnn@ CACHE STRING "Attention by cuDNN too: ON, OFF, or AUTO for where its headers and its frontend's are")
 set(is_cuda FALSE)
 if(WINDLASS_BACKEND STREQUAL "cuda" AND NOT WINDLASS_CUDA_EMULATED)
   set(is_cuda TRUE)
@@ -82,10 +84,12 @@ endif()
 
 )";
 
-std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources, llvm::StringRef backend) {
+std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources, llvm::StringRef backend,
+                           bool usesAttentionLibrary) {
   auto [before, after] = llvm::StringRef(kCMake).split("@backend@");
   // The same sources serve all back ends: nvcc compiles them for a device.
-  return (before + backend + after + "set(sources " + sources +
+  auto [middle, end] = after.split("@cudnn@");
+  return (before + backend + middle + (usesAttentionLibrary ? "AUTO" : "OFF") + end + "set(sources " + sources +
           ")\nif(is_cuda)\n  set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)\nendif()\n"
           "add_executable(" +
           target + " ${sources})\ntarget_link_libraries(" + target + " PRIVATE windlass_runtime)\n" +
@@ -98,6 +102,8 @@ static constexpr char kReadme[] = R"(# A training program
 
 Emitted by Windlass from an ONNX training graph and a plan (`plan.json`). It needs CMake and a C++17 compiler, and MPI to
 run as several processes. With `-DWINDLASS_BACKEND=cuda` it needs nvcc and cuBLASLt, and runs on NVIDIA's GPUs.
+Where a profile chose cuDNN for attention, it is used if CMake finds `cudnn.h` and `cudnn_frontend.h` (package
+nvidia-cudnn-frontend; `-DCMAKE_PREFIX_PATH=FOLDER` names the folder above `include`), and the program finds the library.
 
     cmake -S . -B build && cmake --build build
     build/train --help
@@ -148,13 +154,14 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   ProjectFiles files;
   if (failed(addSources(module, files)))
     return failure();
-  auto tables = writeProgramTables(module, options.planHash, options.scratchBytes, options.products);
+  auto tables = writeProgramTables(module, options);
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;
   files["src/step.h"] = kStepHeader;
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp", options.backend);
+  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp", options.backend,
+                                      !options.attention.choices.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
   files["run.sh"] = runScript(options.ranks, "train");

@@ -1,9 +1,10 @@
 // Attention by tiles in shared memory, with the softmax made as keys arrive. Scores are made again for the gradient, in
 // one pass over queries (dq) and one over keys (dk, dv), so that nothing is added by two blocks and no scratch is
-// needed.
+// needed. The library (attentions.h) computes those that it was measured to compute faster.
 //
 // A block has four warps. A warp owns some rows of the block's own tile (queries, or keys for dk and dv), a lane one
 // column of the tile that passes by, and a few columns of the results of its warp's rows.
+#include "attentions.h"
 #include "kernel.h"
 
 namespace windlass::rt {
@@ -41,7 +42,7 @@ struct heads {
   }
 };
 
-struct attention_shape {
+struct attention_sizes {
   std::int64_t batch, heads, kv_heads, queries, keys, depth, value_depth;
   float scale;
   bool causal;
@@ -121,7 +122,7 @@ __device__ inline void store_rows(const heads &to, const float (&sums)[tile<T>::
 
 template <int T>
 __global__ void __launch_bounds__(attention_threads)
-    attention_kernel(heads out, heads lse, heads q, heads k, heads v, heads mask, attention_shape of) {
+    attention_kernel(heads out, heads lse, heads q, heads k, heads v, heads mask, attention_sizes of) {
   using shape = tile<T>;
   __shared__ float queries[shape::floats], keys[shape::floats], values[shape::floats];
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
@@ -203,7 +204,7 @@ __device__ inline float delta_of(const heads &out, const heads &dout, std::int64
 template <int T>
 __global__ void __launch_bounds__(attention_threads)
     query_grad_kernel(heads dq, heads dout, heads q, heads k, heads v, heads mask, heads out, heads lse,
-                      attention_shape of) {
+                      attention_sizes of) {
   using shape = tile<T>;
   __shared__ float queries[shape::floats], slopes[shape::floats], keys[shape::floats], values[shape::floats];
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
@@ -247,7 +248,7 @@ __global__ void __launch_bounds__(attention_threads)
 template <int T>
 __global__ void __launch_bounds__(attention_threads)
     key_grad_kernel(heads dk, heads dv, heads dout, heads q, heads k, heads v, heads mask, heads out, heads lse,
-                    attention_shape of) {
+                    attention_sizes of) {
   using shape = tile<T>;
   __shared__ float queries[shape::floats], slopes[shape::floats], keys[shape::floats], values[shape::floats];
   __shared__ float deltas[T], totals[T];
@@ -316,13 +317,13 @@ status check_attention(const view &q, const view &k, const view &v, const view &
   return {};
 }
 
-attention_shape shape_of(const view &q, const view &k, const view &v, double scale, bool causal) {
+attention_sizes shape_of(const view &q, const view &k, const view &v, double scale, bool causal) {
   return {q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], k.sizes[2], q.sizes[3], v.sizes[3], static_cast<float>(scale),
           causal};
 }
 
 /// Calls f with the rows of the largest tile that heads of that depth fit into.
-template <class F> status with_tile(const attention_shape &of, F f) {
+template <class F> status with_tile(const attention_sizes &of, F f) {
   const std::int64_t depth = std::max(of.depth, of.value_depth);
   if (depth <= tile<32>::depth)
     return f(std::integral_constant<int, 32>());
@@ -332,7 +333,7 @@ template <class F> status with_tile(const attention_shape &of, F f) {
 }
 
 /// `products` matrix products over the pairs of a query and a key that it sees.
-work attention_work(const char *name, const attention_shape &of, std::int64_t products, std::int64_t bytes) {
+work attention_work(const char *name, const attention_sizes &of, std::int64_t products, std::int64_t bytes) {
   std::int64_t pairs = 0;
   for (std::int64_t t = 0; t < of.queries; ++t)
     pairs += of.end_of(t);
@@ -347,21 +348,36 @@ heads rows_of(const view &lse) {
   return wide;
 }
 
+/// By the library where it is faster, else by `own`.
+status run_attention(stream &s, const attention_views &views, double scale, bool causal,
+                     const std::function<status()> &own) {
+  attention_shape shape;
+  if (!describe_attention(views, scale, causal, shape))
+    return own();
+  const attention_memory memory = {{views.q.data, views.k.data, views.v.data, views.out.data, views.dout.data,
+                                    views.dq.data, views.dk.data, views.dv.data},
+                                   views.lse.data};
+  return device_stream_of(s).attentions().run(s, shape, memory, own);
+}
+
 } // namespace
 } // namespace cuda
 
 status attention(stream &s, const view &out, const view &lse, const view &q, const view &k, const view &v,
                  const view &mask, double scale, bool causal) {
   WINDLASS_TRY(cuda::check_attention(q, k, v, mask, out, lse));
-  const cuda::attention_shape of = cuda::shape_of(q, k, v, scale, causal);
+  const cuda::attention_sizes of = cuda::shape_of(q, k, v, scale, causal);
   return s.submit(cuda::attention_work("attention", of, 2, bytes_of({out, lse, q, k, v, mask})), [=, &s]() -> status {
-    return cuda::with_tile(of, [&](auto rows) {
-      constexpr int t = decltype(rows)::value;
-      const std::int64_t items = of.batch * of.heads * ((of.queries + t - 1) / t);
-      return cuda::launch(s, cuda::blocks_for_rows(items), cuda::attention_threads, cuda::attention_kernel<t>,
-                          cuda::heads(out), cuda::rows_of(lse), cuda::heads(q), cuda::heads(k), cuda::heads(v),
-                          cuda::heads(mask), of);
-    });
+    const auto own = [&] {
+      return cuda::with_tile(of, [&](auto rows) {
+        constexpr int t = decltype(rows)::value;
+        const std::int64_t items = of.batch * of.heads * ((of.queries + t - 1) / t);
+        return cuda::launch(s, cuda::blocks_for_rows(items), cuda::attention_threads, cuda::attention_kernel<t>,
+                            cuda::heads(out), cuda::rows_of(lse), cuda::heads(q), cuda::heads(k), cuda::heads(v),
+                            cuda::heads(mask), of);
+      });
+    };
+    return cuda::run_attention(s, {q, k, v, mask, out, lse, {}, {}, {}, {}}, scale, causal, own);
   });
 }
 
@@ -370,22 +386,25 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
                       bool causal) {
   WINDLASS_TRY(cuda::check_attention(q, k, v, mask, out, lse));
   WINDLASS_TRY(cuda::check_attention(dq, dk, dv, mask, dout, lse));
-  const cuda::attention_shape of = cuda::shape_of(q, k, v, scale, causal);
+  const cuda::attention_sizes of = cuda::shape_of(q, k, v, scale, causal);
   return s.submit(cuda::attention_work("attention_grad", of, 5, bytes_of({dq, dk, dv, dout, q, k, v, mask, out, lse})),
                   [=, &s]() -> status {
-                    return cuda::with_tile(of, [&](auto rows) {
-                      constexpr int t = decltype(rows)::value;
-                      const std::int64_t of_queries = of.batch * of.heads * ((of.queries + t - 1) / t);
-                      const std::int64_t of_keys = of.batch * of.kv_heads * ((of.keys + t - 1) / t);
-                      WINDLASS_TRY(cuda::launch(s, cuda::blocks_for_rows(of_queries), cuda::attention_threads,
-                                                cuda::query_grad_kernel<t>, cuda::heads(dq), cuda::heads(dout),
-                                                cuda::heads(q), cuda::heads(k), cuda::heads(v), cuda::heads(mask),
-                                                cuda::heads(out), cuda::rows_of(lse), of));
-                      return cuda::launch(s, cuda::blocks_for_rows(of_keys), cuda::attention_threads,
-                                          cuda::key_grad_kernel<t>, cuda::heads(dk), cuda::heads(dv), cuda::heads(dout),
-                                          cuda::heads(q), cuda::heads(k), cuda::heads(v), cuda::heads(mask),
-                                          cuda::heads(out), cuda::rows_of(lse), of);
-                    });
+                    const auto own = [&] {
+                      return cuda::with_tile(of, [&](auto rows) {
+                        constexpr int t = decltype(rows)::value;
+                        const std::int64_t of_queries = of.batch * of.heads * ((of.queries + t - 1) / t);
+                        const std::int64_t of_keys = of.batch * of.kv_heads * ((of.keys + t - 1) / t);
+                        WINDLASS_TRY(cuda::launch(s, cuda::blocks_for_rows(of_queries), cuda::attention_threads,
+                                                  cuda::query_grad_kernel<t>, cuda::heads(dq), cuda::heads(dout),
+                                                  cuda::heads(q), cuda::heads(k), cuda::heads(v), cuda::heads(mask),
+                                                  cuda::heads(out), cuda::rows_of(lse), of));
+                        return cuda::launch(s, cuda::blocks_for_rows(of_keys), cuda::attention_threads,
+                                            cuda::key_grad_kernel<t>, cuda::heads(dk), cuda::heads(dv),
+                                            cuda::heads(dout), cuda::heads(q), cuda::heads(k), cuda::heads(v),
+                                            cuda::heads(mask), cuda::heads(out), cuda::rows_of(lse), of);
+                      });
+                    };
+                    return cuda::run_attention(s, {q, k, v, mask, out, lse, dout, dq, dk, dv}, scale, causal, own);
                   });
 }
 

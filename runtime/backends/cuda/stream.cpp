@@ -1,5 +1,6 @@
 #include "stream.h"
 
+#include "attentions.h"
 #include "products.h"
 
 #include "windlass/rt/streams.h"
@@ -115,6 +116,7 @@ device_stream::~device_stream() {
   if (native_ != nullptr) {
     if (failed_.is_ok()) // what has failed may never end
       cudaStreamSynchronize(native_);
+    attentions_ = nullptr; // what the library holds of the stream
     cudaStreamDestroy(native_);
   }
   if (fault_ != nullptr)
@@ -125,6 +127,13 @@ products &device_stream::gemms() {
   if (gemms_ == nullptr)
     gemms_ = std::make_unique<products>(make_gemm_library());
   return *gemms_;
+}
+
+attentions &device_stream::attentions() {
+  if (attentions_ == nullptr)
+    attentions_ = std::make_unique<cuda::attentions>(
+        [this](std::unique_ptr<attention_library> &out) { return open_attention_library(*this, out); });
+  return *attentions_;
 }
 
 status device_stream::record(event &e) {

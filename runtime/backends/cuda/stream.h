@@ -21,6 +21,7 @@ struct fault {
 };
 enum fault_kind : unsigned long long { no_fault, label_fault, id_fault, index_fault };
 
+class attentions;
 class products;
 
 class device_stream final : public stream {
@@ -47,6 +48,7 @@ public:
   cudaStream_t native() const { return native_; }
   fault *faults() const { return fault_; }
   products &gemms();
+  cuda::attentions &attentions();
 
 protected:
   status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) override;
@@ -62,6 +64,7 @@ private:
   bool guards_ = false;  ///< whether this stream has given a guard
   status made_, failed_; ///< of the constructor; the first error of a command, which sticks
   std::unique_ptr<products> gemms_;
+  std::unique_ptr<cuda::attentions> attentions_;
 
   /// Commands whose times are still with the device, and events for more.
   struct timed_command {

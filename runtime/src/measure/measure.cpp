@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <map>
 #include <random>
 #include <string>
 
@@ -167,7 +168,7 @@ public:
     text += is_profile() ? "}" : "]";
     if constexpr (detail::backend_has_device)
       if (is_profile())
-        text += write_products();
+        text += write_products() + write_attentions();
     text += "\n}\n";
     if (world_.rank() == 0)
       WINDLASS_TRY(replace_file(s_.output, text));
@@ -211,6 +212,22 @@ private:
         comma = ", ";
       }
       text += "]}";
+      separator = ",\n  ";
+    }
+    return text + "}}";
+  }
+
+  std::string write_attentions() {
+    if (attentions_.empty())
+      return "";
+    std::string text = ",\n \"attention\": {\"device\": " + json_string(detail::device_name()) +
+                       ", \"library\": " + json_string(detail::attention_library_name(context_.get_stream(0))) +
+                       ", \"choices\": {";
+    const char *separator = "\n  ";
+    for (const auto &[key, times] : attentions_) {
+      text += separator + json_string(key) + ": {\"seconds\": " + json_number(times.seconds) +
+              ", \"own_seconds\": " + json_number(times.own_seconds) +
+              ", \"workspace_bytes\": " + std::to_string(times.workspace_bytes) + "}";
       separator = ",\n  ";
     }
     return text + "}}";
@@ -279,8 +296,12 @@ private:
     p.communicators = {entries.data(), count};
     WINDLASS_TRY(context_.create(p, world_, threads_));
     // In the first turn of a command, which does not count.
-    if constexpr (detail::backend_has_device)
+    if constexpr (detail::backend_has_device) {
       detail::tune_products(context_.get_stream(0));
+      const std::string said = detail::tune_attentions(context_.get_stream(0));
+      if (world_.rank() == 0 && is_profile())
+        std::fprintf(stderr, "windlass: %s\n", said.c_str());
+    }
     return {};
   }
 
@@ -374,6 +395,11 @@ private:
     };
     // The compute stream runs on this thread.
     WINDLASS_TRY(repeat(true, thread_seconds, prepare, turn, loaded));
+    if constexpr (detail::backend_has_device) {
+      detail::tuned_attention times;
+      if (detail::take_tuned_attention(context_.get_stream(0), times))
+        attentions_[command.key] = times;
+    }
     alone = loaded;
     return m_.ranks > 1 ? repeat(world_.rank() == 0, thread_seconds, prepare, turn, alone) : status();
   }
@@ -426,6 +452,7 @@ private:
   std::vector<axis> axes_;
   std::vector<std::vector<std::int32_t>> groups_;
   std::vector<std::int32_t> sizes_;
+  std::map<std::string, detail::tuned_attention> attentions_; ///< by the keys of their commands
   double start_ = 0, told_ = 0;
   double device_seconds_ = -1; ///< of the turn that runs; negative where the device does not say
 };

@@ -167,9 +167,12 @@ status trainer::set_up() {
     if (o_.verbosity > 1)
       say("data: " + data_->describe());
   }
-  if constexpr (detail::backend_has_device)
+  if constexpr (detail::backend_has_device) {
     if (p_.products.choices.size > 0)
       say(detail::choose_products(context_.get_stream(0), p_.products));
+    if (p_.attentions.choices.size > 0)
+      say(detail::choose_attentions(context_.get_stream(0), p_.attentions));
+  }
   if (p_.init)
     WINDLASS_TRY(p_.init(context_));
   return context_.synchronize();

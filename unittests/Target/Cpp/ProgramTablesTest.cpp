@@ -50,11 +50,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return diagnostics;
-    auto tables = windlass::cpp::writeProgramTables(*module, "hash", 0, nullptr);
+    auto tables = windlass::cpp::writeProgramTables(*module, options);
     return failed(tables) ? diagnostics : *tables;
   }
 
   mlir::MLIRContext context;
+  windlass::cpp::ProjectOptions options;
 };
 
 TEST_F(ProgramTables, SplitsSayOfHowManyBlocksTheyCutEach) {
@@ -79,6 +80,23 @@ TEST_F(ProgramTables, TooManyPiecesAreRefused) {
   EXPECT_THAT(tablesOf(most, most, 2048), HasSubstr("{1, 0, 1024}"));
   llvm::StringRef more = "#plan.factor<1025>, #plan.factor<2, [\"a\"]>";
   EXPECT_THAT(tablesOf(more, more, 2050), HasSubstr("is cut into more than 4096 pieces at an inner factor of dim 1"));
+}
+
+TEST_F(ProgramTables, AttentionsOfTheLibraryHaveTheirShapes) {
+  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
+              HasSubstr("/*attentions=*/{nullptr, nullptr, {nullptr, 0}},"));
+  options.scratchBytes = 4096;
+  options.attention = {
+      "a \"device\"",
+      "a library",
+      {{{windlass::rt::element_type::bf16, true, false, 0.125, 2, 4, 2, 64, 96, 16, 8, {{1, 2, 3}}}, 4000}}};
+  std::string text = tablesOf("#plan.factor<24>", "#plan.factor<24>");
+  EXPECT_THAT(text,
+              HasSubstr("constexpr attention_choice attentions[] = {\n    {{element_type::bf16, true, false, "
+                        "1.2500000000000000e-01, 2, 4, 2, 64, "
+                        "96, 16, 8, {{1, 2, 3}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, "
+                        "{0, 0, 0}}}, 4000},\n};"));
+  EXPECT_THAT(text, HasSubstr("/*attentions=*/{\"a \\\"device\\\"\", \"a library\", {attentions, 1}},"));
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_TARGET_CPP_PROGRAMTABLES_H
 #define WINDLASS_TARGET_CPP_PROGRAMTABLES_H
 
-#include "windlass/Profile/Profile.h"
+#include "windlass/Target/Cpp/Project.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -13,11 +13,8 @@ namespace windlass::cpp {
 /// A C++ string literal of any bytes.
 std::string quoted(llvm::StringRef text);
 
-/// The text of `tables.cpp` for a module of level L5. `planHash` identifies the plan in checkpoints; `scratchBytes` is
-/// the planned scratch of the compute stream per thread; `products`, which may be null, how products are computed
-/// fastest. Fails with a diagnostic where the module lacks a part.
-llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, llvm::StringRef planHash, int64_t scratchBytes,
-                                                const ProductChoices *products);
+/// The text of `tables.cpp` for a module of level L5. Fails with a diagnostic where the module lacks a part.
+llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, const ProjectOptions &options);
 
 } // namespace windlass::cpp
 

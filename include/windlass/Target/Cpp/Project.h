@@ -4,6 +4,8 @@
 
 #include "windlass/Profile/Profile.h"
 
+#include "windlass/rt/attention_shape.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <map>
@@ -16,12 +18,17 @@ using ProjectFiles = std::map<std::string, std::string>;
 
 struct ProjectOptions {
   std::string planJson;
-  std::string planHash;
+  std::string planHash;        ///< identifies the plan in checkpoints
   std::string backend = "cpu"; ///< that the project builds for unless told otherwise
   int64_t ranks = 1;
-  int64_t scratchBytes = 0;
+  int64_t scratchBytes = 0; ///< planned, of the compute stream per thread
   /// How products are computed fastest; null where nobody has measured it.
   const ProductChoices *products = nullptr;
+  /// Attentions that the device's library computes.
+  struct {
+    std::string device, library;
+    std::vector<rt::attention_choice> choices;
+  } attention;
 };
 
 /// All text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables, fused

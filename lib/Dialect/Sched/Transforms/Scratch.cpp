@@ -6,12 +6,16 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-/// The runtime's view of a buffer, without data: scratch depends on sizes and strides only.
+/// The runtime's view of a buffer, without data; of element types only those that attention differs by.
 static rt::view toView(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   rt::view view;
+  view.type = type.getElementType().isBF16()  ? rt::element_type::bf16
+              : type.getElementType().isF16() ? rt::element_type::f16
+              : type.getElementType().isF32() ? rt::element_type::f32
+                                              : rt::element_type::f64;
   if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) || type.getRank() > rt::max_rank)
     return view;
   view.rank = static_cast<std::int32_t>(type.getRank());
@@ -39,6 +43,25 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
   if (kernel == "attention_grad" && launch.getIns().size() >= 6 && in(1).rank == 4 && in(2).rank == 4)
     return rt::attention_grad_scratch_bytes(in(1), in(2), threads);
   return 0;
+}
+
+std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp launch) {
+  rt::attention_views views;
+  auto in = [&](unsigned index) { return toView(launch.getIns()[index]); };
+  auto out = [&](unsigned index) { return toView(launch.getOuts()[index]); };
+  // What has one operand more has a mask, and is none that libraries take.
+  if (launch.getKernel() == "attention" && launch.getIns().size() == 3 && launch.getOuts().size() == 2)
+    views = {in(0), in(1), in(2), {}, out(0), out(1), {}, {}, {}, {}};
+  else if (launch.getKernel() == "attention_grad" && launch.getIns().size() == 6 && launch.getOuts().size() == 3)
+    views = {in(1), in(2), in(3), {}, in(4), in(5), in(0), out(0), out(1), out(2)};
+  else
+    return std::nullopt;
+  auto scale = launch.getSettings().getAs<FloatAttr>("scale");
+  rt::attention_shape shape;
+  if (!scale ||
+      !rt::describe_attention(views, scale.getValueAsDouble(), launch.getSettings().contains("causal"), shape))
+    return std::nullopt;
+  return shape;
 }
 
 int64_t windlass::sched::getScratchBytesPerThread(ModuleOp module) {

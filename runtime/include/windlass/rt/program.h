@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_PROGRAM_H
 #define WINDLASS_RT_PROGRAM_H
 
+#include "windlass/rt/attention_shape.h"
 #include "windlass/rt/products.h"
 #include "windlass/rt/span.h"
 #include "windlass/rt/status.h"
@@ -158,6 +159,7 @@ struct program {
   std::int64_t evaluate_offset;  ///< f32: loss of the micro-batch after evaluate
   span<action> actions;          ///< of one step
   product_choices products;
+  attention_choices attentions;
   status (*init)(context &); ///< once, after parameters are loaded
   /// `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to after.
   status (*forward)(context &, std::int64_t index);

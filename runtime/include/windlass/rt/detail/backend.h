@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_DETAIL_BACKEND_H
 #define WINDLASS_RT_DETAIL_BACKEND_H
 
+#include "windlass/rt/attention_shape.h"
 #include "windlass/rt/products.h"
 #include "windlass/rt/status.h"
 
@@ -67,6 +68,20 @@ struct tuned_product {
 };
 const std::vector<tuned_product> &tuned_products(stream &s);
 std::string product_library(stream &s);
+/// Makes what the library of attentions needs for those that were chosen, where the choices are for this device and its
+/// library; the own kernels compute all others. Says what came of it.
+std::string choose_attentions(stream &s, const attention_choices &choices);
+/// From now on the first attention of each shape makes `s` try both, and stay with what is faster. Says whether there
+/// is a library.
+std::string tune_attentions(stream &s);
+struct tuned_attention {
+  double seconds, own_seconds; ///< of one by the library, and by the own kernels
+  std::int64_t workspace_bytes;
+};
+/// Of the last attention since this was asked for the last time; false where there was none that the library can
+/// compute.
+bool take_tuned_attention(stream &s, tuned_attention &out);
+std::string attention_library_name(stream &s);
 /// Commands of some streams that a device has recorded, and runs as one.
 class recorded_commands {
 public:

@@ -1,0 +1,22 @@
+// Which attentions of a program the device's library computes.
+#ifndef WINDLASS_SIMULATOR_CHOOSEATTENTIONS_H
+#define WINDLASS_SIMULATOR_CHOOSEATTENTIONS_H
+
+#include "windlass/Profile/Profile.h"
+
+#include "windlass/rt/attention_shape.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <vector>
+
+namespace windlass {
+
+/// Those of a module at L5 whose commands the library was measured to compute faster than the own kernels, each shape
+/// once, in the order of the commands. What needs more workspace than that stays with the own kernels.
+std::vector<rt::attention_choice> chooseAttentions(mlir::ModuleOp module, const AttentionChoices &measured,
+                                                   int64_t mostWorkspaceBytes);
+
+} // namespace windlass
+
+#endif

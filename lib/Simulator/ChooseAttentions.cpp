@@ -1,0 +1,23 @@
+#include "windlass/Simulator/ChooseAttentions.h"
+
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Simulator/CommandKeys.h"
+
+using namespace mlir;
+using namespace windlass;
+
+std::vector<rt::attention_choice> windlass::chooseAttentions(ModuleOp module, const AttentionChoices &measured,
+                                                             int64_t mostWorkspaceBytes) {
+  std::vector<rt::attention_choice> choices;
+  CommandKeys keys(module);
+  module.walk([&](sched::LaunchOp launch) {
+    std::optional<rt::attention_shape> shape = sched::getAttentionShape(launch);
+    if (!shape || llvm::any_of(choices, [&](const rt::attention_choice &each) { return each.shape == *shape; }))
+      return;
+    auto found = measured.choices.find(keys.get(launch, /*isLater=*/false).text);
+    if (found != measured.choices.end() && found->second.seconds < found->second.ownSeconds &&
+        found->second.workspaceBytes <= mostWorkspaceBytes)
+      choices.push_back({*shape, found->second.workspaceBytes});
+  });
+  return choices;
+}

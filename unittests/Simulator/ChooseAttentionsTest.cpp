@@ -1,0 +1,86 @@
+#include "windlass/Simulator/ChooseAttentions.h"
+
+#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Simulator/CommandKeys.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace windlass;
+using testing::ElementsAre;
+
+namespace {
+
+/// Two layers' attentions, heads of a joint projection, one of them with a mask; and the gradient of one.
+constexpr char kModule[] = R"(
+module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
+  sched.arena @device_arena bytes 65536
+  func.func @forward() {
+    %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
+    %k = sched.buffer @device_arena[64] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
+    %v = sched.buffer @device_arena[128] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
+    %m = sched.buffer @device_arena[4096] : memref<2x4x16x16xf32>
+    %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
+    %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
+    sched.launch "attention" stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch "attention" stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch "attention" stream 0 ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    return
+  }
+  func.func @backward() {
+    %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
+    %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
+    %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
+    %d = sched.buffer @device_arena[32768] : memref<2x4x16x8xbf16>
+    sched.launch "attention_grad" stream 0 ins(%o, %q, %q, %q, %o, %l) outs(%d, %d, %d) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
+    return
+  }
+})";
+
+class ChooseAttentionsTest : public testing::Test {
+protected:
+  ChooseAttentionsTest() {
+    context.loadDialect<func::FuncDialect, train::TrainDialect, plan::PlanDialect, sched::SchedDialect>();
+    module = parseSourceString<ModuleOp>(kModule, &context);
+    CommandKeys keys(*module);
+    module->walk([&](sched::LaunchOp launch) {
+      measured.choices[keys.get(launch, false).text] = {1e-5, 2e-5, launch.getKernel() == "attention" ? 100 : 5000};
+    });
+  }
+  /// Whether gradients, and their workspaces.
+  std::vector<std::pair<bool, int64_t>> choose(int64_t mostWorkspaceBytes) {
+    std::vector<std::pair<bool, int64_t>> out;
+    for (const rt::attention_choice &each : chooseAttentions(*module, measured, mostWorkspaceBytes))
+      out.push_back({each.shape.is_gradient, each.workspace_bytes});
+    return out;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  AttentionChoices measured;
+};
+
+TEST_F(ChooseAttentionsTest, WhatIsFasterAndFitsIsTakenOnce) {
+  EXPECT_THAT(choose(5000), ElementsAre(std::pair(false, 100), std::pair(true, 5000)));
+  EXPECT_THAT(choose(4999), ElementsAre(std::pair(false, 100)));
+  measured.choices.begin()->second.ownSeconds = 1e-5; // not more than the library's
+  EXPECT_EQ(choose(5000).size(), 1u);
+  measured.choices.clear();
+  EXPECT_TRUE(choose(5000).empty());
+}
+
+TEST_F(ChooseAttentionsTest, ShapesAreThoseOfTheOperands) {
+  auto launch = *module->lookupSymbol<func::FuncOp>("backward").getOps<sched::LaunchOp>().begin();
+  std::optional<rt::attention_shape> shape = sched::getAttentionShape(launch);
+  ASSERT_TRUE(shape);
+  EXPECT_EQ(rt::name_of(*shape), "bf16 gradient 2x4x16x8 causal");
+  EXPECT_EQ(shape->scale, 0.35);
+  EXPECT_THAT(shape->strides[rt::attention_shape::dout], ElementsAre(512, 8, 32));
+  EXPECT_THAT(shape->strides[rt::attention_shape::k], ElementsAre(1536, 8, 96));
+  EXPECT_THAT(shape->strides[rt::attention_shape::dv], ElementsAre(512, 128, 8));
+}
+
+} // namespace
