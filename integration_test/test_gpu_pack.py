@@ -30,7 +30,20 @@ class PackTest(unittest.TestCase):
         models = cls.folder / 'models'
         models.mkdir()
         common.prepared('mlp', models)
-        cls.made = common.run([common.ROOT / 'scripts' / 'gpu-pack', cls.pack, models], env={'WINDLASS': str(common.WINDLASS)})
+        cls.write_profile(models / 'mlp' / 'model.onnx')
+        cls.made = common.run([common.ROOT / 'scripts' / 'gpu-pack', cls.pack, models, cls.folder / 'profiles'], env={'WINDLASS': str(common.WINDLASS)})
+
+    @classmethod
+    def write_profile(cls, model):
+        """By which the library computes the attention of one model faster."""
+        common.windlass('emit', model, '--cluster', 'h200:1', '-o', cls.folder / 'planned')
+        cluster = json.loads((cls.folder / 'planned' / 'plan.json').read_text())['cluster']
+        heads = 'bf16[16x12x1024x64]{786432,64,768,1}'
+        key = f'attention({heads}, {heads}, {heads}) -> {heads}, f32[16x12x1024] {{causal, scale = 0.12499999572143228 : f64}}'
+        (cls.folder / 'profiles').mkdir()
+        (cls.folder / 'profiles' / '124m-batch16.json').write_text(json.dumps({
+            'version': 1, 'machine': 'a device', 'threads': 1, 'cluster': cluster, 'commands': {}, 'collectives': [], 'attention': {
+                'device': 'a device', 'library': 'a library', 'choices': {key: {'seconds': 1e-4, 'own_seconds': 1e-3, 'workspace_bytes': 1 << 30}}}}))
 
     def check(self, *flags, **environment):
         """gpu-check with nothing of this session's environment."""
@@ -44,7 +57,13 @@ class PackTest(unittest.TestCase):
         self.assertIn('has no answers for gpt2-tiny, ', self.made.out)
         self.assertEqual({p.name for p in (self.pack / 'projects').iterdir()}, {'mlp-f32', 'mlp-bf16', 'mlp-f16', 'mlp-f32-ranks2'})
         self.assertEqual({p.name for p in (self.pack / 'benchmarks' / 'gpt2_gpu').iterdir() if p.is_dir()},
-                         {'124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16'})
+                         {f'{kind}{name}' for kind in ('', 'profile-') for name in ('124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16')})
+        tables = {name: (self.pack / 'benchmarks' / 'gpt2_gpu' / name / 'src' / 'tables.cpp').read_text() for name in ('124m-batch16', '124m-batch64')}
+        self.assertIn('constexpr attention_choice attentions[] = {\n    {{element_type::bf16, false, true, ', tables['124m-batch16'])
+        self.assertIn('/*scratch_bytes=*/1073741824,', tables['124m-batch16'])
+        self.assertNotIn('attention_choice', tables['124m-batch64'])
+        if list(common.ROOT.glob('.venv/lib/python3*/site-packages/include/cudnn_frontend.h')):
+            self.assertTrue((self.pack / 'cudnn_frontend' / 'include' / 'cudnn_frontend.h').exists())
         for file in self.pack.rglob('*'):
             self.assertFalse(file.is_symlink(), file)  # the folder is whole by itself
         self.assertLess(sum(file.stat().st_size for file in self.pack.rglob('*')), 60 << 20)
