@@ -17,9 +17,11 @@ llvm::Error windlass::makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Looks for what llvm::json does not refuse: great depth (it recurses) and keys that come twice (it keeps the last).
+/// Looks for what llvm::json does not refuse: great depth (it recurses), keys that come twice (it keeps the last), and
+/// what takes much more memory than its text does: an object with a key has a table of 64 at least.
 static llvm::Error scan(StringRef text) {
-  constexpr size_t kMaxDepth = 32;
+  constexpr size_t kMaxDepth = 32, kMaxMemory = size_t(1) << 30, kObjectBytes = 4096, kValueBytes = 192;
+  size_t memory = 0;
   struct Level {
     bool isObject;
     bool expectsKey;
@@ -36,6 +38,7 @@ static llvm::Error scan(StringRef text) {
       if (!levels.empty())
         levels.pop_back();
     } else if (c == ',') {
+      memory += kValueBytes;
       if (!levels.empty())
         levels.back().expectsKey = levels.back().isObject;
     } else if (c == '"') {
@@ -50,12 +53,15 @@ static llvm::Error scan(StringRef text) {
         if (!key)
           return key.takeError();
         StringRef name = key->getAsString().value_or("");
+        memory += levels.back().keys.empty() ? kObjectBytes : 0;
         if (!levels.back().keys.insert(name).second)
           return makeError("has the key " + printable(name) + " twice in one object");
         levels.back().expectsKey = false;
       }
       i = end;
     }
+    if (memory > kMaxMemory)
+      return makeError("has so many values that they would take more than 1 GiB of memory");
   }
   return llvm::Error::success();
 }

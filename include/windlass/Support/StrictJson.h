@@ -16,8 +16,8 @@ namespace windlass {
 /// Makes an error of one line.
 llvm::Error makeError(const llvm::Twine &message);
 
-/// Parses a document. Refuses more than `maxBytes` of text, nesting deeper than 32, and objects that have a key twice;
-/// all of these before the parser proper sees the text.
+/// Parses a document. Refuses more than `maxBytes` of text, nesting deeper than 32, objects that have a key twice, and
+/// what would take more than about 1 GiB in memory; all of these before the parser proper sees the text.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, size_t maxBytes = 256u << 20);
 
 /// Writes a value with its keys sorted and the shortest numbers that read back the same: on one line, or with an entry
