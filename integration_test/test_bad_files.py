@@ -38,13 +38,14 @@ def limit():
 
 
 def contents(folder, but):
-    """Everything below `folder` with its kind, size and time of change, except what is at or below `but`."""
+    """Everything below `folder` with its kind, size and time of change, except what is at or below `but`, or a plan's certificate beside it."""
+    left_out = {but, os.path.splitext(but)[0] + '.cert'}
     found = {}
     for at, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if os.path.join(at, name) != but]
+        folders[:] = [name for name in folders if os.path.join(at, name) not in left_out]
         for name in folders + names:
             path = os.path.join(at, name)
-            if path != but:
+            if path not in left_out:
                 info = os.lstat(path)
                 found[path] = (info.st_mode, 0 if name in folders else info.st_size, 0 if name in folders else info.st_mtime_ns)
     return found
@@ -135,7 +136,7 @@ class RunFiles(Sweep):
             outcome = common.windlass('train', cls.made / f'{name}.onnx', '--data', cls.made / feed, '--steps', 2, '-o', cls.made / run, '-v', timeout=1800)
             assert outcome.code == 0, outcome.err
             cls.programs[name] = re.findall(r"building in '(.*)'", outcome.err)[-1] + '/build/train'
-        outcome = common.windlass('plan', cls.made / 'classifier.onnx', '--cluster', 'cpu:1', '-o', cls.made / 'plan.json')
+        outcome = common.windlass('plan', cls.made / 'classifier.onnx', '--cluster', 'cpu:1', '--strategy', 'ddp', '-o', cls.made / 'plan.json')
         assert outcome.code == 0, outcome.err
         outcome = common.windlass('plan', cls.made / 'gpt.onnx', '--cluster', 'cpu:4', '--strategy', 'zero1*megatron=2', '--micro-batches', 2, '-o', cls.made / 'plan-4.json')
         assert outcome.code == 0, outcome.err
