@@ -22,6 +22,19 @@ Solution Shrunk::expand(const Solution &solution) const {
   return labels;
 }
 
+Solution Shrunk::contract(const Solution &solution) const {
+  Solution labels = solution;
+  for (const ShrinkStep &step : steps)
+    if (step.node == step.first) {
+      auto kept = std::find(step.map.begin(), step.map.end(), labels[step.node]);
+      labels[step.node] = kept == step.map.end() ? 0 : static_cast<int32_t>(kept - step.map.begin());
+    }
+  Solution left;
+  for (int32_t node : nodes)
+    left.push_back(labels[node]);
+  return left;
+}
+
 ShrinkGraph::ShrinkGraph(const Problem &original, int64_t work) : taken(original.rowCount() + 1), work(work) {
   problem.capacity = original.capacity;
   problem.load = original.load;

@@ -1,6 +1,7 @@
 #include "windlass/Search/Solver.h"
 
 #include "Branch.h"
+#include "Merge.h"
 #include "TreeSearch.h"
 #include "windlass/Search/Shrink.h"
 #include "windlass/Support/RunTasks.h"
@@ -20,6 +21,8 @@ constexpr double kTemperatures[kSearches] = {3e-5, 1e-3};
 /// Branch and bound is for problems of at most so many nodes; above, local search does more.
 constexpr int32_t kMostBranched = 3500, kMostDived = 1500;
 constexpr int kMostLevels = 5;
+/// How often what local search finds is merged before the bound is raised again.
+constexpr int kRounds = 4;
 
 /// A problem that came from the one before by bans and shrinking, and what is known of it.
 struct Level {
@@ -36,8 +39,8 @@ struct Level {
 
 class Search {
 public:
-  Search(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options)
-      : problem(problem), shrunk(shrunk), options(options), budget(options.workLimit, options.seconds) {}
+  Search(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options, const Budget &budget)
+      : problem(problem), shrunk(shrunk), options(options), budget(budget) {}
   SolveResult run();
 
 private:
@@ -54,6 +57,8 @@ private:
   void raiseBounds(Level &level, double end);
   void diveLevel(Level &level, double end);
   void searchLocally(double end, int64_t most = INT64_MAX);
+  void mergeSolutions(double end);
+  void searchInRounds(double end, int rounds);
   int64_t fixLevel(Level &level, double end);
   bool descend(Level &level, int64_t banned);
   bool branch(Level &level, double end);
@@ -64,6 +69,8 @@ private:
   Budget budget;
   std::vector<std::unique_ptr<Level>> levels;
   Incumbent incumbent; // of the first level
+  /// What local search has found there.
+  Pool pool;
   /// What came nearest to fitting, to begin with when nothing fits.
   Solution nearest;
   double nearestExcess = INFINITY;
@@ -222,7 +229,7 @@ void Search::diveLevel(Level &level, double end) {
 void Search::searchLocally(double end, int64_t most) {
   Level &level = *levels.front();
   const Solution &start = incumbent.cost < kForbidden ? incumbent.labels : nearest;
-  Incumbent found[kSearches];
+  Incumbent found[kSearches], last[kSearches];
   phase(
       end, kSearches,
       [&](int k, Meter &meter) {
@@ -233,13 +240,48 @@ void Search::searchLocally(double end, int64_t most) {
         Solution best = search.run(start, meter);
         if (!best.empty())
           found[k].offer(level.shrunk.problem, best);
+        last[k].offer(level.shrunk.problem, search.last());
       },
       most);
+  for (const Incumbent &one : last)
+    pool.add(one);
   ++round;
-  for (const Incumbent &one : found)
+  for (const Incumbent &one : found) {
+    pool.add(one);
     if (one.cost < incumbent.cost)
       incumbent = one;
+  }
   note("trees");
+}
+
+/// Solutions of local search agree on most nodes. What their parts make together is a small problem, which branching
+/// solves.
+void Search::mergeSolutions(double end) {
+  const Problem &whole = levels.front()->shrunk.problem;
+  std::optional<Shrunk> merged = pool.merge(whole, kMostDived);
+  if (!merged)
+    return;
+  SolveOptions inner = options;
+  inner.cutoff = std::min(options.cutoff, incumbent.cost);
+  inner.log = nullptr;
+  Search search(whole, *merged, inner, budget.until(end));
+  search.incumbent.offer(merged->problem, merged->contract(incumbent.labels));
+  SolveResult best = search.run();
+  budget.spend(search.budget.getUsed());
+  if (best.cost < incumbent.cost) {
+    incumbent = {best.solution, best.cost};
+    pool.add(incumbent);
+  }
+  note("merged");
+}
+
+void Search::searchInRounds(double end, int rounds) {
+  for (; rounds > 0 && !isOver(); --rounds) {
+    double share = budget.share(), part = (end - share) / rounds;
+    searchLocally(share + 0.9 * part);
+    if (!isOver())
+      mergeSolutions(share + part);
+  }
 }
 
 /// Bans labels in the better of the duals. Returns how many.
@@ -334,6 +376,7 @@ SolveResult Search::run() {
     return result;
   }
   note("shrunk");
+  auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
   while (true) {
     Level &level = *levels.back();
     if (level.model.nodes() == 0) {
@@ -344,7 +387,6 @@ SolveResult Search::run() {
       break;
     }
     bool isSmall = level.model.nodes() <= kMostDived;
-    auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
     findStarts(level, until(isSmall ? 0.04 : 0.12));
     if (isOver())
       break;
@@ -354,8 +396,10 @@ SolveResult Search::run() {
       break;
     // Small problems are closed by other means; this only gives those a start.
     int64_t nodes = std::min(level.model.nodes(), kMostDived);
-    if (levels.size() == 1)
-      searchLocally(until(isSmall ? 0.04 : 0.2), isSmall ? 64 * nodes * nodes * nodes : INT64_MAX);
+    if (levels.size() == 1 && isSmall)
+      searchLocally(until(0.04), 64 * nodes * nodes * nodes);
+    else if (levels.size() == 1)
+      searchInRounds(until(0.2), 1);
     if (isOver())
       break;
     raiseBounds(level, until(isSmall ? 0.06 : 0.1));
@@ -374,7 +418,9 @@ SolveResult Search::run() {
       break;
     }
     // A better solution may ban enough to go on with a smaller problem.
-    searchLocally(until(0.6));
+    searchInRounds(until(0.6), kRounds);
+    if (isOver())
+      break;
     raiseBounds(level, until(0.1));
     if (isOver())
       break;
@@ -382,8 +428,9 @@ SolveResult Search::run() {
     if (isOver() || levels.size() == kMostLevels || !descend(level, banned))
       break;
   }
-  if (!isOver())
-    searchLocally(1);
+  // Branching leaves no time.
+  if (first.model.nodes() > kMostDived)
+    searchInRounds(1, 1);
 
   // Solutions are checked on the problem as it came.
   if (incumbent.cost < kForbidden) {
@@ -410,5 +457,5 @@ SolveResult windlass::search::solve(const Problem &problem, const SolveOptions &
 }
 
 SolveResult windlass::search::solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options) {
-  return Search(problem, shrunk, options).run();
+  return Search(problem, shrunk, options, Budget(options.workLimit, options.seconds)).run();
 }

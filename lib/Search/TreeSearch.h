@@ -24,7 +24,8 @@ public:
 
   /// Improves `start`, which need not fit; returns the best solution that fits, or nothing where there is none.
   Solution run(const Solution &start, Meter &meter);
-  int64_t bestCost() const { return best; }
+  /// With what it ended: where there is no noise any more no tree's labels are better. May not fit.
+  const Solution &last() const { return label; }
 
 private:
   void begin(const Solution &start);

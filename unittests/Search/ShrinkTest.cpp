@@ -24,6 +24,7 @@ TEST(Shrink, KeepsTheOptimumAndItsSolution) {
     Evaluation value = evaluate(problem, shrunk.expand(best));
     ASSERT_TRUE(value.isFeasible()) << "seed " << seed;
     ASSERT_EQ(value.cost, optimum) << "seed " << seed;
+    ASSERT_EQ(shrunk.contract(shrunk.expand(best)), best) << "seed " << seed;
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 using namespace windlass::search;
 
 namespace {
@@ -53,6 +55,43 @@ TEST(Solver, ThreadsDoNotChangeTheAnswer) {
     ASSERT_EQ(one.solution, three.solution) << "seed " << seed;
     ASSERT_EQ(one.bound, three.bound) << "seed " << seed;
   }
+}
+
+/// So large that local search runs in rounds, whose solutions are merged.
+TEST(Solver, ThreadsDoNotChangeTheAnswerOfALargeProblem) {
+  std::mt19937_64 random(7);
+  auto below = [&](uint64_t count) { return static_cast<int64_t>(random() % count); };
+  constexpr int32_t kNodes = 2'000, kRows = 200, kLabels = 3;
+  Problem problem;
+  for (int32_t i = 0; i < kNodes; ++i) {
+    int32_t begin = i * kRows / kNodes, end = std::min(kRows, begin + 1 + static_cast<int32_t>(below(20)));
+    Node node{{below(100), below(100), below(100)}, {{begin, end, {below(100), below(100), below(100)}}}};
+    problem.nodes.push_back(node);
+  }
+  for (int32_t k = 0; k < 50; ++k) {
+    problem.tables.emplace_back();
+    for (int32_t entry = 0; entry < kLabels * kLabels; ++entry)
+      problem.tables.back().push_back(below(100));
+  }
+  for (int32_t i = 1; i < kNodes; ++i)
+    for (int32_t far : {1, 7, 60})
+      if (i >= far)
+        problem.edges.push_back({i - far, i, static_cast<int32_t>(below(problem.tables.size()))});
+  problem.capacity.assign(kRows, 9'000);
+  SolveOptions options;
+  options.workLimit = 200'000'000;
+  int mergedTimes = 0;
+  options.log = [&](const std::string &line) { mergedTimes += line.find("merged") != std::string::npos; };
+  SolveResult one = solve(problem, options);
+  EXPECT_GT(mergedTimes, 0);
+  options.threads = 2;
+  SolveResult two = solve(problem, options);
+  ASSERT_TRUE(one.isFeasible());
+  Evaluation value = evaluate(problem, one.solution);
+  EXPECT_TRUE(value.isFeasible());
+  EXPECT_EQ(value.cost, one.cost);
+  EXPECT_EQ(one.solution, two.solution);
+  EXPECT_EQ(one.bound, two.bound);
 }
 
 TEST(Solver, EndsAtTheCutoff) {

@@ -44,7 +44,8 @@ private:
 class Budget {
 public:
   /// A negative number of seconds means no limit of time.
-  Budget(int64_t operations, double seconds) : operations(operations), seconds(seconds), begin(Meter::Clock::now()) {}
+  Budget(int64_t operations, double seconds)
+      : operations(std::max<int64_t>(operations, 1)), seconds(seconds), begin(Meter::Clock::now()) {}
 
   double share() const {
     double part = static_cast<double>(used) / static_cast<double>(operations);
@@ -58,7 +59,13 @@ public:
       return Meter(most, left * seconds);
     return Meter(std::min(most, static_cast<int64_t>(left * static_cast<double>(operations) / tasks)));
   }
+  /// For a search of its own: what there is until a part of the whole is used.
+  Budget until(double end) const {
+    double left = std::max(end - share(), 0.0);
+    return Budget(static_cast<int64_t>(left * static_cast<double>(operations)), seconds < 0 ? -1 : left * seconds);
+  }
   void spend(int64_t more) { used += more; }
+  int64_t getUsed() const { return used; }
   bool isOver() const { return share() >= 1; }
 
 private:

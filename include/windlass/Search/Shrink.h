@@ -26,6 +26,8 @@ struct Shrunk {
   size_t originalNodes = 0;
 
   Solution expand(const Solution &solution) const;
+  /// The other way: the labels of the nodes left; 0 for labels that are gone, so it may be another solution, or none.
+  Solution contract(const Solution &solution) const;
 };
 
 /// Drops labels that cannot be chosen or are dominated; joins nodes whose labels determine each other; folds edges that
