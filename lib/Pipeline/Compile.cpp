@@ -166,9 +166,7 @@ int Compilation::applyStrategy(const PlanChoice &choice) {
   if (!choice.onnxPins.empty())
     if (int code = readOnnxPins(choice, pinned.pins))
       return code;
-  // Their order says nothing: in any the same plan is made.
-  llvm::sort(pinned.pins);
-  pinned.pins.erase(llvm::unique(pinned.pins), pinned.pins.end());
+  pinned.pins = plan::sortPins(std::move(pinned.pins));
   if (choice.strategy == "auto")
     return searchPlan(pinned);
   return makePlan(pinned, createStrategyPass(pinned), /*mayRerun=*/true);
@@ -200,14 +198,21 @@ int Compilation::exportOnnx(std::string &bytes) {
   return kDone;
 }
 
-int Compilation::applyPlan(const plan::PlanFile &plan, const CompileSettings &settings, const PlanChoice &choice) {
+int Compilation::putPlan(const plan::PlanFile &plan, llvm::StringRef what) {
+  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
+  llvm::Error error = plan::checkPlanFits(plan, settings, modelHash, *module);
+  if (!error)
+    error = plan::applyPlanFile(*module, plan);
+  if (error)
+    return fail(Code::plan_mismatch, what.str() + " does not fit: " + llvm::toString(std::move(error)));
+  return kDone;
+}
+
+int Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice) {
   cluster = plan.cluster;
-  plan::PlanSettings made = plan::getPlanSettings(*module, settings.dims, compiled.loss);
-  if (llvm::Error error = plan::checkPlanFits(plan, made, modelHash, *module))
-    return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
   unplanned = module->clone();
-  if (llvm::Error error = plan::applyPlanFile(*module, plan))
-    return fail(Code::plan_mismatch, "the plan does not fit: " + llvm::toString(std::move(error)));
+  if (int code = putPlan(plan, "the plan"))
+    return code;
   if (failed(plan::checkPins(*module, plan.settings.pins)))
     return exitCodeOf(Code::pin);
   planText = plan::writePlanFile(plan);

@@ -159,11 +159,8 @@ int Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &sta
   if (start.cluster.getDevices() != cluster.getDevices())
     return fail(Code::plan_mismatch, "the plan to start from is for " + std::to_string(start.cluster.getDevices()) +
                                          " ranks, but --cluster has " + std::to_string(cluster.getDevices()));
-  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  if (llvm::Error error = plan::checkPlanFits(start, settings, modelHash, *module))
-    return fail(Code::plan_mismatch, "the plan to start from does not fit: " + llvm::toString(std::move(error)));
-  if (llvm::Error error = plan::applyPlanFile(*module, start))
-    return fail(Code::plan_mismatch, "the plan to start from does not fit: " + llvm::toString(std::move(error)));
+  if (int code = putPlan(start, "the plan to start from"))
+    return code;
   if (!plans.startFrom("the older plan"))
     llvm::errs() << "windlass: the plan to start from has something that is not searched: it is left out\n";
   return kDone;

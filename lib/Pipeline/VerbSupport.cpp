@@ -262,10 +262,7 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   if (!given.isGiven("no-decay"))
     for (const std::string &name : plan.settings.noDecay)
       settings.noDecay.push_back(escapeGlob(name));
-  std::vector<std::string> pins = flags.choice.pins;
-  llvm::sort(pins);
-  pins.erase(llvm::unique(pins), pins.end());
-  if (given.isGiven("pin") && pins != plan.settings.pins)
+  if (given.isGiven("pin") && plan::sortPins(flags.choice.pins) != plan.settings.pins)
     return fail(Code::contradiction,
                 "--pin " + printable(flags.choice.pins.front()) +
                     (plan.settings.pins.empty() ? std::string(", but the plan was made without pins")
@@ -334,7 +331,7 @@ int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, Co
     return code;
   if (int code = build(compilation, flags.settings))
     return code;
-  return compilation.applyPlan(plan, flags.settings, flags.choice);
+  return compilation.applyPlan(plan, flags.choice);
 }
 
 int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Flags &given) {

@@ -296,12 +296,18 @@ static bool areRepeatsAlike(const Groups &groups) {
   return true;
 }
 
+/// The labels of the plan that the module has; nothing where repeats differ, or it has something that is not searched.
+static std::optional<search::Solution> encodeAlike(MeshProblem &problem, const Groups &groups,
+                                                   const plan::StrategyChoice &choice) {
+  return areRepeatsAlike(groups) ? problem.encode(choice) : std::nullopt;
+}
+
 bool PlanSearch::startFrom(const std::string &name) {
   plan::StrategyChoice choice = readChoice(module);
   Mesh *mesh = findMesh(choice);
-  if (!mesh || !areRepeatsAlike(*groups))
+  if (!mesh)
     return false;
-  std::optional<search::Solution> solution = mesh->builder.encode(choice);
+  std::optional<search::Solution> solution = encodeAlike(mesh->builder, *groups, choice);
   if (!solution || search::evaluate(mesh->problems[0], *solution).cost >= search::kForbidden)
     return false;
   mesh->named.push_back({name, std::move(*solution)});
@@ -422,10 +428,8 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
 static std::optional<int64_t> evaluateOn(MeshProblem &problem, const Groups &groups,
                                          const plan::StrategyChoice &choice) {
   search::Problem built = problem.buildWithReruns(countChosenReruns(groups));
-  std::optional<search::Solution> solution = problem.encode(choice);
-  if (!solution || !areRepeatsAlike(groups))
-    return std::nullopt;
-  return search::evaluate(built, *solution).cost;
+  std::optional<search::Solution> solution = encodeAlike(problem, groups, choice);
+  return solution ? std::optional(search::evaluate(built, *solution).cost) : std::nullopt;
 }
 
 std::optional<int64_t> PlanSearch::evaluate(const plan::StrategyChoice &choice) {

@@ -10,8 +10,9 @@ using namespace windlass::planner;
 using Operations = std::vector<Operation *>;
 
 Groups::Groups(func::FuncOp microbatch, const plan::Pins &pins) : function(microbatch) {
-  groupOperators(pins);
-  groupParameters();
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  groupOperators(pins, symbols);
+  groupParameters(symbols);
 }
 
 /// Whether blocks have operators of the same kinds and types, one by one.
@@ -47,8 +48,7 @@ static std::vector<std::string> describe(const Operations &block, const plan::Pi
   return words;
 }
 
-void Groups::groupOperators(const plan::Pins &pins) {
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+void Groups::groupOperators(const plan::Pins &pins, SymbolTable &symbols) {
   llvm::MapVector<StringAttr, std::map<int64_t, Operations>> classes;
   for (Operation &op : function.front().without_terminator())
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
@@ -81,8 +81,7 @@ void Groups::groupOperators(const plan::Pins &pins) {
 }
 
 /// Parameters are one where the same operands of one group read them.
-void Groups::groupParameters() {
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+void Groups::groupParameters(SymbolTable &symbols) {
   llvm::EquivalenceClasses<const void *> equal;
   std::map<Use, const void *> readers;
   llvm::MapVector<StringAttr, std::vector<train::ReadOp>> readsOf;

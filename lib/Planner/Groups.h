@@ -61,8 +61,8 @@ public:
   std::map<unsigned, int64_t> getGradients(unsigned group, unsigned result) const;
 
 private:
-  void groupOperators(const plan::Pins &pins);
-  void groupParameters();
+  void groupOperators(const plan::Pins &pins, mlir::SymbolTable &symbols);
+  void groupParameters(mlir::SymbolTable &symbols);
   void addUses(mlir::Value value, bool isStashed, Uses &uses) const;
 
   mlir::func::FuncOp function;

@@ -78,15 +78,17 @@ private:
                                   {sched::kUpdateFunction, "update"}}) {
       StepWindow window;
       window.name = name;
+      std::map<int64_t, double> busy;
       for (const auto &[key, its] : functions) {
         if (key.first != function)
           continue;
         window.seconds += toSeconds(its.elapsed);
         for (const Step &step : its.steps)
           if (step.kind == Step::Kind::Work)
-            window.busySeconds[streamNames.at(step.stream)] +=
-                toSeconds(static_cast<double>(step.cost.picoseconds) * its.runs);
+            busy[step.stream] += toSeconds(static_cast<double>(step.cost.picoseconds) * its.runs);
       }
+      for (auto [stream, seconds] : busy)
+        window.busySeconds[streamNames.at(stream)] += seconds;
       if (!window.busySeconds.empty())
         prediction.windows.push_back(std::move(window));
     }

@@ -125,9 +125,8 @@ public:
   int applyStrategy(const PlanChoice &choice);
   /// The same by a random plan, which says itself what is run again.
   int applyRandomPlan(const PlanChoice &choice, uint64_t seed);
-  /// L2 to L5 by a plan that has been read; `settings` are those that L2 was made with. `choice` has the limit where
-  /// the plan has none.
-  int applyPlan(const plan::PlanFile &plan, const CompileSettings &settings, const PlanChoice &choice);
+  /// L2 to L5 by a plan that has been read. `choice` has the limit where the plan has none.
+  int applyPlan(const plan::PlanFile &plan, const PlanChoice &choice);
   /// L2, which stays as it is, to L5 by a named strategy that fits; says nothing where it does not.
   bool trySchedule(const PlanChoice &choice, Schedule &schedule);
   /// How long a step takes, at L5.
@@ -165,6 +164,8 @@ private:
   int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, bool mayRerun);
   int searchPlan(const PlanChoice &choice);
+  /// Puts the choices of a plan on the module of L2, which it has to fit; `what` names it in messages.
+  int putPlan(const plan::PlanFile &plan, llvm::StringRef what);
   int startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
   /// Sets the plan's text for the module and its schedule.
   int keepPlan(const PlanChoice &choice);

@@ -249,6 +249,12 @@ static LogicalResult verifyPins(ModuleOp module, const Pins &pins) {
   return success();
 }
 
+std::vector<std::string> plan::sortPins(std::vector<std::string> texts) {
+  llvm::sort(texts);
+  texts.erase(llvm::unique(texts), texts.end());
+  return texts;
+}
+
 LogicalResult plan::checkPins(ModuleOp module, ArrayRef<std::string> texts) {
   FailureOr<Pins> pins = readPins(module, texts);
   return failed(pins) ? failure() : verifyPins(module, *pins);

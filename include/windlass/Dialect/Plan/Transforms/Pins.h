@@ -39,6 +39,9 @@ struct Pins {
 /// divide.
 mlir::FailureOr<Pins> readPins(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
 
+/// In the order in which plans keep them, each once: their order says nothing.
+std::vector<std::string> sortPins(std::vector<std::string> texts);
+
 /// Whether a module at L3, before reshards are made, is as pins say. Fails at what is not, or as `readPins`.
 mlir::LogicalResult checkPins(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
 
