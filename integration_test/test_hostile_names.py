@@ -41,13 +41,29 @@ class HostileNamesTest(common.Case):
             node.name = PIECES[index % len(PIECES)]
             for entry in node.metadata_props:
                 if entry.key == 'pkg.torch.onnx.name_scopes':
-                    piece = PIECES[index // 3 % len(PIECES)].replace("'", '')
+                    piece = PIECES[(index // 2 + 33) % len(PIECES)].replace("'", '')
                     entry.value = f"['', '{piece}', 'call']"
         graph.name = ''.join(PIECES[:-5])[:2000]
         onnx.save(model, str(path))
         data = self.folder / 'batches.safetensors'
         safetensors_file.write({f'{names[key.rpartition(".")[0]]}.{key.rpartition(".")[2]}': array for key, array in batches.items()}, data)
         return model, data
+
+    def check_operators(self, model, frozen, built, run):
+        """Operators' names are in timelines as they are, and in nothing that is compiled or run."""
+        self.succeed('simulate', model, '--cluster', 'cpu:2', '--freeze', frozen, '-o', self.folder / 'predicted.json')
+        predicted, measured = (
+            sorted((event['tid'], event['ts'], event['name'], event['args'].get('operator', '')) for event in json.loads(file.read_text())['traceEvents'] if event['ph'] == 'X')
+            for file in (self.folder / 'predicted.json', run / 'traces' / 'rank_00001.json'))
+        self.assertEqual([(thread, kernel, name) for thread, _, kernel, name in measured], [(thread, kernel, name) for thread, _, kernel, name in predicted])
+        operators = {name for _, _, _, name in measured if name}
+        for piece in ('$(touch owned)', '*/', '"); system("touch owned"); ("', '<script>'):
+            self.assertTrue([each for each in operators if piece in each], piece)
+        self.assertTrue([each for each in operators if each.endswith('xxx...')])
+        self.assertLess(max(len(each.encode()) for each in operators), 1024)
+        for file in (built / 'CMakeLists.txt', built / 'run.sh', built / 'run.slurm', *(built / 'src').iterdir()):
+            text = file.read_text()
+            self.assertEqual([each for each in operators if each in text or json.dumps(each) in text], [], file.name)
 
     def test_whole_life(self):
         model, data = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))
@@ -61,9 +77,10 @@ class HostileNamesTest(common.Case):
         plan = self.folder / 'plan.json'
         self.succeed('check', path, '-v', cwd=work)
         self.succeed('plan', path, '--cluster', 'cpu:2', '-o', plan, cwd=work)
-        outcome = train('-n', 2, '--steps', 2, '-v')
-        build = (common.built_folder(outcome) / 'build.log').read_text()
-        self.assertNotIn('warning', build)
+        outcome = train('-n', 2, '--steps', 2, '-v', '--profile')
+        built = common.built_folder(outcome)
+        self.assertNotIn('warning', (built / 'build.log').read_text())
+        self.check_operators(path, model.graph.initializer[-1].name, built, run)
         train('-n', 2, '--steps', 4, '--resume')
         # A plan whose keys are such names is read again.
         self.succeed('emit', path, '--plan', plan, '-o', self.folder / 'project', cwd=work)
@@ -83,7 +100,7 @@ class HostileNamesTest(common.Case):
         self.assertNotIn('<script', page)
         # Nothing was executed, and nothing was written elsewhere.
         self.assertEqual(os.listdir(work), [])
-        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'plan.cert', 'run', 'project', 'merged.safetensors'})
+        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'plan.cert', 'predicted.json', 'run', 'project', 'merged.safetensors'})
         self.assertFalse(list(self.folder.rglob('owned*')))
 
     def test_names_that_no_file_can_hold(self):

@@ -1,6 +1,7 @@
 """`windlass profile`, and what --costs makes of it: predicted times of plans, and of runs."""
 
 import json
+import shutil
 
 import common
 
@@ -71,6 +72,51 @@ class ProfileTest(common.Case):
         self.refuse(("'cpu'", "'cuda'"), 'plan', model, '--cluster', 'h200:2', '--micro-batches', 2, '--costs', profile)
         profile.write_text(json.dumps(dict(made, thread=1)))
         self.refuse(('thread is no known key', "'threads'"), 'plan', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile)
+
+    def commands(self, timeline):
+        """What ran on each thread in order, and the operator of each."""
+        threads = {}
+        for event in json.loads(timeline.read_text())['traceEvents']:
+            if event['ph'] == 'X':
+                threads.setdefault(event['tid'], []).append((event['name'], event['args'].get('operator')))
+        return threads
+
+    def test_timelines(self):
+        """What each rank measured and what is predicted name the same commands of the same operators, in the same order."""
+        model, predicted, run, words = self.small_gpt(), self.folder / 'predicted.json', self.folder / 'run', ('--micro-batches', 4, '--strategy', 'zero1')
+        self.succeed('simulate', model, '--cluster', 'cpu:2', *words, '-o', predicted)
+        data = self.batches(model, 8)
+        outcome = self.succeed('train', model, '-n', 2, *words, '--data', data, '--steps', 2, '--threads', 1, '--profile', '-o', run, '-v')
+        expected = self.commands(predicted)
+        self.assertEqual(set(expected), {0, 1})
+        names = {name for commands in expected.values() for _, name in commands if name}
+        self.assertGreater(len(names), 50)
+        self.assertTrue(all(name for kernel, name in expected[0] if kernel in ('matmul', 'attention', 'layer_norm', 'adamw')))
+        for rank in range(2):
+            self.assertEqual(self.commands(run / 'traces' / f'rank_{rank:05}.json'), expected)
+        self.assertNotIn('no names of operators', outcome.err)
+
+        # Names are data beside the program, in no source of it; without them, or with others', the run is the same.
+        built, project = common.built_folder(outcome), self.folder / 'project'
+        for source in ('step.cpp', 'tables.cpp', 'fused.h'):
+            self.assertFalse([name for name in names if name in (built / 'src' / source).read_text()])
+        (project / 'build').mkdir(parents=True)
+        for file in ('build/train', 'params.safetensors'):
+            shutil.copy(built / file, project / file)
+        emitted = json.loads((built / 'operators.json').read_text())
+        fewer = json.loads(json.dumps(emitted))
+        fewer['commands']['update'][0].pop()
+        for what, text, says in (('none', None, 'operators.json is neither in '), ('fewer', json.dumps(fewer), 'names the operators of'),
+                                 ('unknown', json.dumps(dict(emitted, names=[])), 'has a command of a name that it lacks'), ('cut', json.dumps(emitted)[:100], '')):
+            with self.subTest(what):
+                if text is not None:
+                    (project / 'operators.json').write_text(text)
+                run = self.folder / what
+                done = common.run([project / 'build' / 'train', '--data', data, '--steps', 2, '--threads', 1, '--profile', '-o', run])
+                self.assertEqual(done.code, 0, done.err)
+                self.assertRegex(done.err, f'the timeline has no names of operators: [^\n]*{says}')
+                plain = {thread: [(name, None) for name, _ in commands] for thread, commands in expected.items()}
+                self.assertEqual(self.commands(run / 'traces' / 'rank_00001.json'), plain)
 
     def test_refuses_other_devices(self):
         outcome = common.windlass('profile', self.small_gpt(), '--cluster', 'h200:2', '-o', self.folder / 'profile.json')

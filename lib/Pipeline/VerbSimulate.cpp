@@ -5,6 +5,7 @@
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/OutputFile.h"
+#include "windlass/Target/Cpp/OperatorNames.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -45,8 +46,8 @@ public:
       json.attribute("dur", static_cast<double>(command.picoseconds) * 1e-6);
       json.attributeObject("args", [&] {
         json.attribute("source", getName(command.source));
-        if (auto id = command.op->getAttrOfType<StringAttr>(train::kIdAttr))
-          json.attribute("operator", llvm::json::fixUTF8(id.getValue()));
+        if (std::string name = cpp::getShownOperator(command.op); !name.empty())
+          json.attribute("operator", name);
       });
     });
   }

@@ -3,6 +3,7 @@
 #include "ProjectParts.h"
 
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
+#include "windlass/Target/Cpp/OperatorNames.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
@@ -111,6 +112,7 @@ nvidia-cudnn-frontend; `-DCMAKE_PREFIX_PATH=FOLDER` names the folder above `incl
 
 `src/step.cpp` holds every kernel, copy and collective of a step in order; `src/tables.cpp` the memory map and the tables
 of parameters and inputs; `src/fused.h` the fused element-wise functions; `runtime/` the library that they call.
+`operators.json` has names of the model's operators, by which `--profile` labels its timeline; no code has them.
 )";
 
 /// With what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save when they
@@ -164,6 +166,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
                                       !options.attention.choices.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
+  files["operators.json"] = writeOperatorNames(module);
   files["run.sh"] = runScript(options.ranks, "train");
   files["run.slurm"] = slurmScript(options.ranks);
   addRuntime(files);

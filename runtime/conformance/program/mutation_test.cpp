@@ -4,6 +4,7 @@
 #include "windlass/rt/json.h"
 
 #include "data.h"
+#include "operator_names.h"
 #include "random.h"
 #include "temporary_folder.h"
 #include "test_programs.h"
@@ -94,5 +95,22 @@ TEST(Mutation, ManifestsNeverCrash) {
     checkpoint_manifest out;
     read += read_manifest(folder.path(), out).is_ok();
   });
+  EXPECT_GT(read, 10);
+}
+
+TEST(Mutation, OperatorNamesNeverCrash) {
+  int read = 0;
+  mutate(R"({"version":1,"names":["a","","layers.0.add"],"commands":{"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
+         R"("backward_reduce":[[2,0],[0]],"update":[[1,1,1],[]]}})",
+         [&](const std::string &bad) {
+           operator_names names;
+           if (!names.read(bad, 2).is_ok())
+             return;
+           ++read;
+           for (std::size_t stream : {0, 1})
+             for (std::string_view name : names.of(stream, {action_kind::forward, action_kind::backward,
+                                                            action_kind::backward_reduce, action_kind::update}))
+               EXPECT_LE(name.size(), 1024u);
+         });
   EXPECT_GT(read, 10);
 }

@@ -4,17 +4,15 @@
 #include "windlass/rt/safetensors.h"
 
 #include "data.h"
+#include "program_files.h"
 #include "random.h"
 #include "rank_state.h"
 
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
-
-#include <unistd.h>
 
 namespace windlass::rt {
 
@@ -26,12 +24,6 @@ std::string resolved(const std::string &path) {
   std::string out = text ? text : "";
   std::free(text);
   return out;
-}
-
-std::string program_folder() {
-  char buffer[PATH_MAX];
-  ssize_t length = ::readlink("/proc/self/exe", buffer, sizeof buffer);
-  return length <= 0 ? "." : parent_path(std::string(buffer, static_cast<std::size_t>(length)));
 }
 
 /// Where values go: a rank's part of a parameter or of its master.
@@ -119,16 +111,10 @@ private:
   status open_packed() {
     if (packed_)
       return ok_status();
-    std::string path = settings_.packed, folder = program_folder();
-    if (path.empty()) {
-      path = join_path(folder, "params.safetensors");
-      if (!is_file(path))
-        path = join_path(parent_path(folder), "params.safetensors");
-      if (!is_file(path))
-        return bad_input("params.safetensors is neither in " + quote(folder) +
-                         " nor one folder up; name it with "
-                         "--parameters or give --init random");
-    }
+    std::string path = settings_.packed;
+    if (path.empty())
+      if (status found = find_program_file("params.safetensors", path); !found.is_ok())
+        return bad_input(found.message() + "; name it with --parameters or give --init random");
     packed_.emplace();
     return packed_->open(path);
   }

@@ -34,7 +34,8 @@ std::string metadata(const char *what, const std::string &process, std::size_t t
 
 } // namespace
 
-std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams) {
+std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams,
+                          const std::vector<std::vector<std::string_view>> &operators) {
   const std::string process = std::to_string(rank + 1);
   double first = std::numeric_limits<double>::infinity();
   for (const kernel_times &times : streams)
@@ -43,12 +44,15 @@ std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &st
   std::string out = "{\"traceEvents\": [\n" + metadata("process_name", process, 0, "rank " + std::to_string(rank));
   for (std::size_t i = 0; i < streams.size(); ++i) {
     out += ",\n" + metadata("thread_name", process, i, i == 0 ? "compute" : "communicator_" + std::to_string(i - 1));
-    for (const kernel_times::command &command : streams[i].commands()) {
+    for (std::size_t k = 0; k < streams[i].commands().size(); ++k) {
+      const kernel_times::command &command = streams[i].commands()[k];
       const work &what = command.what;
+      const std::string_view of = operators[i].empty() ? std::string_view() : operators[i][k];
       out += std::string(",\n{\"name\": ") + json_string(what.is_map ? "map" : what.name) +
              ", \"ph\": \"X\", \"pid\": " + process + ", \"tid\": " + std::to_string(i) +
              ", \"ts\": " + microseconds(command.begin - first) +
              ", \"dur\": " + microseconds(command.end - command.begin) + ", \"args\": {\"source\": \"measured\", " +
+             (of.empty() ? "" : "\"operator\": " + json_string(of) + ", ") +
              (what.is_map ? "\"computes\": " + json_string(what.name) + ", " : "") +
              "\"flops\": " + std::to_string(what.flops) + ", \"bytes\": " + std::to_string(what.bytes) +
              ", \"sizes\": " + sizes_of(what) + "}}";

@@ -6,13 +6,16 @@
 #include "windlass/rt/status.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace windlass::rt {
 
 /// In the format of Chrome's trace viewer, with the names and threads of `windlass simulate -o`, which is process 0;
-/// rank r is process r + 1. `streams` has the kept commands of each stream; times count from the earliest.
-std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams);
+/// rank r is process r + 1. `streams` has the kept commands of each stream; times count from the earliest. `operators`
+/// has for each of a stream's commands the operator of the model that it is of, or nothing where these are not known.
+std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams,
+                          const std::vector<std::vector<std::string_view>> &operators);
 
 /// The file of a rank, below the folder of a run.
 std::string timeline_path(const std::string &run, std::int32_t rank);

@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include "program_files.h"
 #include "schedule.h"
 #include "signals.h"
 #include "timeline.h"
@@ -115,6 +116,8 @@ status trainer::run_action(const action &what) {
     return internal_error("the action table repeats past its end");
   if (what.kind == action_kind::backward && !p_.backward)
     return internal_error("the action table has a backward, the program has none");
+  if (is_traced_)
+    traced_.push_back(what.kind);
   std::int64_t index = 0;
   if (what.kind != action_kind::update)
     index = what.kind == action_kind::forward ? forwards_++ : backwards_++;
@@ -365,6 +368,22 @@ void trainer::count_kernels(bool on, bool keeps) {
     context_.get_stream(i).count_times(on ? &kernel_times_[static_cast<std::size_t>(i)] : nullptr);
 }
 
+status trainer::name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const {
+  constexpr std::int64_t max_bytes = 1 << 28;
+  std::string path, text;
+  WINDLASS_TRY(find_program_file("operators.json", path));
+  WINDLASS_TRY(read_text(path, max_bytes, text));
+  WINDLASS_TRY(names.read(text, p_.streams));
+  for (std::size_t i = 0; i < kernel_times_.size(); ++i) {
+    std::vector<std::string_view> of = names.of(i, traced_);
+    if (const std::size_t ran = kernel_times_[i].commands().size(); ran != of.size())
+      return bad_input(quote(path) + " names the operators of " + std::to_string(of.size()) + " commands, " +
+                       std::to_string(ran) + " ran");
+    out.push_back(std::move(of));
+  }
+  return ok_status();
+}
+
 status trainer::write_profile() {
   // All ranks measure at once, as they compute.
   kernels_.peak_rate = detail::multiply_add_rate(threads_, false, 10);
@@ -376,9 +395,17 @@ status trainer::write_profile() {
   std::copy(std::begin(action_seconds_), std::end(action_seconds_), mine.of);
   span<seconds> all;
   WINDLASS_TRY(ranks_.gather(mine, all));
+  operator_names names;
+  std::vector<std::vector<std::string_view>> operators;
+  if (status named = name_operators(names, operators); !named.is_ok()) {
+    operators.clear();
+    say("the timeline has no names of operators: " + named.message());
+  }
+  operators.resize(kernel_times_.size());
   status traced = make_folders(join_path(o_.run, "traces"));
   if (traced.is_ok())
-    traced = replace_file(timeline_path(o_.run, context_.rank()), timeline_text(context_.rank(), kernel_times_));
+    traced =
+        replace_file(timeline_path(o_.run, context_.rank()), timeline_text(context_.rank(), kernel_times_, operators));
   WINDLASS_TRY(together(std::move(traced).as(diagnostic::output)));
   if (context_.rank() != 0)
     return together(ok_status());

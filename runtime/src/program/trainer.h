@@ -11,6 +11,7 @@
 #include "data.h"
 #include "kernel_report.h"
 #include "metrics.h"
+#include "operator_names.h"
 #include "options.h"
 #include "progress.h"
 #include "record.h"
@@ -67,6 +68,8 @@ private:
   status save(std::int64_t step);
   status finish();
   status write_profile();
+  /// Of the timeline's commands, by stream, from the project's file; none where that does not tell.
+  status name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const;
   /// Whether kernels of all streams add their times, and whether each command is kept besides.
   void count_kernels(bool on, bool keeps = false);
   void say(std::string_view text);
@@ -99,6 +102,7 @@ private:
   checkpoint_manifest resumed_;
   std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
   bool is_traced_ = false;                    ///< this step's timeline is wanted, so that nothing waits in its middle
+  std::vector<action_kind> traced_;           ///< that step's actions
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
   double action_seconds_[8] = {};
   std::vector<kernel_times> kernel_times_; ///< one per stream

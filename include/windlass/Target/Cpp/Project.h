@@ -32,7 +32,7 @@ struct ProjectOptions {
 };
 
 /// All text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables, fused
-/// functions, main, runtime, CMakeLists.txt, README.md, plan.json, run.sh, Slurm script.
+/// functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, run.sh, Slurm script.
 llvm::FailureOr<ProjectFiles> makeProject(mlir::ModuleOp module, const ProjectOptions &options);
 
 /// Writes the files below `folder`, which must be new, empty or an earlier emitted project. Files whose text has not

@@ -1,0 +1,70 @@
+#include "windlass/Target/Cpp/OperatorNames.h"
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace windlass;
+
+std::string cpp::getShownOperator(Operation *command) {
+  // Broken characters may become three bytes each; programs read names of at most 1024.
+  constexpr size_t longest = 300;
+  auto id = command->getAttrOfType<StringAttr>(train::kIdAttr);
+  if (!id)
+    return "";
+  std::string shown = llvm::json::fixUTF8(id.getValue().take_front(longest));
+  return id.getValue().size() > longest ? shown + "..." : shown;
+}
+
+std::string cpp::writeOperatorNames(ModuleOp module) {
+  llvm::StringMap<int64_t> streamOf;
+  int64_t streams = 1;
+  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+    streamOf[communicator.getName()] = static_cast<int64_t>(communicator.getStream());
+    ++streams;
+  }
+  std::vector<std::string> names;
+  llvm::StringMap<int64_t> places;
+  using Streams = std::vector<std::vector<int64_t>>;
+  std::vector<std::pair<llvm::StringRef, Streams>> functions;
+  for (llvm::StringRef name :
+       {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction}) {
+    Streams &commands = functions.emplace_back(name, Streams(streams)).second;
+    for (Operation &op : module.lookupSymbol<func::FuncOp>(name).getBody().front()) {
+      auto collective = dyn_cast<sched::LaunchCollectiveOp>(op);
+      if (!collective && !isa<sched::LaunchOp, sched::LaunchMapOp>(op))
+        continue;
+      int64_t stream =
+          collective ? streamOf.lookup(collective.getCommunicator()) : op.getAttrOfType<IntegerAttr>("stream").getInt();
+      auto [place, isNew] = places.try_emplace(getShownOperator(&op), static_cast<int64_t>(names.size()));
+      if (isNew)
+        names.push_back(place->getKey().str());
+      commands[stream].push_back(place->second);
+    }
+  }
+
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::json::OStream json(out);
+  json.object([&] {
+    json.attribute("version", 1);
+    json.attributeArray("names", [&] {
+      for (const std::string &name : names)
+        json.value(name);
+    });
+    json.attributeObject("commands", [&] {
+      for (const auto &[name, commands] : functions)
+        json.attributeArray(name, [&, &commands = commands] {
+          for (const std::vector<int64_t> &stream : commands)
+            json.array([&] {
+              for (int64_t place : stream)
+                json.value(place);
+            });
+        });
+    });
+  });
+  return text + "\n";
+}

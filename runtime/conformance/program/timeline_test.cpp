@@ -1,0 +1,71 @@
+// Timelines, and the names of operators in them.
+#include "timeline.h"
+
+#include "windlass/rt/json.h"
+
+#include "operator_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace windlass::rt;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+/// Of a program with a stream for compute and one for a communicator.
+constexpr char emitted[] = R"({"version": 1, "names": ["a", "", "b\"}]\n</script>"], "commands": {
+  "forward": [[0, 2], []], "backward": [[2], [1]], "backward_reduce": [[2, 0], [0]], "update": [[1], []]}})";
+
+std::string refusal_of(const std::string &what, const std::string &by) {
+  std::string text = emitted;
+  text.replace(text.find(what), what.size(), by);
+  operator_names names;
+  status read = names.read(text, 2);
+  return read.is_ok() ? "" : read.message();
+}
+
+} // namespace
+
+TEST(OperatorNames, FollowTheActionsOfAStep) {
+  operator_names names;
+  ASSERT_TRUE(names.read(emitted, 2).is_ok());
+  using kind = action_kind;
+  const std::vector<action_kind> step = {kind::forward, kind::backward, kind::forward, kind::backward_reduce,
+                                         kind::update};
+  const std::string b = "b\"}]\n</script>";
+  EXPECT_THAT(names.of(0, step), ElementsAre("a", b, b, "a", b, b, "a", ""));
+  EXPECT_THAT(names.of(1, step), ElementsAre("", "a"));
+  EXPECT_TRUE(names.of(0, {}).empty());
+}
+
+TEST(OperatorNames, OtherTextsAreRefused) {
+  EXPECT_EQ(refusal_of("[1]", "[2]"), ""); // what is refused below is the change
+  EXPECT_THAT(refusal_of("\"version\": 1", "\"version\": 2"), HasSubstr("version 1"));
+  EXPECT_THAT(refusal_of("\"names\"", "\"other\""), HasSubstr("lacks 'names'"));
+  EXPECT_THAT(refusal_of("\"a\"", "7"), HasSubstr("a name that is no text"));
+  EXPECT_THAT(refusal_of("\"a\"", "\"" + std::string(1025, 'x') + "\""), HasSubstr("at most 1024 bytes"));
+  for (const char *place : {"[3]", "[-1]", "[0.5]", "[\"a\"]", "[[0]]", "{\"a\": 0}", "[18446744073709551616]"})
+    EXPECT_THAT(refusal_of("[1]", place), HasSubstr("a name that it lacks")) << place;
+  EXPECT_THAT(refusal_of("\"update\": [[1], []]", "\"update\": [[1]]"), HasSubstr("'update' for each of 2 streams"));
+  EXPECT_THAT(refusal_of("\"update\"", "\"updates\""), HasSubstr("'update' for each of 2 streams"));
+  EXPECT_NE(refusal_of("]}}", "]}"), "");
+}
+
+TEST(Timeline, NamesAreEscaped) {
+  std::vector<kernel_times> streams(2);
+  for (kernel_times &times : streams) {
+    times.keep_commands(true);
+    times.add({"matmul", 8, 16, {2, 2}}, 1.0, 1.5);
+  }
+  json root;
+  ASSERT_TRUE(parse_json(timeline_text(3, streams, {{"a\"}]\n\xff"}, {}}), root).is_ok());
+  std::vector<const json *> commands;
+  for (const json &event : root.find("traceEvents")->items)
+    if (event.find("ph")->string == "X")
+      commands.push_back(event.find("args"));
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_EQ(commands[0]->find("operator")->string, "a\"}]\n\xef\xbf\xbd");
+  EXPECT_EQ(commands[1]->find("operator"), nullptr); // not known
+}
