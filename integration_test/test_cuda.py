@@ -54,7 +54,7 @@ class CudaTest(unittest.TestCase):
         print(done.out, end='')
 
 
-class Emulated(CudaTest):
+class EmulatedCase(CudaTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -68,6 +68,8 @@ class Emulated(CudaTest):
         self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
         return project / 'build' / 'train'
 
+
+class Emulated(EmulatedCase):
     def model(self, name):
         ready = self.folder / name  # by another test
         return ready if ready.exists() else pathlib.Path(common.prepared(name, self.folder))

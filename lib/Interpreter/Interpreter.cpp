@@ -33,6 +33,8 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
   std::optional<Level> level = levelOf(module);
   if (!level)
     return module.emitError("is of no level: it has neither @loss nor @microbatch, resources or arenas");
+  if (options.rounds && (*level != Level::L5 || options.precision != Precision::f64))
+    return module.emitError("can be rounded as programs do at level L5 only, and where floats are doubles");
   // A module of L1 or L2 may name nothing of it, but runs on a mesh of one rank.
   module.getContext()->getOrLoadDialect<plan::PlanDialect>();
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);

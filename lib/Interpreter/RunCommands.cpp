@@ -29,8 +29,8 @@ struct Buffer {
 
 class BufferMachine : public Machine {
 public:
-  BufferMachine(ModuleOp module, plan::MeshAttr mesh, Precision precision)
-      : module(module), mesh(mesh), precision(precision) {}
+  BufferMachine(ModuleOp module, plan::MeshAttr mesh, const RunOptions &options)
+      : module(module), mesh(mesh), precision(options.precision), rounds(options.rounds) {}
 
   LogicalResult prepare();
   Tensor peek(sched::ResourceOp resource, int64_t rank) override {
@@ -65,6 +65,7 @@ private:
   ModuleOp module;
   plan::MeshAttr mesh;
   Precision precision;
+  bool rounds;
   /// How much wider all of memory is than planned: floats are held in f32 or f64, whatever their type.
   int64_t scale = 1;
   DenseMap<StringAttr, unsigned> arenaIndices;
@@ -209,7 +210,10 @@ Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
 }
 
 void BufferMachine::store(const Buffer &buffer, Tensor value, int64_t rank) {
-  roundTo(buffer.type.getElementType(), value);
+  if (rounds)
+    roundDoublesTo(buffer.type.getElementType(), value);
+  else
+    roundTo(buffer.type.getElementType(), value);
   const Window &window = buffer.window;
   int64_t bytes = bytesOf(buffer.kind);
   copyElements(memory[rank][window.arena].data() + window.offset * scale, scaled(window.strides, pitch(buffer)),
@@ -307,10 +311,14 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   SmallVector<RankedTensorType> types;
   for (const Buffer &out : *outs)
     types.push_back(out.type);
+  bool roundsToTf32 = rounds && op.getKernel() == "matmul" && train::getPrecision(module) == "tf32";
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
     SmallVector<Tensor> inputs, results;
-    for (const Buffer &in : *ins)
+    for (const Buffer &in : *ins) {
       inputs.push_back(load(in, rank));
+      if (roundsToTf32 && in.type.getElementType().isF32())
+        roundDoublesToTf32(inputs.back());
+    }
     if (op.getKernel() == "copy" && inputs.size() == 1 && outs->size() == 1) {
       results.push_back(inputs.front().cast(outs->front().kind));
     } else if (op.getKernel() == "own_part" && inputs.size() == 1 && outs->size() == 1) {
@@ -442,7 +450,7 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index) {
 }
 
 FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh) {
-  BufferMachine machine(module, mesh, inputs.options.precision);
+  BufferMachine machine(module, mesh, inputs.options);
   if (failed(machine.prepare()))
     return failure();
   return runSchedule(module, inputs, mesh, machine);

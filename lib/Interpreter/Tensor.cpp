@@ -194,3 +194,20 @@ void windlass::interpreter::roundTo(mlir::Type elementType, Tensor &tensor) {
     value =
         elementType.isBF16() ? static_cast<float>(rt::detail::bf16(value)) : static_cast<float>(rt::detail::f16(value));
 }
+
+void windlass::interpreter::roundDoublesTo(mlir::Type elementType, Tensor &tensor) {
+  if (tensor.getKind() != ElementKind::f64 || elementType.isF64())
+    return;
+  Tensor single = tensor.cast(ElementKind::f32);
+  roundTo(elementType, single);
+  tensor = single.cast(ElementKind::f64);
+}
+
+void windlass::interpreter::roundDoublesToTf32(Tensor &tensor) {
+  constexpr int bits = 11; // with the leading one, which is not stored
+  for (double &value : tensor.mutableValues<double>()) {
+    int exponent = 0;
+    double fraction = std::frexp(value, &exponent);
+    value = std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+  }
+}

@@ -2,8 +2,13 @@
 // the "norm" is its sum of squares. Every line that orders the streams is needed, and taking one away is found.
 // RUN: windlass-run %s --initial %S/Inputs/step.safetensors --level L5 --ranks 2 | FileCheck %s
 // RUN: windlass-run %s --initial %S/Inputs/step.safetensors --precision f32 | FileCheck %s
+// RUN: windlass-run %s --initial %S/Inputs/step.safetensors --rounds | FileCheck %s
 // CHECK: step 0 loss 3 grad_norm 8
 // CHECK-NEXT: step 1 loss 3 grad_norm 32
+
+// What a program rounds is known where it has buffers, and rounding doubles needs doubles.
+// RUN: not windlass-run %s --initial %S/Inputs/step.safetensors --rounds --precision f32 2>&1 | FileCheck %s --check-prefix=ROUNDS
+// ROUNDS: error: can be rounded as programs do at level L5 only, and where floats are doubles
 
 // The collective does not wait for the gradient.
 // RUN: sed '/LINE: wait-for-gradient/d' %s > %t.1.mlir

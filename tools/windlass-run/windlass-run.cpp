@@ -27,6 +27,7 @@ struct Flags {
                                cl::values(clEnumValN(Precision::f32, "f32", "as the program is typed"),
                                           clEnumValN(Precision::f64, "f64", "all floats as doubles (default)")),
                                cl::cat(category)};
+  cl::opt<bool> rounds{"rounds", cl::desc("doubles are rounded where a program rounds (L5)"), cl::cat(category)};
   cl::opt<int64_t> steps{"steps", cl::init(2), cl::desc("steps to run"), cl::cat(category)};
   cl::opt<int64_t> microBatches{"micro-batches", cl::init(0), cl::desc("G of a module that does not say (L1)"),
                                 cl::cat(category)};
@@ -142,6 +143,7 @@ int runFile(const Flags &flags) {
 
   RunOptions options;
   options.precision = flags.precision;
+  options.rounds = flags.rounds;
   options.steps = flags.steps;
   options.microBatches = flags.microBatches;
   options.learningRate = flags.learningRate;

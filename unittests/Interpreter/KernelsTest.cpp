@@ -43,6 +43,36 @@ TEST(TensorTest, RoundsToTheNearestOfBf16) {
   EXPECT_EQ(wide.at(0), 1.001);
 }
 
+TEST(TensorTest, RoundsDoublesAsProgramsStoreThem) {
+  mlir::MLIRContext context;
+  auto rounded = [](mlir::Type type, double value) {
+    Tensor tensor = Tensor::filled(ElementKind::f64, {1}, value);
+    roundDoublesTo(type, tensor);
+    EXPECT_EQ(tensor.getKind(), ElementKind::f64);
+    return tensor.at(0);
+  };
+  EXPECT_EQ(rounded(mlir::BFloat16Type::get(&context), 1.01171875), 1.015625);
+  EXPECT_EQ(rounded(mlir::Float16Type::get(&context), 1.0005), 1.0009765625);
+  EXPECT_EQ(rounded(mlir::Float16Type::get(&context), -1e6), -std::numeric_limits<double>::infinity());
+  // Above the middle of two numbers of bf16, by what f32 does not hold.
+  EXPECT_EQ(rounded(mlir::BFloat16Type::get(&context), 1.00390625 + 0x1p-40), 1.0);
+  EXPECT_EQ(rounded(mlir::Float32Type::get(&context), 0.1), double(0.1f));
+  EXPECT_EQ(rounded(mlir::Float64Type::get(&context), 0.1), 0.1);
+  Tensor whole = Tensor::filled(ElementKind::i64, {1}, (1 << 24) + 1);
+  roundDoublesTo(mlir::IntegerType::get(&context, 64), whole);
+  EXPECT_EQ(whole.at(0), (1 << 24) + 1);
+}
+
+TEST(TensorTest, RoundsToTenBitsOfMantissa) {
+  std::vector<double> values = {1.0,          1 + 0x1p-10, 1 + 0x1p-11, 1 + 0x1.8p-10, -3 - 0x1.8p-10,
+                                0x1.002p-100, 0.0,         1.0 / 3};
+  Tensor tensor(ElementKind::f64, {static_cast<int64_t>(values.size())});
+  llvm::copy(values, tensor.mutableValues<double>().begin());
+  roundDoublesToTf32(tensor);
+  EXPECT_THAT(tensor.values<double>(),
+              ElementsAre(1.0, 1 + 0x1p-10, 1.0, 1 + 0x1p-9, -3 - 0x1p-9, 0x1p-100, 0.0, 0x1.554p-2));
+}
+
 TEST_F(KernelTest, ElementwiseFunctions) {
   auto t = type({2});
   Tensor x = tensor({2}, {0.5, -2}), y = tensor({2}, {4, -0.25});

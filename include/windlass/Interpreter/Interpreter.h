@@ -24,6 +24,9 @@ bool interpreterSupports(llvm::StringRef opName);
 
 struct RunOptions {
   Precision precision = Precision::f64;
+  /// Of L5 in f64: doubles are rounded where a program rounds, to their types when they are stored, and operands of
+  /// products to TF32 where the module's precision is that. What programs do beyond it is the error of their kernels.
+  bool rounds = false;
   int64_t steps = 2;
   /// G; 0 takes the module's own (and 1 where it has none). L2 to L5 are compiled for their G.
   int64_t microBatches = 0;

@@ -100,6 +100,10 @@ private:
 
 /// Rounds f32 values to the nearest of a narrower element type, ties to even; leaves all others as they are.
 void roundTo(mlir::Type elementType, Tensor &tensor);
+/// Rounds doubles as a program that computed them in f32 and stores them: to f32, then to the element type.
+void roundDoublesTo(mlir::Type elementType, Tensor &tensor);
+/// Rounds doubles to 10 bits of mantissa, ties to even.
+void roundDoublesToTf32(Tensor &tensor);
 
 /// Product of the sizes.
 int64_t elementsOf(llvm::ArrayRef<int64_t> shape);
