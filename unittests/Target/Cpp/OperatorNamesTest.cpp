@@ -1,0 +1,79 @@
+#include "windlass/Target/Cpp/OperatorNames.h"
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+
+using namespace windlass;
+
+namespace {
+
+class OperatorNames : public testing::Test {
+protected:
+  OperatorNames() {
+    context.loadDialect<sched::SchedDialect, train::TrainDialect, plan::PlanDialect, mlir::func::FuncDialect>();
+  }
+  mlir::MLIRContext context;
+};
+
+TEST_F(OperatorNames, AreInOrderOfIssueByStream) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+module {
+  sched.arena @device_arena bytes 256
+  sched.communicator @communicator over ["batch"] stream 1
+  func.func @forward() {
+    %a = sched.buffer @device_arena[0] : memref<f32>
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    return
+  }
+  func.func @backward_reduce() {
+    %a = sched.buffer @device_arena[0] : memref<f32>
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    sched.record 0 stream 0
+    sched.wait 0 stream 1
+    sched.launch_collective all_reduce sum @communicator, %a -> %a : memref<f32> -> memref<f32>
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
+    return
+  }
+  func.func @update() {
+    return
+  }
+})",
+                                                        &context);
+  ASSERT_TRUE(module);
+  const char *ids[] = {"a\"}", nullptr, "sum", "a\"}"};
+  int next = 0;
+  module->walk([&](mlir::Operation *op) {
+    if (!mlir::isa<sched::LaunchOp, sched::LaunchCollectiveOp>(op))
+      return;
+    if (const char *id = ids[next++])
+      op->setAttr(train::kIdAttr, mlir::StringAttr::get(&context, id));
+  });
+  EXPECT_EQ(next, 4);
+  EXPECT_EQ(cpp::writeOperatorNames(*module),
+            R"({"version":1,"names":["a\"}","","sum"],"commands":{"forward":[[0],[]],"backward":[[],[]],)"
+            R"("backward_reduce":[[1,0],[2]],"update":[[],[]]}})"
+            "\n");
+}
+
+TEST_F(OperatorNames, AreShortAndValid) {
+  mlir::OwningOpRef<mlir::ModuleOp> op = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  auto shown = [&](const std::string &id) {
+    (*op)->setAttr(train::kIdAttr, mlir::StringAttr::get(&context, id));
+    return cpp::getShownOperator(*op);
+  };
+  EXPECT_EQ(shown("layers.0.\xc3\xa4"), "layers.0.\xc3\xa4");
+  EXPECT_EQ(shown("\xff"), "\xef\xbf\xbd");
+  EXPECT_EQ(shown(std::string(300, 'x')), std::string(300, 'x'));
+  EXPECT_EQ(shown(std::string(301, 'x')), std::string(300, 'x') + "...");
+  // Cut inside of a character.
+  EXPECT_EQ(shown(std::string(299, 'x') + "\xc3\xa4"), std::string(299, 'x') + "\xef\xbf\xbd...");
+  EXPECT_LE(shown(std::string(4096, '\xff')).size(), 1024u); // the most that programs read
+}
+
+} // namespace
