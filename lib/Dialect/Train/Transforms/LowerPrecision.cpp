@@ -24,6 +24,10 @@ bool isWideOperand(Operation *op, unsigned operand) {
       .Default(false);
 }
 
+/// Whether the result is compared, as for the choice of experts. Probabilities that 16 bits cannot tell apart would be
+/// ties, and another choice is a jump of the loss.
+bool decides(Operation &op) { return isa<SoftmaxOp>(op) && llvm::any_of(op.getUsers(), llvm::IsaPred<CompareOp>); }
+
 RankedTensorType withElement(Value value, Type element) {
   return cast<RankedTensorType>(value.getType()).clone(element);
 }
@@ -35,8 +39,9 @@ bool isInput(Value value) {
   return function && function.getArgAttr(argument.getArgNumber(), kInputAttr);
 }
 
-/// Gives the values of a training step's functions their types. What depends on neither parameters nor inputs stays in
-/// f32 until it meets something narrow.
+/// Gives the values of a training step's functions their types. What depends on neither weights nor inputs stays in f32
+/// until it meets something narrow: positions and the angles that are made of them and a buffer are large numbers of
+/// which the small differences count.
 class PrecisionLowering {
 public:
   PrecisionLowering(ModuleOp module, FloatType narrow)
@@ -44,7 +49,7 @@ public:
 
   void run() {
     for (auto parameter : module.getOps<ParameterOp>())
-      if (parameter.getTensorType().getElementType() == wide && parameter.getRole() != Role::state)
+      if (parameter.getTensorType().getElementType() == wide && parameter.getRole() == Role::weight)
         parameter.setComputeType(narrow);
     for (func::FuncOp function : getReaders())
       lower(function);
@@ -104,15 +109,17 @@ private:
   void lower(Operation &op) {
     if (isa<ConstantOp>(op))
       return;
-    if (isa<ReadOp>(op)) {
-      inferTypes(op, narrow);
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      auto parameter = module.lookupSymbol<ParameterOp>(read.getParameter());
+      if (parameter.getRole() == Role::weight)
+        inferTypes(op, narrow);
       return;
     }
     // What operators of the forward pass read narrow is handed over narrow.
     if (auto stash = dyn_cast<StashOp>(op))
       if (Value known = converted[0].lookup(stash.getValue()); known && getElement(known) == narrow)
         stash.getValueMutable().set(known);
-    bool sums = isa<MatmulOp, ReduceOp>(op), staysWide = wideGradients.contains(&op) && !sums;
+    bool sums = isa<MatmulOp, ReduceOp>(op), staysWide = (wideGradients.contains(&op) && !sums) || decides(op);
     // The gradient of what was narrow before a sum in f32.
     bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
     bool isNarrow =
@@ -162,13 +169,17 @@ private:
     if (getElement(value) == element)
       return value;
     Operation *maker = value.getDefiningOp();
-    Attribute forward = (maker ? maker : reader)->getAttr(kForwardAttr);
+    // What is handed over is converted in the backward pass.
+    bool isHandedOver = isa_and_nonnull<StashOp>(maker);
+    Attribute forward = (maker && !isHandedOver ? maker : reader)->getAttr(kForwardAttr);
     bool isAgain = !maker && forward;
     if (Value made = converted[isAgain].lookup(value))
       return made;
     Operation *owner = maker ? maker : reader;
     OpBuilder builder(owner);
-    if (maker)
+    if (isHandedOver)
+      builder.setInsertionPoint(reader);
+    else if (maker)
       builder.setInsertionPointAfter(maker);
     RankedTensorType type = withElement(value, element);
     SplatElementsAttr splat;
