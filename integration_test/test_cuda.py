@@ -144,18 +144,64 @@ class Emulated(EmulatedCase):
             self.assertIn(said + '\n', done.err)
             self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
 
-    def test_attention_by_the_library(self):
-        """Attentions that a profile says the library computes faster are computed by it, in a workspace that is planned, and train alike."""
-        model, project, file = self.model('gpt2-tiny'), self.folder / 'measuring-attention', self.folder / 'attention.json'
-        flags = ('--cluster', 'h200:1', '--precision', 'bf16')
-        outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', project)
-        self.assertEqual(outcome.code, 0, outcome.err)
-        self.build_runtime()
-        self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
-        done = self.succeed([project / 'run.sh', '-o', file, '--threads', 1])
-        self.assertIn('windlass: attention: plain loops is measured beside the own kernels\n', done.err)
+    def measured(self, model, *flags):
+        """What a model's measuring program writes, for all tests that ask."""
+        project, file = self.folder / 'measuring-model', self.folder / 'measured.json'
+        if not file.exists():
+            outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', project)
+            self.assertEqual(outcome.code, 0, outcome.err)
+            self.build_runtime()
+            self.build(project, project / 'build', [*EMULATED, f'-DWINDLASS_RUNTIME_BUILD={self.runtime}', '-DCMAKE_CXX_FLAGS=-Werror'])
+            done = self.succeed([project / 'run.sh', '-o', file, '--threads', 1])
+            self.assertIn('windlass: attention: plain loops is measured beside the own kernels\n', done.err)
         measured = json.loads(file.read_text())
         self.assertTrue(common.conforms(measured, json.loads((common.ROOT / 'lib' / 'Profile' / 'profile.schema.json').read_text())))
+        return measured
+
+    def test_epilogues_by_the_library(self):
+        """Products are computed with their bias, GELU and bias gradient where a profile says that it takes less time, and train alike."""
+        model, flags = self.model('gpt2-tiny'), ('--cluster', 'h200:1', '--precision', 'bf16')
+        measured = self.measured(model, *flags)
+        del measured['attention']
+        here = measured.pop('products')
+        self.assertEqual({key.split('(')[0] for key in here['epilogues']}, {'matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'})
+        self.assertTrue(any(key.endswith('adds') for key in here['epilogues']))
+        self.assertLessEqual(set(here['epilogues']), set(measured['commands']))
+        # What is faster where both are emulated says nothing.
+        faster, slower = ({key: {'seconds': 1e-5, 'apart_seconds': seconds} for key in here['epilogues']} for seconds in (2e-5, 1e-5))
+        steps, rows = {}, {}
+        for name, products in (('apart', {}), ('slower', {**here, 'choices': {}, 'epilogues': slower}), ('fused', {**here, 'choices': {}, 'epilogues': faster}),
+                               ('others', {**here, 'choices': {}, 'epilogues': faster, 'library': 'others'})):
+            costs = self.folder / f'epilogues-{name}.json'
+            costs.write_text(json.dumps({**measured, **({'products': products} if products else {})}))
+            project = self.emit(model, *flags, '--strategy', 'ddp', '--micro-batches', '2', '--costs', costs)
+            steps[name] = (project / 'src' / 'step.cpp').read_text()
+            if name == 'slower':
+                continue
+            run = self.folder / f'run-epilogues-{name}'
+            done = self.succeed([self.program(project), '--data', model / 'batches.safetensors', '--micro-batches', '2', '--steps', '2', '-o', run])
+            self.assertEqual('products:' in done.err, name != 'apart')
+            rows[name] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+            rows[name] = [(row['loss'], row['grad_norm']) for row in rows[name]]
+        self.assertEqual(steps['slower'], steps['apart'])
+        self.assertEqual(steps['others'], steps['fused'])
+        self.assertNotIn('matmul_bias', steps['apart'])
+        calls = {name: collections.Counter(re.findall(r' = (matmul\w*|map_views|reduce)[(<]', text)) for name, text in steps.items()}
+        for kernel in ('matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'):
+            self.assertGreater(calls['fused'][kernel], 0, kernel)
+        self.assertEqual(sum(n for kernel, n in calls['fused'].items() if kernel.startswith('matmul')), calls['apart']['matmul'])
+        self.assertEqual(calls['apart']['reduce'] - calls['fused']['reduce'], calls['fused']['matmul_bias_grad'])
+        self.assertEqual(rows['others'], rows['apart'])
+        self.assertNotEqual(rows['fused'], rows['apart'])  # other roundings
+        for (loss, norm), (apart_loss, apart_norm) in zip(rows['fused'], rows['apart']):
+            self.assertAlmostEqual(loss / apart_loss, 1, delta=1e-3)
+            self.assertAlmostEqual(norm / apart_norm, 1, delta=1e-2)
+
+    def test_attention_by_the_library(self):
+        """Attentions that a profile says the library computes faster are computed by it, in a workspace that is planned, and train alike."""
+        model, flags = self.model('gpt2-tiny'), ('--cluster', 'h200:1', '--precision', 'bf16')
+        measured = self.measured(model, *flags)
+        measured.pop('products', None)
         own = measured.pop('attention')
         self.assertEqual(sorted(key.split('(')[0] for key in own['choices']), ['attention', 'attention_grad'])
         self.assertLessEqual(set(own['choices']), set(measured['commands']))

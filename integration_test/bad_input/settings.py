@@ -71,7 +71,8 @@ PROFILE = {
     'collectives': [{'kind': 'all_reduce', 'members': 2, 'bytes': 256, **TIME}, {'kind': 'all_reduce', 'members': 2, 'bytes': 1024, **TIME}],
     'device': {'product_share': 0.7, 'product_half_flops': 1e9, 'memory_share': 0.8, 'attention_factor': 2, 'launch_seconds': 1e-6, 'issue_seconds': 1e-6,
                'update_issue_seconds': 1e-6, 'error_share': 0.1},
-    'products': {'device': 'a device', 'library': 'a library', 'choices': {'f32 NN': {'algorithm': 9 * [1], 'seconds': 1e-5, 'first_seconds': 2e-5}}},
+    'products': {'device': 'a device', 'library': 'a library', 'choices': {'f32 NN': {'algorithm': 9 * [1], 'seconds': 1e-5, 'first_seconds': 2e-5}},
+                 'epilogues': {'matmul_bias()': {'seconds': 1e-5, 'apart_seconds': 2e-5}}},
     'attention': {'device': 'a device', 'library': 'a library', 'choices': {'attention()': {'seconds': 1e-5, 'own_seconds': 2e-5, 'workspace_bytes': 64}}},
 }
 
@@ -110,6 +111,8 @@ def profile_files(folder, made):
                            ('a pause of years', {'device': dict(PROFILE['device'], issue_seconds=1e9)}),
                            ('a workspace of 2^62 bytes', {'attention': {**PROFILE['attention'], 'choices': {'attention()': {'seconds': 1, 'own_seconds': 2, 'workspace_bytes': 2**62}}}}),
                            ('200,000 attentions', {'attention': {**PROFILE['attention'], 'choices': {f'a{i}': PROFILE['attention']['choices']['attention()'] for i in range(200000)}}}),
+                           ('200,000 epilogues', {'products': {**PROFILE['products'], 'epilogues': {f'e{i}': {'seconds': 1, 'apart_seconds': 2} for i in range(200000)}}}),
+                           ('an epilogue of a year', {'products': {**PROFILE['products'], 'epilogues': {'matmul_bias()': {'seconds': 3e7, 'apart_seconds': 6e7}}}}),
                            ('no time', {'commands': {'c': dict(command, loaded=dict(TIME, median_seconds=0))}})):
         write(path, json.dumps(dict(PROFILE, **changed)))
         yield plan(label)

@@ -16,6 +16,7 @@
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Check/CheckModel.h"
 #include "windlass/Simulator/ChooseAttentions.h"
+#include "windlass/Simulator/ChooseEpilogues.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -264,6 +265,12 @@ int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   if (backend == "cpu" && precision != "f32")
     return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
                                    precision + ": plan with it for a cluster of GPUs, or emit with --precision f32");
+  if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
+    chooseEpilogues(*scheduled.module, *choice.profile->products);
+    // Commands have moved: no byte may be read or written in another order for that.
+    if (int code = verify())
+      return code;
+  }
   cpp::ProjectOptions options;
   options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
   if (backend == "cuda" && choice.profile && choice.profile->attention)

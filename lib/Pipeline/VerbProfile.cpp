@@ -82,8 +82,14 @@ private:
     Compilation compilation(context, modelPath);
     if (int code = planModel(compilation, compileFlags, flags))
       return code;
-    to.add(compilation.getModule());
+    add(compilation.getModule(), to);
     return kDone;
+  }
+
+  void add(ModuleOp schedule, MeasuredCommands &to) {
+    to.add(schedule);
+    if (compileFlags.choice.cluster.getBackend() == "cuda")
+      to.addFused(schedule);
   }
 
   int addNamed(MeasuredCommands &to) {
@@ -97,7 +103,7 @@ private:
       named.strategy = strategy;
       Schedule schedule;
       if (compilation.trySchedule(named, schedule))
-        to.add(*schedule.module);
+        add(*schedule.module, to);
     }
     return kDone;
   }
@@ -113,7 +119,7 @@ private:
     found.strategy = "auto";
     if (int code = compilation.applyStrategy(found))
       return code;
-    to.add(compilation.getModule());
+    add(compilation.getModule(), to);
     return kDone;
   }
 

@@ -84,8 +84,14 @@ std::string windlass::writeProfile(const Profile &profile) {
     for (const auto &[product, choice] : profile.products->choices)
       choices[product] = Object{
           {"algorithm", Array(choice.algorithm)}, {"first_seconds", choice.firstSeconds}, {"seconds", choice.seconds}};
-    whole["products"] = Object{
+    Object products{
         {"choices", std::move(choices)}, {"device", profile.products->device}, {"library", profile.products->library}};
+    Object epilogues;
+    for (const auto &[key, times] : profile.products->epilogues)
+      epilogues[key] = Object{{"apart_seconds", times.apartSeconds}, {"seconds", times.seconds}};
+    if (!epilogues.empty())
+      products["epilogues"] = std::move(epilogues);
+    whole["products"] = std::move(products);
   }
   if (profile.attention) {
     Object choices;
@@ -207,22 +213,28 @@ private:
     out.device = reader.getString("device");
     out.library = reader.getString("library");
     const Value *choices = reader.get("choices");
+    if constexpr (std::is_same_v<Choices, ProductChoices>)
+      if (const Value *epilogues = reader.find("epilogues"))
+        readEntries(*epilogues, path + ".epilogues", out.epilogues, readEpilogue);
     keep(reader);
-    if (failed())
-      return;
-    ObjectReader listReader(*choices, (path + ".choices").str());
-    std::vector<std::string> names = listReader.getKeys();
+    if (!failed())
+      readEntries(*choices, path + ".choices", out.choices, readEntry);
+  }
+
+  template <class Entries, class ReadEntry>
+  void readEntries(const Value &value, const Twine &path, Entries &out, ReadEntry readEntry) {
+    ObjectReader reader(value, path.str());
+    std::vector<std::string> names = reader.getKeys();
     if (names.size() > Profile::kMostEntries)
-      return fail(path + ".choices has " + Twine(names.size()) + " entries; the most are " +
-                  Twine(Profile::kMostEntries));
+      return fail(path + " has " + Twine(names.size()) + " entries; the most are " + Twine(Profile::kMostEntries));
     for (const std::string &name : names) {
-      ObjectReader entry(*listReader.find(name), listReader.getPath(name));
-      out.choices[name] = readEntry(entry);
+      ObjectReader entry(*reader.find(name), reader.getPath(name));
+      out[name] = readEntry(entry);
       keep(entry);
       if (failed())
         return;
     }
-    keep(listReader);
+    keep(reader);
   }
 
   static ProductChoice readProduct(ObjectReader &entry) {
@@ -240,6 +252,13 @@ private:
       entry.fail("algorithm", "must be " + Twine(rt::product_algorithm::count) + " integers from 0 to " +
                                   Twine(kMostAlgorithmNumber));
     return choice;
+  }
+
+  static EpilogueTimes readEpilogue(ObjectReader &entry) {
+    EpilogueTimes times;
+    times.seconds = entry.getNumber("seconds", kMostSeconds);
+    times.apartSeconds = entry.getNumber("apart_seconds", kMostSeconds);
+    return times;
   }
 
   static AttentionTimes readAttention(ObjectReader &entry) {

@@ -1,5 +1,6 @@
 #include "windlass/Simulator/CommandKeys.h"
 
+#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -100,7 +101,7 @@ static double countFlops(sched::LaunchOp op) {
     return llvm::all_of(op.getIns().take_front(operands),
                         [](Value value) { return llvm::cast<MemRefType>(value.getType()).getRank() == 4; });
   };
-  if (kernel == "matmul" && op.getIns().size() == 2 && op.getOuts().size() == 1) {
+  if (sched::isProduct(kernel) && op.getIns().size() >= 2 && !op.getOuts().empty()) {
     auto a = llvm::cast<MemRefType>(op.getIns()[0].getType());
     auto rank = op.getSettings().getAs<IntegerAttr>("contract_rank");
     double depth = 1;
@@ -167,11 +168,12 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
     name = "copy";
   Type element = getElementTypeOrSelf(command->getOperand(0));
   bool isNarrow = llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-  key.work.family = makeFamily(launch ? name : "map", isNarrow);
-  key.work.isNarrow = isNarrow && (name == "matmul" || name == "attention" || name == "attention_grad");
+  bool multiplies = launch && sched::isProduct(name);
+  key.work.family = makeFamily(multiplies ? "matmul" : launch ? name : "map", isNarrow);
+  key.work.isNarrow = isNarrow && (multiplies || name == "attention" || name == "attention_grad");
   llvm::raw_string_ostream out(key.text);
   // What was measured of one is not true of the other.
-  if (name == "matmul" && train::getPrecision(module) == "tf32") {
+  if (multiplies && train::getPrecision(module) == "tf32") {
     key.work.family = kTf32Products;
     out << "tf32 ";
   }

@@ -1,6 +1,7 @@
 #include "windlass/Simulator/MeasuredCommands.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -34,6 +35,12 @@ void MeasuredCommands::add(ModuleOp schedule) {
             addCommand(&op, key, isLater);
         }
       }
+}
+
+void MeasuredCommands::addFused(ModuleOp schedule) {
+  OwningOpRef<ModuleOp> fused = schedule.clone();
+  sched::fuseEpilogues(*fused, [](sched::LaunchOp) { return true; });
+  add(*fused);
 }
 
 void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, bool isLater) {

@@ -63,8 +63,8 @@ TEST(ProfileTest, MayHoldAModelOfTheDevice) {
 
 TEST(ProfileTest, MayHoldHowProductsAreComputed) {
   Profile written = makeProfile();
-  written.products =
-      ProductChoices{"a device", "a library 1.2", {{"f32 NN f32 2x3x4", {{1, 2, 3, 4, 5, 6, 7, 8, 9}, 1e-5, 2e-5}}}};
+  written.products = ProductChoices{
+      "a device", "a library 1.2", {{"f32 NN f32 2x3x4", {{1, 2, 3, 4, 5, 6, 7, 8, 9}, 1e-5, 2e-5}}}, {}};
   std::string text = writeProfile(written);
   llvm::Expected<Profile> profile = readProfile(text);
   ASSERT_TRUE(bool(profile)) << llvm::toString(profile.takeError());
@@ -75,6 +75,21 @@ TEST(ProfileTest, MayHoldHowProductsAreComputed) {
   for (const char *number : {"", "-1,", "2147483648,", "1.5,", "0,1,"})
     EXPECT_THAT(getError(replace(text, "1,2,3,4", std::string(number) + "2,3,4")),
                 HasSubstr("algorithm must be 9 integers from 0 to 2147483647"));
+}
+
+TEST(ProfileTest, MayHoldWhatIsComputedWithProducts) {
+  Profile written = makeProfile();
+  written.products = ProductChoices{"a device", "a library 1.2", {}, {{"matmul_bias(f32[2x3])", {1e-5, 2e-5}}}};
+  std::string text = writeProfile(written);
+  llvm::Expected<Profile> profile = readProfile(text);
+  ASSERT_TRUE(bool(profile)) << llvm::toString(profile.takeError());
+  EXPECT_EQ(writeProfile(*profile), text);
+  EXPECT_EQ(profile->products->epilogues.begin()->second.apartSeconds, 2e-5);
+  EXPECT_THAT(getError(replace(text, "\"epilogues\": {", "\"epilogues\": [], \"_\": {")),
+              HasSubstr("products.epilogues"));
+  EXPECT_THAT(getError(replace(text, "\"apart_seconds\":", "\"apart_seconds\":-")), HasSubstr("apart_seconds"));
+  EXPECT_THAT(getError(replace(text, "\"apart_seconds\":", "\"others_seconds\":")),
+              HasSubstr("apart_seconds is missing"));
 }
 
 TEST(ProfileTest, MayHoldWhoComputesAttentions) {

@@ -36,10 +36,17 @@ struct ProductChoice {
   double seconds = 0, firstSeconds = 0;
 };
 
+/// How long a device's library took for a product with what follows it, and two kernels for the same.
+struct EpilogueTimes {
+  double seconds = 0, apartSeconds = 0;
+};
+
 /// Of one device with one version of its library; programs for others do without.
 struct ProductChoices {
   std::string device, library;
   std::map<std::string, ProductChoice> choices;
+  /// By the keys of the fused commands (`CommandKeys.h`).
+  std::map<std::string, EpilogueTimes> epilogues;
 };
 
 /// How long a device's library took for an attention, and the own kernels for the same.

@@ -20,6 +20,8 @@ public:
 
   /// Adds the commands of a module at L5 whose keys are not there yet; those of a step, not of `@init` and `@evaluate`.
   void add(mlir::ModuleOp schedule);
+  /// Adds what a device's library may compute in place of several of its commands.
+  void addFused(mlir::ModuleOp schedule);
 
   /// In the order of their addition.
   const std::vector<CommandKey> &getKeys() const { return keys; }

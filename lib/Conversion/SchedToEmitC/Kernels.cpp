@@ -36,11 +36,12 @@ llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
   return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
-/// How many operands a kernel takes, whether it can add to its result, and its call.
+/// How many operands and results a kernel takes, whether it can add to its result, and its call.
 struct Entry {
   unsigned minIns, maxIns, outs;
   bool accumulates;
   void (*emit)(RuntimeCalls &, const KernelCall &);
+  unsigned optionalOuts = 0;
 };
 
 const llvm::StringMap<Entry> &entries() {
@@ -63,6 +64,24 @@ const llvm::StringMap<Entry> &entries() {
         [](RuntimeCalls &r, const KernelCall &c) {
           r.matmul(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "batch_rank"), integerOf(c, "contract_rank"),
                    c.accumulate);
+        }}},
+      {"matmul_bias",
+       {3, 3, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.matmulBias(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], integerOf(c, "contract_rank"));
+        }}},
+      {"matmul_bias_gelu",
+       {3, 3, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.matmulBiasGelu(c.stream, c.outs[0], c.outs.size() > 1 ? c.outs[1] : r.absentView(), c.ins[0], c.ins[1],
+                           c.ins[2], integerOf(c, "contract_rank"));
+        },
+        /*optionalOuts=*/1}},
+      {"matmul_bias_grad",
+       {2, 2, 2, true,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.matmulBiasGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], integerOf(c, "contract_rank"),
+                           isSet(c, "sums_b"), c.accumulate);
         }}},
       {"reduce",
        {1, 1, 1, true,
@@ -213,7 +232,8 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
   if (found == entries().end())
     return call.op.emitOpError("the runtime has no kernel '") << kernel << "'";
   const Entry &entry = found->second;
-  if (call.ins.size() < entry.minIns || call.ins.size() > entry.maxIns || call.outs.size() != entry.outs)
+  if (call.ins.size() < entry.minIns || call.ins.size() > entry.maxIns || call.outs.size() < entry.outs ||
+      call.outs.size() > entry.outs + entry.optionalOuts)
     return call.op.emitOpError("kernel '")
            << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
   if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)

@@ -283,7 +283,7 @@ FailureOr<std::string> Tables::actionTable() {
 
 std::string Tables::productTable() {
   const ProductChoices *products = options.products;
-  if (!products || products->choices.empty())
+  if (!products || (products->choices.empty() && products->epilogues.empty()))
     return "{nullptr, nullptr, {nullptr, 0}}";
   llvm::SmallVector<std::string> rows;
   for (const auto &[product, choice] : products->choices) {

@@ -109,6 +109,21 @@ void RuntimeCalls::matmul(const Stream &s, const View &out, const View &a, const
   WINDLASS_RUNTIME_STATEMENT(matmul, s, out, a, b, int32(batchRank), int32(contractRank), accumulate);
 }
 
+void RuntimeCalls::matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias,
+                              int64_t contractRank) {
+  WINDLASS_RUNTIME_STATEMENT(matmul_bias, s, out, a, b, bias, int32(contractRank));
+}
+
+void RuntimeCalls::matmulBiasGelu(const Stream &s, const View &out, const View &input, const View &a, const View &b,
+                                  const View &bias, int64_t contractRank) {
+  WINDLASS_RUNTIME_STATEMENT(matmul_bias_gelu, s, out, input, a, b, bias, int32(contractRank));
+}
+
+void RuntimeCalls::matmulBiasGrad(const Stream &s, const View &out, const View &dbias, const View &a, const View &b,
+                                  int64_t contractRank, bool sumsB, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(matmul_bias_grad, s, out, dbias, a, b, int32(contractRank), boolean(sumsB), accumulate);
+}
+
 void RuntimeCalls::reduce(const Stream &s, const View &out, const View &in, int64_t reducedRank, rt::reduction kind,
                           const Expr<bool> &accumulate) {
   WINDLASS_RUNTIME_STATEMENT(reduce, s, out, in, int32(reducedRank), reductionKind(kind), accumulate);

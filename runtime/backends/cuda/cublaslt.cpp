@@ -21,6 +21,24 @@ cudaDataType_t type_of(element_type type) {
   return type == element_type::bf16 ? CUDA_R_16BF : type == element_type::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
+cublasLtEpilogue_t epilogue_of(epilogue also) {
+  switch (also) {
+  case epilogue::none:
+    break;
+  case epilogue::bias:
+    return CUBLASLT_EPILOGUE_BIAS;
+  case epilogue::bias_gelu:
+    return CUBLASLT_EPILOGUE_GELU_BIAS;
+  case epilogue::bias_gelu_input:
+    return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  case epilogue::sum_x:
+    return CUBLASLT_EPILOGUE_BGRADA;
+  case epilogue::sum_y:
+    return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /// What makes an algorithm, in the order of its numbers, and how wide each is; the first is set when it is begun.
 struct algorithm_part {
   cublasLtMatmulAlgoConfigAttributes_t attribute;
@@ -77,6 +95,10 @@ public:
     WINDLASS_TRY(layout(x_, call.x, call.batch));
     WINDLASS_TRY(layout(y_, call.y, call.batch));
     WINDLASS_TRY(layout(d_, call.d, call.batch));
+    if (call.also != epilogue::none) {
+      WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(call.also)));
+      WINDLASS_TRY(place(call)); // the heuristics look at how the addresses are aligned
+    }
     std::vector<cublasLtMatmulHeuristicResult_t> found;
     WINDLASS_TRY(ask(1, found));
     if (found.empty())
@@ -124,6 +146,8 @@ public:
 
   status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) override {
     const float alpha = 1;
+    if (call.also != epilogue::none)
+      WINDLASS_TRY(place(call));
     return check_blas(cublasLtMatmul(handle_, operation_, &alpha, call.x.data, x_, call.y.data, y_, &call.beta,
                                      call.d.data, d_, call.d.data, d_, &algorithm_, workspace,
                                      static_cast<std::size_t>(workspace_bytes), native(s)),
@@ -131,9 +155,19 @@ public:
   }
 
 private:
+  template <class T> status set(cublasLtMatmulDescAttributes_t which, T value) {
+    return check_blas(cublasLtMatmulDescSetAttribute(operation_, which, &value, sizeof value), "a description");
+  }
   status transpose(cublasLtMatmulDescAttributes_t which, bool is_transposed) {
-    const cublasOperation_t operation = is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    return check_blas(cublasLtMatmulDescSetAttribute(operation_, which, &operation, sizeof operation), "a transpose");
+    return set(which, is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+  /// Where the epilogue works.
+  status place(const column_gemm &call) {
+    WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.vector));
+    if (call.also != epilogue::bias_gelu_input)
+      return {};
+    WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.input));
+    return set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.d.leading);
   }
   static status layout(cublasLtMatrixLayout_t &out, const column_gemm::matrix &of, std::int64_t batch) {
     WINDLASS_TRY(check_blas(cublasLtMatrixLayoutCreate(&out, type_of(of.type), static_cast<std::uint64_t>(of.rows),

@@ -13,6 +13,16 @@
 
 namespace windlass::rt::cuda {
 
+/// What a library computes in the same pass as a product d = op(x) op(y), with columns in a row. `vector` has d's type.
+enum class epilogue : std::int32_t {
+  none,
+  bias,            ///< adds the vector to each column of d
+  bias_gelu,       ///< then applies the tanh approximation of GELU
+  bias_gelu_input, ///< and keeps what that is applied to
+  sum_x,           ///< the vector becomes the sum of op(x) over what is contracted
+  sum_y
+};
+
 /// c[i] = a[i] b[i] + beta c[i] for `batch` products of [m, k] and [k, n]. Strides count elements; in each matrix one
 /// of the two is 1 (or its dimension is 1), and the other at least the size of the first's dimension.
 struct gemm_call {
@@ -27,6 +37,10 @@ struct gemm_call {
   bool rounds_to_tf32 = false; ///< operands of f32, whose products then run on tensor cores
 };
 
+/// A product without a batch that is a single call; false where it is several, or operands have to be packed for it.
+bool as_one_call(const view &out, const view &a, const view &b, std::int32_t contract_rank, bool accumulate,
+                 gemm_call &call);
+
 /// The call as libraries with columns in a row want it: d = op(x) op(y), all with a leading dimension.
 struct column_gemm {
   struct matrix {
@@ -39,8 +53,13 @@ struct column_gemm {
   std::int64_t m, n, k, batch;
   float beta;
   bool rounds_to_tf32;
+  epilogue also = epilogue::none; ///< of one product only
+  std::byte *vector = nullptr;    ///< read or written by the epilogue
+  std::byte *input = nullptr;     ///< of GELU, written where d is, of its type and layout
 };
 column_gemm as_columns(const gemm_call &call);
+/// Whether the call's columns are the transpose of its rows: x is then b, y is a, and rows of d are columns of c.
+bool is_transposed(const gemm_call &call);
 
 /// What a library knows of calls that differ in nothing but where they work.
 class prepared_gemm {

@@ -7,10 +7,14 @@ namespace windlass::rt {
 
 namespace cuda {
 
+bool is_transposed(const gemm_call &call) {
+  return call.c.row_stride != 1 || (call.m == 1 && call.c.column_stride == 1);
+}
+
 /// A matrix whose rows lie in a row is, with columns in a row, its own transpose: so the library computes the transpose
 /// of the product where the result's rows lie in a row.
 column_gemm as_columns(const gemm_call &call) {
-  const bool is_swapped = call.c.row_stride != 1 || (call.m == 1 && call.c.column_stride == 1);
+  const bool is_swapped = is_transposed(call);
   const auto stored = [is_swapped](const gemm_call::matrix &of, std::int64_t rows, std::int64_t columns) {
     std::int64_t row_stride = of.row_stride, column_stride = of.column_stride;
     if (is_swapped) {
@@ -90,19 +94,25 @@ struct product {
     return {};
   }
 
+  static std::byte *place(const view &v, std::int64_t offset) { return v.data + offset * size_of(v.type); }
+
+  /// The first of the products that make a result.
+  gemm_call call_at(const matmul_dim &batch, const matmul_offsets &at) const {
+    const matmul_dim &m = plan.m, &n = plan.n, &k = plan.k;
+    return {{place(a, at.a), a.type, m.a, k.a, batch.a},
+            {place(b, at.b), b.type, k.b, n.b, batch.b},
+            {place(out, at.out), out.type, m.out, n.out, batch.out},
+            m.size,
+            n.size,
+            std::max<std::int64_t>(k.size, 1),
+            batch.size,
+            accumulate ? 1.0f : 0.0f};
+  }
+
   /// A result, which is the sum of that many products.
   status one(stream &s, const matmul_dim &batch, const matmul_offsets &at, std::int64_t sums) const {
-    const matmul_dim &m = plan.m, &n = plan.n, &k = plan.k;
     std::byte *free = s.scratch(), *const end = s.scratch() + s.scratch_bytes();
-    const auto place = [](const view &v, std::int64_t offset) { return v.data + offset * size_of(v.type); };
-    gemm_call call = {{nullptr, a.type, m.a, k.a, batch.a},
-                      {nullptr, b.type, k.b, n.b, batch.b},
-                      {place(out, at.out), out.type, m.out, n.out, batch.out},
-                      m.size,
-                      n.size,
-                      std::max<std::int64_t>(k.size, 1),
-                      batch.size,
-                      0.0f};
+    gemm_call call = call_at(batch, at);
     const auto dense = [&](gemm_call::matrix &of, std::int64_t rows, std::int64_t columns, element_type type) {
       of.data = free;
       of.type = type;
@@ -151,12 +161,28 @@ struct product {
   }
 };
 
+bool fit(const view &out, const view &a, const view &b) {
+  return are_real({out, a, b}) && a.type == b.type && (out.type == a.type || out.type == element_type::f32);
+}
+
 } // namespace
+
+bool as_one_call(const view &out, const view &a, const view &b, std::int32_t contract_rank, bool accumulate,
+                 gemm_call &call) {
+  product c = {{}, out, a, b, accumulate};
+  const matmul_plan &plan = c.plan;
+  if (!fit(out, a, b) || !detail::plan_matmul(out, a, b, 0, contract_rank, c.plan).is_ok() || out.elements() == 0 ||
+      a.elements() == 0 || plan.loop_count + plan.sum_count > 0 || plan.packs_out || plan.packs_a || plan.packs_b)
+    return false;
+  call = c.call_at({}, matmul_offsets(nullptr, 0, 0));
+  return true;
+}
+
 } // namespace cuda
 
 status matmul(stream &s, const view &out, const view &a, const view &b, std::int32_t batch_rank,
               std::int32_t contract_rank, bool accumulate) {
-  if (!cuda::are_real({out, a, b}) || a.type != b.type || (out.type != a.type && out.type != element_type::f32))
+  if (!cuda::fit(out, a, b))
     return internal_error("matmul takes two operands of one floating-point type, and gives that or f32");
   cuda::product c = {{}, out, a, b, accumulate};
   WINDLASS_TRY(detail::plan_matmul(out, a, b, batch_rank, contract_rank, c.plan));

@@ -1,5 +1,6 @@
 #include "products.h"
 
+#include "epilogues.h"
 #include "stream.h"
 #include "turns.h"
 
@@ -18,8 +19,8 @@ constexpr double worth = 0.98;
 /// The largest power of two that divides all addresses, up to what arenas give to every buffer.
 int alignment_of(const column_gemm &call) {
   std::uintptr_t all = 64;
-  for (const column_gemm::matrix *m : {&call.x, &call.y, &call.d})
-    all |= reinterpret_cast<std::uintptr_t>(m->data);
+  for (const std::byte *memory : {call.x.data, call.y.data, call.d.data, call.vector, call.input})
+    all |= reinterpret_cast<std::uintptr_t>(memory);
   return static_cast<int>(all & (~all + 1));
 }
 
@@ -27,9 +28,27 @@ std::string type_name(element_type type) {
   return type == element_type::bf16 ? "bf16" : type == element_type::f16 ? "f16" : "f32";
 }
 
+const char *epilogue_name(epilogue also) {
+  switch (also) {
+  case epilogue::none:
+    break;
+  case epilogue::bias:
+    return " bias";
+  case epilogue::bias_gelu:
+    return " bias gelu";
+  case epilogue::bias_gelu_input:
+    return " bias gelu input";
+  case epilogue::sum_x:
+    return " sum-x";
+  case epilogue::sum_y:
+    return " sum-y";
+  }
+  return "";
+}
+
 } // namespace
 
-products::shape products::shape_of(const column_gemm &call, int alignment) {
+products::shape products::shape_of(const column_gemm &call) {
   return {static_cast<std::int64_t>(call.x.type),
           static_cast<std::int64_t>(call.d.type),
           call.x.is_transposed,
@@ -46,7 +65,8 @@ products::shape products::shape_of(const column_gemm &call, int alignment) {
           call.d.batch_stride,
           call.beta != 0,
           call.rounds_to_tf32,
-          alignment};
+          static_cast<std::int64_t>(call.also),
+          alignment_of(call)};
 }
 
 std::string products::name_of(const column_gemm &call, int alignment) {
@@ -60,20 +80,29 @@ std::string products::name_of(const column_gemm &call, int alignment) {
   if (call.batch > 1)
     name += " batch " + std::to_string(call.batch) + " apart " +
             three(call.x.batch_stride, call.y.batch_stride, call.d.batch_stride, ',');
-  return name + (call.beta != 0 ? " adds" : "") + (call.rounds_to_tf32 ? " tf32" : "") + " aligned " +
-         std::to_string(alignment);
+  return name + (call.beta != 0 ? " adds" : "") + (call.rounds_to_tf32 ? " tf32" : "") + epilogue_name(call.also) +
+         " aligned " + std::to_string(alignment);
 }
 
 status products::run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) {
-  const int alignment = alignment_of(call);
-  std::unique_ptr<prepared_gemm> &entry = prepared_[shape_of(call, alignment)];
-  if (entry == nullptr)
-    WINDLASS_TRY(prepare(s, call, alignment, workspace, workspace_bytes, entry));
-  return entry->run(s, call, workspace, workspace_bytes);
+  prepared_gemm *by = nullptr;
+  WINDLASS_TRY(find(s, call, workspace, workspace_bytes, by));
+  return by->run(s, call, workspace, workspace_bytes);
 }
 
-status products::prepare(stream &s, const column_gemm &call, int alignment, std::byte *workspace,
-                         std::int64_t workspace_bytes, std::unique_ptr<prepared_gemm> &out) {
+status products::prepare(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) {
+  prepared_gemm *by = nullptr;
+  return find(s, call, workspace, workspace_bytes, by);
+}
+
+status products::find(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes,
+                      prepared_gemm *&out) {
+  const shape key = shape_of(call);
+  if (const auto found = prepared_.find(key); found != prepared_.end()) {
+    out = found->second.get();
+    return {};
+  }
+  const int alignment = alignment_of(call);
   std::unique_ptr<prepared_gemm> made;
   WINDLASS_TRY(library_->prepare(call, alignment, workspace_bytes, made));
   const std::string name = name_of(call, alignment);
@@ -82,7 +111,8 @@ status products::prepare(stream &s, const column_gemm &call, int alignment, std:
       ++chosen_;
   if (tunes_)
     WINDLASS_TRY(find_fastest(s, call, name, workspace, workspace_bytes, *made));
-  out = std::move(made);
+  out = made.get();
+  prepared_[key] = std::move(made);
   return {};
 }
 
@@ -128,6 +158,7 @@ std::string detail::choose_products(stream &s, const product_choices &choices) {
   if (here != there)
     return "products: the profile's algorithms are those of " + there + ", this is " + here + ", which chooses itself";
   own.choose(choices.choices);
+  cuda::device_stream_of(s).epilogues().use();
   return "products: " + std::to_string(choices.choices.size) + " algorithms of the profile, of " + here;
 }
 
@@ -137,7 +168,10 @@ std::string detail::describe_products(stream &s) {
          " shapes by the profile's algorithms";
 }
 
-void detail::tune_products(stream &s) { cuda::device_stream_of(s).gemms().tune(); }
+void detail::tune_products(stream &s) {
+  cuda::device_stream_of(s).gemms().tune();
+  cuda::device_stream_of(s).epilogues().tune();
+}
 
 const std::vector<detail::tuned_product> &detail::tuned_products(stream &s) {
   return cuda::device_stream_of(s).gemms().tuned();

@@ -20,7 +20,13 @@ public:
   void choose(const span<product_choice> &choices) { choices_ = choices; }
   void tune() { tunes_ = true; }
 
+  /// Makes ready what runs calls of this shape; fails where the library can not compute them.
+  status prepare(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes);
   status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes);
+
+  /// What calls that are computed alike have in common.
+  using shape = std::array<std::int64_t, 18>;
+  static shape shape_of(const column_gemm &call);
 
   std::string library() const { return library_->version(); }
   const std::vector<detail::tuned_product> &tuned() const { return tuned_; }
@@ -28,12 +34,10 @@ public:
   std::size_t chosen() const { return chosen_; }
 
 private:
-  using shape = std::array<std::int64_t, 17>;
-  static shape shape_of(const column_gemm &call, int alignment);
   /// For people and profiles.
   static std::string name_of(const column_gemm &call, int alignment);
-  status prepare(stream &s, const column_gemm &call, int alignment, std::byte *workspace, std::int64_t workspace_bytes,
-                 std::unique_ptr<prepared_gemm> &out);
+  status find(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes,
+              prepared_gemm *&out);
   status find_fastest(stream &s, const column_gemm &call, const std::string &name, std::byte *workspace,
                       std::int64_t workspace_bytes, prepared_gemm &of);
 

@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include "attentions.h"
+#include "epilogues.h"
 #include "products.h"
 
 #include "windlass/rt/streams.h"
@@ -127,6 +128,12 @@ products &device_stream::gemms() {
   if (gemms_ == nullptr)
     gemms_ = std::make_unique<products>(make_gemm_library());
   return *gemms_;
+}
+
+epilogues &device_stream::epilogues() {
+  if (epilogues_ == nullptr)
+    epilogues_ = std::make_unique<cuda::epilogues>(gemms());
+  return *epilogues_;
 }
 
 attentions &device_stream::attentions() {

@@ -22,6 +22,7 @@ struct fault {
 enum fault_kind : unsigned long long { no_fault, label_fault, id_fault, index_fault };
 
 class attentions;
+class epilogues;
 class products;
 
 class device_stream final : public stream {
@@ -48,6 +49,7 @@ public:
   cudaStream_t native() const { return native_; }
   fault *faults() const { return fault_; }
   products &gemms();
+  cuda::epilogues &epilogues();
   cuda::attentions &attentions();
 
 protected:
@@ -64,6 +66,7 @@ private:
   bool guards_ = false;  ///< whether this stream has given a guard
   status made_, failed_; ///< of the constructor; the first error of a command, which sticks
   std::unique_ptr<products> gemms_;
+  std::unique_ptr<cuda::epilogues> epilogues_;
   std::unique_ptr<cuda::attentions> attentions_;
 
   /// Commands whose times are still with the device, and events for more.

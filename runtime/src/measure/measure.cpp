@@ -198,7 +198,7 @@ private:
   /// Commands were measured with them; where nothing was found there is nothing to say.
   std::string write_products() {
     stream &compute = context_.get_stream(0);
-    if (detail::tuned_products(compute).empty())
+    if (detail::tuned_products(compute).empty() && epilogues_.empty())
       return "";
     std::string text = ",\n \"products\": {\"device\": " + json_string(detail::device_name()) +
                        ", \"library\": " + json_string(detail::product_library(compute)) + ", \"choices\": {";
@@ -214,7 +214,14 @@ private:
       text += "]}";
       separator = ",\n  ";
     }
-    return text + "}}";
+    text += "}";
+    separator = ", \"epilogues\": {\n  ";
+    for (const auto &[key, times] : epilogues_) {
+      text += separator + json_string(key) + ": {\"seconds\": " + json_number(times.seconds) +
+              ", \"apart_seconds\": " + json_number(times.apart_seconds) + "}";
+      separator = ",\n  ";
+    }
+    return text + (epilogues_.empty() ? "}" : "}}");
   }
 
   std::string write_attentions() {
@@ -399,6 +406,9 @@ private:
       detail::tuned_attention times;
       if (detail::take_tuned_attention(context_.get_stream(0), times))
         attentions_[command.key] = times;
+      detail::tuned_epilogue epilogue;
+      if (detail::take_tuned_epilogue(context_.get_stream(0), epilogue))
+        epilogues_[command.key] = epilogue;
     }
     alone = loaded;
     return m_.ranks > 1 ? repeat(world_.rank() == 0, thread_seconds, prepare, turn, alone) : status();
@@ -452,7 +462,9 @@ private:
   std::vector<axis> axes_;
   std::vector<std::vector<std::int32_t>> groups_;
   std::vector<std::int32_t> sizes_;
-  std::map<std::string, detail::tuned_attention> attentions_; ///< by the keys of their commands
+  // By the keys of their commands.
+  std::map<std::string, detail::tuned_attention> attentions_;
+  std::map<std::string, detail::tuned_epilogue> epilogues_;
   double start_ = 0, told_ = 0;
   double device_seconds_ = -1; ///< of the turn that runs; negative where the device does not say
 };

@@ -168,7 +168,7 @@ status trainer::set_up() {
       say("data: " + data_->describe());
   }
   if constexpr (detail::backend_has_device) {
-    if (p_.products.choices.size > 0)
+    if (p_.products.device != nullptr)
       say(detail::choose_products(context_.get_stream(0), p_.products));
     if (p_.attentions.choices.size > 0)
       say(detail::choose_attentions(context_.get_stream(0), p_.attentions));

@@ -352,7 +352,7 @@ status trainer::finish() {
     summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
   if constexpr (detail::backend_has_device)
-    if (p_.products.choices.size > 0)
+    if (p_.products.device != nullptr)
       log_.line(detail::describe_products(context_.get_stream(0)));
   record_.last_step = summary_.last_step;
   WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));

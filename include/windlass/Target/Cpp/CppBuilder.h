@@ -135,6 +135,12 @@ public:
   void copy(const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
   void iota(const Stream &s, const View &out, int64_t dim, double start, double step);
+  void matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias,
+                  int64_t contractRank);
+  void matmulBiasGelu(const Stream &s, const View &out, const View &input, const View &a, const View &b,
+                      const View &bias, int64_t contractRank);
+  void matmulBiasGrad(const Stream &s, const View &out, const View &dbias, const View &a, const View &b,
+                      int64_t contractRank, bool sumsB, const Expr<bool> &accumulate);
   void matmul(const Stream &s, const View &out, const View &a, const View &b, int64_t batchRank, int64_t contractRank,
               const Expr<bool> &accumulate);
   void reduce(const Stream &s, const View &out, const View &in, int64_t reducedRank, rt::reduction kind,

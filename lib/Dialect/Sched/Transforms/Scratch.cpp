@@ -1,5 +1,7 @@
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 
+#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
+
 #include "windlass/rt/kernels.h"
 
 using namespace mlir;
@@ -33,7 +35,7 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
     auto value = launch.getSettings().getAs<IntegerAttr>(name);
     return value ? value.getInt() : 0;
   };
-  if (kernel == "matmul" && launch.getIns().size() == 2 && launch.getOuts().size() == 1)
+  if (isProduct(kernel) && launch.getIns().size() >= 2 && !launch.getOuts().empty())
     return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1), setting("batch_rank"),
                                               setting("contract_rank"));
   if ((kernel == "layer_norm_grad" || kernel == "rms_norm_grad") && launch.getIns().size() >= 4)

@@ -24,6 +24,7 @@ void multiply(const column_gemm &call) {
     return batch * of.batch_stride + row + column * of.leading;
   };
   const operand x(call.x.data, call.x.type), y(call.y.data, call.y.type), d(call.d.data, call.d.type);
+  const operand vector(call.vector, call.d.type);
   const auto rounded = [&](float value) { return call.rounds_to_tf32 ? to_tf32(value) : value; };
   // Rows of x and a column of y, each in a row.
   std::vector<float> rows(static_cast<std::size_t>(call.m * call.k)), line(static_cast<std::size_t>(call.k));
@@ -42,9 +43,24 @@ void multiply(const column_gemm &call) {
         const std::int64_t at = element(call.d, batch, row, column);
         if (call.beta != 0)
           sum += double(call.beta) * double(d.get(at));
+        const bool has_bias =
+            call.also == epilogue::bias || call.also == epilogue::bias_gelu || call.also == epilogue::bias_gelu_input;
+        if (has_bias)
+          sum += double(vector.get(row));
+        if (call.also == epilogue::bias_gelu_input)
+          operand(call.input, call.d.type).set(at, static_cast<float>(sum));
+        if (has_bias && call.also != epilogue::bias)
+          sum = scalar::gelu_tanh(sum);
         d.set(at, static_cast<float>(sum));
       }
     }
+  }
+  const bool sums_x = call.also == epilogue::sum_x;
+  for (std::int64_t i = 0; i < (sums_x ? call.m : call.also == epilogue::sum_y ? call.n : 0); ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < call.k; ++k)
+      sum += double(sums_x ? x.get(element(call.x, 0, i, k)) : y.get(element(call.y, 0, k, i)));
+    vector.set(i, static_cast<float>(sum));
   }
 }
 

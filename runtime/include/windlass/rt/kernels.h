@@ -33,6 +33,19 @@ status matmul(stream &s, const view &out, const view &a, const view &b, std::int
 std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b, std::int32_t batch_rank,
                                   std::int32_t contract_rank);
 
+// A product without a batch and what often follows it. A device's library may compute both in one pass, which then
+// rounds once where two kernels round twice.
+
+/// out = a b + bias. The bias has the sizes of `out` and strides of 0 over all of its dims but the last.
+status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias,
+                   std::int32_t contract_rank);
+/// out = gelu(a b + bias), of the tanh approximation. `input`, which may be absent, keeps a b + bias.
+status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,
+                        std::int32_t contract_rank);
+/// out (+)= a b, and dbias (+)= the sum of a, or of b with `sums_b`, over what is contracted.
+status matmul_bias_grad(stream &s, const view &out, const view &dbias, const view &a, const view &b,
+                        std::int32_t contract_rank, bool sums_b, bool accumulate);
+
 /// out[kept..] (+)= reduction over the last `reduced_rank` dims of in[kept.., reduced..]. max and min do not
 /// accumulate.
 status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class transport;
 } // namespace windlass::rt
 
 namespace windlass::rt::detail {
+
+struct fused_product;
 
 /// The null back end reserves address space only and must not touch it.
 #if defined(WINDLASS_BACKEND_NULL)
@@ -53,12 +56,13 @@ status copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_
 /// copied.
 void push_range(const char *name);
 void pop_range();
-/// Products of `s` are computed as chosen, where the choices are for this device and its library. Says whether they
-/// are.
+/// Products of `s` are computed as chosen, and fused ones by the library, where the choices are for this device and its
+/// library. Says whether they are.
 std::string choose_products(stream &s, const product_choices &choices);
 /// How many shapes of products `s` has seen, and of how many a choice was taken.
 std::string describe_products(stream &s);
-/// From now on the first product of each shape makes `s` try several algorithms, and stay with the fastest.
+/// From now on the first product of each shape makes `s` try several algorithms, and stay with the fastest; a fused one
+/// also whether two kernels are faster.
 void tune_products(stream &s);
 /// What that has found.
 struct tuned_product {
@@ -68,6 +72,14 @@ struct tuned_product {
 };
 const std::vector<tuned_product> &tuned_products(stream &s);
 std::string product_library(stream &s);
+/// Computes by the library, or by `apart`, which computes the same.
+status run_fused(stream &s, const fused_product &of, const std::function<status()> &apart);
+struct tuned_epilogue {
+  double seconds, apart_seconds; ///< by the library in one pass, and as two kernels
+};
+/// Of the last fused product since this was asked for the last time; false where there was none that the library can
+/// compute.
+bool take_tuned_epilogue(stream &s, tuned_epilogue &out);
 /// Makes what the library of attentions needs for those that were chosen, where the choices are for this device and its
 /// library; the own kernels compute all others. Says what came of it.
 std::string choose_attentions(stream &s, const attention_choices &choices);

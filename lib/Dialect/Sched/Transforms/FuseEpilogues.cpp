@@ -1,0 +1,227 @@
+#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
+
+#include "MemoryTimeline.h"
+
+#include "windlass/Support/TensorBytes.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+bool windlass::sched::isProduct(StringRef kernel) { return kernel == "matmul" || kernel.starts_with("matmul_bias"); }
+
+namespace {
+
+MemRefType typeOf(Value buffer) { return cast<MemRefType>(buffer.getType()); }
+
+/// The same elements in the same order.
+bool isSame(Value a, Value b) {
+  return a.getType() == b.getType() &&
+         a.getDefiningOp<BufferOp>().getOffset() == b.getDefiningOp<BufferOp>().getOffset();
+}
+
+bool overlap(Value a, Value b) {
+  auto rangesOf = [](Value buffer) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    bool isExact = true;
+    MemRefType type = typeOf(buffer);
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return std::vector<ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
+    return getByteRanges(buffer.getDefiningOp<BufferOp>().getOffset(), getElementBytes(type.getElementType()),
+                         {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()}, isExact);
+  };
+  return sched::overlap(rangesOf(a), rangesOf(b));
+}
+
+bool overlap(ValueRange a, ValueRange b) {
+  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
+}
+
+std::pair<ValueRange, ValueRange> getInsAndOuts(Operation *command) {
+  if (auto launch = dyn_cast<LaunchOp>(command))
+    return {launch.getIns(), launch.getOuts()};
+  if (auto map = dyn_cast<LaunchMapOp>(command))
+    return {map.getIns(), map.getOuts()};
+  auto collective = cast<LaunchCollectiveOp>(command);
+  return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
+}
+
+/// Whether `earlier` may run right before `later` instead.
+bool canMove(LaunchOp earlier, Operation *later) {
+  for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
+    if (isa<BufferOp, WaitOp>(op))
+      continue;
+    if (isa<RecordOp>(op))
+      return false; // another stream may wait for it
+    auto [ins, outs] = getInsAndOuts(op);
+    if (overlap(ins, earlier.getOuts()) || overlap(outs, earlier.getOuts()) || overlap(outs, earlier.getIns()))
+      return false;
+  }
+  return true;
+}
+
+/// Kernels read all of their operands while they write.
+bool isSound(ValueRange ins, ValueRange outs) {
+  return !overlap(ins, outs) && (outs.size() < 2 || !overlap(outs[0], outs[1]));
+}
+
+class Fusion {
+public:
+  Fusion(ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants) : module(module), wants(wants) {}
+
+  void run(Block &block) {
+    SmallVector<LaunchOp> products, sums;
+    for (Operation &op : block)
+      if (auto launch = dyn_cast<LaunchOp>(op)) {
+        if (isPlainProduct(launch))
+          products.push_back(launch);
+        else if (isColumnSum(launch))
+          sums.push_back(launch);
+      }
+    for (LaunchOp product : products)
+      if (!fuseMap(product))
+        fuseSum(product, sums);
+  }
+
+private:
+  static int64_t getSetting(LaunchOp op, StringRef name) {
+    auto value = op.getSettings().getAs<IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  }
+  static bool isPlainProduct(LaunchOp op) {
+    return op.getKernel() == "matmul" && op.getIns().size() == 2 && op.getOuts().size() == 1 &&
+           getSetting(op, "batch_rank") == 0;
+  }
+  static bool isColumnSum(LaunchOp op) {
+    auto kind = op.getSettings().getAs<train::ReductionKindAttr>("kind");
+    return op.getKernel() == "reduce" && (!kind || kind.getValue() == train::ReductionKind::sum);
+  }
+
+  /// Makes the command before `later`, takes it back where it is not wanted, else removes both.
+  bool replace(LaunchOp product, Operation *other, Operation *later, StringRef kernel, ValueRange ins, ValueRange outs,
+               bool sumsB) {
+    if (!isSound(ins, outs))
+      return false;
+    OpBuilder builder(later);
+    SmallVector<NamedAttribute> settings = {
+        builder.getNamedAttr("contract_rank", builder.getI64IntegerAttr(getSetting(product, "contract_rank")))};
+    if (sumsB)
+      settings.push_back(builder.getNamedAttr("sums_b", builder.getUnitAttr()));
+    auto fused = LaunchOp::create(builder, product.getLoc(), kernel, product.getStream(), ins, outs,
+                                  builder.getDictionaryAttr(settings), product.getAccumulate(),
+                                  product.getAccumulateAfterFirst());
+    fused->setDiscardableAttrs(later->getDiscardableAttrDictionary());
+    if (!wants(fused)) {
+      fused.erase();
+      return false;
+    }
+    product.erase();
+    other->erase();
+    return true;
+  }
+
+  /// One number for each column, of the type of the sum.
+  static bool isBias(MemRefType bias, MemRefType sum) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (bias.getRank() == 0 || bias.getShape() != sum.getShape() || bias.getElementType() != sum.getElementType() ||
+        failed(bias.getStridesAndOffset(strides, offset)))
+      return false;
+    return strides.back() == 1 &&
+           llvm::all_of(ArrayRef<int64_t>(strides).drop_back(), [](int64_t s) { return s == 0; });
+  }
+
+  bool fuseMap(LaunchOp product) {
+    Operation *next = product->getNextNode();
+    while (isa<BufferOp>(next))
+      next = next->getNextNode();
+    auto map = dyn_cast<LaunchMapOp>(next);
+    if (!map || map.getIns().size() != 2 || map.getStream() != product.getStream() || map.getAccumulateAfterFirst() ||
+        product.getAccumulate() || product.getAccumulateAfterFirst())
+      return false;
+    Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
+    unsigned place = isSame(map.getIns()[0], out) ? 0 : 1;
+    Value bias = map.getIns()[1 - place];
+    if (!isSame(map.getIns()[place], out) || !isBias(typeOf(bias), typeOf(out)) ||
+        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1)
+      return false;
+
+    // The function's operators are the sum of its arguments and, if there is a second one, GELU of that.
+    auto function = module.lookupSymbol<func::FuncOp>(map.getFunction());
+    SmallVector<Operation *> ops;
+    for (Operation &op : function.getBody().front().without_terminator())
+      ops.push_back(&op);
+    auto sum = ops.empty() ? train::AddOp() : dyn_cast<train::AddOp>(ops[0]);
+    if (!sum || ops.size() > 2 || sum->getOperand(0) == sum->getOperand(1) ||
+        !llvm::all_of(sum->getOperands(), llvm::IsaPred<BlockArgument>))
+      return false;
+    auto gelu = ops.size() == 2 ? dyn_cast<train::GeluTanhOp>(ops[1]) : train::GeluTanhOp();
+    if (ops.size() == 2 &&
+        (!gelu || gelu->getOperand(0) != sum->getResult(0) || typeOf(out).getElementTypeBitWidth() != 16))
+      return false;
+    ValueRange results = function.getBody().front().getTerminator()->getOperands();
+    Value last = gelu ? gelu->getResult(0) : sum->getResult(0);
+    if (results.size() == 1 && results[0] == last && isSame(map.getOuts()[0], out))
+      return replace(product, map, map, gelu ? "matmul_bias_gelu" : "matmul_bias", {a, b, bias}, map.getOuts(), false);
+    if (results.size() != 2 || !gelu)
+      return false;
+    unsigned kept = results[0] == last ? 1 : 0;
+    Value input = map.getOuts()[kept], activated = map.getOuts()[1 - kept];
+    if (results[kept] != sum->getResult(0) || results[1 - kept] != last || !isSame(input, out) ||
+        activated.getType() != input.getType())
+      return false;
+    return replace(product, map, map, "matmul_bias_gelu", {a, b, bias}, {activated, input}, false);
+  }
+
+  /// The operand's type with its first `count` dims last.
+  static MemRefType turned(MemRefType type, int64_t count) {
+    SmallVector<int64_t> strides, shape(type.getShape());
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return type;
+    std::rotate(shape.begin(), shape.begin() + count, shape.end());
+    std::rotate(strides.begin(), strides.begin() + count, strides.end());
+    return MemRefType::get(shape, type.getElementType(), StridedLayoutAttr::get(type.getContext(), offset, strides));
+  }
+  static bool sumsOver(LaunchOp sum, Value operand, MemRefType type) {
+    MemRefType in = typeOf(sum.getIns()[0]);
+    return sum.getIns()[0].getDefiningOp<BufferOp>().getOffset() == operand.getDefiningOp<BufferOp>().getOffset() &&
+           turned(in, 0) == turned(type, 0);
+  }
+
+  void fuseSum(LaunchOp product, SmallVectorImpl<LaunchOp> &sums) {
+    int64_t contracted = getSetting(product, "contract_rank");
+    Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
+    for (LaunchOp *it = sums.begin(); it != sums.end(); ++it) {
+      LaunchOp sum = *it;
+      Value vector = sum.getOuts()[0];
+      bool isLike = sum.getStream() == product.getStream() && getSetting(sum, "reduced_rank") == contracted &&
+                    sum.getAccumulate() == product.getAccumulate() &&
+                    sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
+                    typeOf(vector).getElementType() == typeOf(out).getElementType() &&
+                    typeOf(vector).getLayout().isIdentity();
+      bool sumsB = isLike && sumsOver(sum, b, turned(typeOf(b), contracted));
+      if (!sumsB && !(isLike && sumsOver(sum, a, typeOf(a))))
+        continue;
+      bool isFirst = sum->isBeforeInBlock(product);
+      LaunchOp earlier = isFirst ? sum : product, later = isFirst ? product : sum;
+      if (canMove(earlier, later) && replace(product, sum, later, "matmul_bias_grad", {a, b}, {out, vector}, sumsB)) {
+        sums.erase(it);
+        return;
+      }
+    }
+  }
+
+  ModuleOp module;
+  llvm::function_ref<bool(LaunchOp)> wants;
+};
+
+} // namespace
+
+void windlass::sched::fuseEpilogues(ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants) {
+  Fusion fusion(module, wants);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function->hasAttr(kScalarFunctionAttr))
+      fusion.run(function.getBody().front());
+}

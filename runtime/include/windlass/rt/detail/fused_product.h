@@ -1,0 +1,29 @@
+// Products with what a device's library may compute of them in the same pass.
+#ifndef WINDLASS_RT_DETAIL_FUSED_PRODUCT_H
+#define WINDLASS_RT_DETAIL_FUSED_PRODUCT_H
+
+#include "windlass/rt/view.h"
+
+namespace windlass::rt::detail {
+
+/// The operands of `matmul_bias`, `matmul_bias_gelu` or `matmul_bias_grad`, which say what they mean.
+struct fused_product {
+  enum kind { bias, bias_gelu, bias_grad };
+  kind what;
+  view out, a, b;
+  view vector; ///< the bias, of the result's sizes, or its gradient
+  view input;  ///< of GELU; may be absent
+  std::int32_t contract_rank;
+  bool sums_b = false; ///< what the bias gradient sums, else a
+  bool accumulate = false;
+};
+/// For tables of time.
+constexpr const char *name_of(fused_product::kind kind) {
+  return kind == fused_product::bias        ? "matmul_bias"
+         : kind == fused_product::bias_gelu ? "matmul_bias_gelu"
+                                            : "matmul_bias_grad";
+}
+
+} // namespace windlass::rt::detail
+
+#endif

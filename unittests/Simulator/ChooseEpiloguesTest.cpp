@@ -1,0 +1,178 @@
+#include "windlass/Simulator/ChooseEpilogues.h"
+
+#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
+#include "windlass/Simulator/CommandKeys.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace windlass;
+using testing::ElementsAre;
+
+namespace {
+
+// T stands for the type of the elements.
+constexpr char kProduct[] = R"(
+    sched.launch "matmul" stream 0 ins(%x, %w) outs(%y) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xT>, memref<8x16xT>) -> memref<4x16xT>
+)";
+constexpr char kGradient[] = R"(
+    sched.launch "matmul" stream 0 ins(%xt, %y) outs(%dw) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<8x4xT, strided<[1, 8]>>, memref<4x16xT>) -> memref<8x16xf32>
+)";
+constexpr char kSum[] = R"(
+    sched.launch "reduce" stream 0 ins(%yt) outs(%db) {reduced_rank = 1 : i64} accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>
+)";
+constexpr char kTwo[] = ": (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>) -> memref<4x16xT>\n";
+
+class ChooseEpiloguesTest : public testing::Test {
+protected:
+  ChooseEpiloguesTest() {
+    context.loadDialect<func::FuncDialect, train::TrainDialect, plan::PlanDialect, sched::SchedDialect>();
+  }
+
+  void parse(std::string commands, const std::string &type = "bf16") {
+    std::string text = R"(
+module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
+  sched.arena @device_arena bytes 65536
+  func.func private @add(%a: T, %b: T) -> T attributes {sched.scalar_function} {
+    %c = train.add %a, %b : T
+    return %c : T
+  }
+  func.func private @gelu(%a: T, %b: T) -> T attributes {sched.scalar_function} {
+    %c = train.add %a, %b : T
+    %d = train.gelu_tanh %c : T
+    return %d : T
+  }
+  func.func private @gelu_kept(%a: T, %b: T) -> (T, T) attributes {sched.scalar_function} {
+    %c = train.add %a, %b : T
+    %d = train.gelu_tanh %c : T
+    return %c, %d : T, T
+  }
+  func.func private @other(%a: T, %b: T) -> T attributes {sched.scalar_function} {
+    %c = train.mul %a, %b : T
+    return %c : T
+  }
+  func.func @forward() {
+    %x = sched.buffer @device_arena[0] : memref<4x8xT>
+    %xt = sched.buffer @device_arena[0] : memref<8x4xT, strided<[1, 8]>>
+    %w = sched.buffer @device_arena[1024] : memref<8x16xT>
+    %v = sched.buffer @device_arena[2048] : memref<4x16xT, strided<[0, 1]>>
+    %y = sched.buffer @device_arena[4096] : memref<4x16xT>
+    %yt = sched.buffer @device_arena[4096] : memref<16x4xT, strided<[1, 16]>>
+    %z = sched.buffer @device_arena[8192] : memref<4x16xT>
+    %over = sched.buffer @device_arena[8] : memref<4x16xT>
+    %dw = sched.buffer @device_arena[12288] : memref<8x16xf32>
+    %db = sched.buffer @device_arena[16384] : memref<16xf32>
+)" + commands + "    return\n  }\n}\n";
+    const std::pair<llvm::StringRef, std::string> names[] = {
+        {"PRODUCT", kProduct}, {"GRADIENT", kGradient}, {"SUM", kSum},     {"TWO", kTwo},
+        {"xT", "x" + type},    {" T", " " + type},      {"(T", "(" + type}};
+    for (const auto &[name, value] : names)
+      for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
+        text.replace(at, name.size(), value);
+    module = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(module);
+  }
+  std::vector<std::string> kernels() {
+    std::vector<std::string> out;
+    module->walk([&](Operation *op) {
+      if (auto launch = dyn_cast<sched::LaunchOp>(op))
+        out.push_back(launch.getKernel().str());
+      else if (auto map = dyn_cast<sched::LaunchMapOp>(op))
+        out.push_back("map " + map.getFunction().str());
+    });
+    return out;
+  }
+  std::vector<std::string> fuse(const std::string &commands, const std::string &type = "bf16") {
+    parse(commands, type);
+    sched::fuseEpilogues(*module, [](sched::LaunchOp) { return true; });
+    return kernels();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+constexpr char kAdd[] = "    sched.launch_map @add stream 0 ins(%y, %v) outs(%y) TWO";
+constexpr char kGelu[] = "    sched.launch_map @gelu stream 0 ins(%y, %v) outs(%y) TWO";
+constexpr char kWrite[] = R"(    sched.launch "fill" stream 0 ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
+)";
+
+TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
+  EXPECT_THAT(fuse(std::string("PRODUCT") + kAdd), ElementsAre("matmul_bias"));
+  EXPECT_THAT(fuse("PRODUCT    sched.launch_map @add stream 0 ins(%v, %y) outs(%y) : (memref<4x16xT, strided<[0, 1]>>, "
+                   "memref<4x16xT>) -> memref<4x16xT>\n"),
+              ElementsAre("matmul_bias"));
+  EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu), ElementsAre("matmul_bias_gelu"));
+  EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu, "f32"), ElementsAre("matmul", "map gelu")) << "f32 is exact";
+  EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept stream 0 ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
+                   "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n"),
+              ElementsAre("matmul_bias_gelu"));
+  auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  ASSERT_EQ(fused.getOuts().size(), 2u);
+  EXPECT_EQ(fused.getOuts()[0].getDefiningOp<sched::BufferOp>().getOffset(), 8192u) << "the result is first";
+}
+
+TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {
+  const std::string product = "PRODUCT";
+  EXPECT_EQ(fuse(product + "    sched.launch_map @other stream 0 ins(%y, %v) outs(%y) TWO").size(), 2u);
+  EXPECT_EQ(fuse(product + "    sched.launch_map @add stream 0 ins(%y, %v) outs(%z) TWO").size(), 2u)
+      << "the product's buffer keeps the product";
+  EXPECT_EQ(fuse(product + "    sched.launch_map @add stream 0 ins(%y, %z) outs(%y) : (memref<4x16xT>, memref<4x16xT>) "
+                           "-> memref<4x16xT>\n")
+                .size(),
+            2u)
+      << "not one number for each column";
+  EXPECT_EQ(fuse(product + kWrite + kAdd).size(), 3u) << "something is between";
+  EXPECT_EQ(fuse(product + "    sched.launch_map @gelu_kept stream 0 ins(%y, %v) outs(%y, %over) : (memref<4x16xT>, "
+                           "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n")
+                .size(),
+            2u)
+      << "the result takes the place of an operand, which is dead only after the product";
+}
+
+TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
+  for (const char *order : {"SUMGRADIENT", "GRADIENTSUM"}) {
+    EXPECT_THAT(fuse(order), ElementsAre("matmul_bias_grad"));
+    auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+    EXPECT_TRUE(fused.getSettings().contains("sums_b"));
+    EXPECT_TRUE(fused.getAccumulateAfterFirst());
+  }
+  EXPECT_THAT(fuse("SUM    sched.wait 0 stream 0\nGRADIENT"), ElementsAre("matmul_bias_grad"));
+  EXPECT_EQ(fuse(std::string("SUM") + kWrite + "GRADIENT").size(), 3u) << "the operand changes between them";
+  EXPECT_EQ(fuse("SUM    sched.record 0 stream 0\nGRADIENT").size(), 2u) << "another stream may wait for the sum";
+  EXPECT_EQ(fuse("SUM    sched.launch \"fill\" stream 0 ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
+                 "GRADIENT")
+                .size(),
+            3u)
+      << "the sum is overwritten between them";
+}
+
+TEST_F(ChooseEpiloguesTest, WhatTookLessTimeTogetherIsChosen) {
+  const std::string commands = std::string("PRODUCT") + kAdd + "SUMGRADIENT";
+  fuse(commands);
+  ProductChoices measured;
+  CommandKeys keys(*module);
+  module->walk([&](sched::LaunchOp launch) {
+    for (bool isLater : {false, true})
+      measured.epilogues[keys.get(launch, isLater).text] = {1e-5, 2e-5};
+    EXPECT_EQ(keys.get(launch, false).work.family, "matmul.narrow");
+  });
+  ASSERT_EQ(measured.epilogues.size(), 3u);
+  auto choose = [&] {
+    parse(commands);
+    chooseEpilogues(*module, measured);
+    return kernels();
+  };
+  EXPECT_THAT(choose(), ElementsAre("matmul_bias", "matmul_bias_grad"));
+  for (auto &[key, times] : measured.epilogues)
+    if (llvm::StringRef(key).ends_with("adds"))
+      times.apartSeconds = 1e-5;
+  EXPECT_THAT(choose(), ElementsAre("matmul_bias", "reduce", "matmul")) << "later micro-batches add, and gain nothing";
+  measured.epilogues.clear();
+  EXPECT_THAT(choose(), ElementsAre("matmul", "map add", "reduce", "matmul"));
+}
+
+} // namespace
