@@ -231,6 +231,39 @@ bool FunctionLowering::isWrittenWhileRead(LoadOp load) {
   });
 }
 
+/// Bytes that devices load at once: their libraries have their fastest kernels for 16-bit matrices whose rows begin at
+/// multiples of it.
+static constexpr int64_t kRowAlignment = 16;
+/// Rows with fewer elements stay dense: padding would be much of them.
+static constexpr int64_t kLeastPaddedRow = 64;
+
+/// The type with rows that begin at such multiples, for a matrix of 16 bits that a product reads or writes, such as the
+/// scores of a vocabulary of 50257; none where rows do so anyway, or somebody needs them dense.
+static std::optional<RankedTensorType> getPadded(Value value) {
+  auto type = tensorType(value);
+  int64_t columns = type.getRank() < 2 ? 0 : type.getShape().back();
+  if (!type.getElementType().isFloat() || type.getElementTypeBitWidth() != 16 || columns < kLeastPaddedRow ||
+      columns * 2 % kRowAlignment == 0)
+    return std::nullopt;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = llvm::alignTo(columns, kRowAlignment / 2);
+  auto padded = RankedTensorType::get(shape, type.getElementType());
+  View view = View::dense(0, padded);
+  view.sizes.back() = columns;
+  bool isMultiplied = isa<train::MatmulOp>(value.getDefiningOp());
+  for (Operation *user : value.getUsers()) {
+    if (auto reshape = dyn_cast<train::ReshapeOp>(user)) {
+      if (!view.reshaped(tensorType(reshape.getResult()).getShape()))
+        return std::nullopt;
+      isMultiplied |= llvm::any_of(reshape->getUsers(), llvm::IsaPred<train::MatmulOp>);
+    } else if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp, PermuteOp>(user)) {
+      return std::nullopt;
+    }
+    isMultiplied |= isa<train::MatmulOp>(user);
+  }
+  return isMultiplied ? std::optional(padded) : std::nullopt;
+}
+
 View FunctionLowering::allocateFor(Value value) {
   // A transpose that is reshaped next wants its own order of dims to be dense, or the reshape would copy.
   auto type = tensorType(value);
@@ -243,6 +276,11 @@ View FunctionLowering::allocateFor(Value value) {
       if (auto reshape = dyn_cast<train::ReshapeOp>(reader);
           reshape && !plain.reshaped(tensorType(reshape.getResult()).getShape()))
         return allocate(tensorType(transpose.getResult())).permuted(invert(transpose.getPermutation()));
+  }
+  if (auto padded = getPadded(value)) {
+    View view = allocate(*padded);
+    view.sizes.back() = type.getShape().back();
+    return view;
   }
   return allocate(type);
 }
