@@ -82,6 +82,16 @@ TEST_F(ProgramTables, TooManyPiecesAreRefused) {
   EXPECT_THAT(tablesOf(more, more, 2050), HasSubstr("is cut into more than 4096 pieces at an inner factor of dim 1"));
 }
 
+TEST_F(ProgramTables, FusedProductsHoldForOneLibrary) {
+  windlass::ProductChoices products = {"a device", "a library", {}, {}};
+  options.products = &products;
+  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
+              HasSubstr("/*products=*/{nullptr, nullptr, {nullptr, 0}},"));
+  products.epilogues["matmul_bias()"] = {1e-5, 2e-5};
+  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
+              HasSubstr("/*products=*/{\"a device\", \"a library\", {nullptr, 0}},"));
+}
+
 TEST_F(ProgramTables, AttentionsOfTheLibraryHaveTheirShapes) {
   EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
               HasSubstr("/*attentions=*/{nullptr, nullptr, {nullptr, 0}},"));
