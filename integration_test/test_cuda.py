@@ -181,6 +181,7 @@ class Emulated(EmulatedCase):
             run = self.folder / f'run-epilogues-{name}'
             done = self.succeed([self.program(project), '--data', model / 'batches.safetensors', '--micro-batches', '2', '--steps', '2', '-o', run])
             self.assertEqual('products:' in done.err, name != 'apart')
+            self.assertEqual(bool(re.search(r'products: 0 of \d+ shapes .*, [1-9]\d* with epilogues\n', (run / 'logs' / 'rank_00000.log').read_text())), name == 'fused')
             rows[name] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
             rows[name] = [(row['loss'], row['grad_norm']) for row in rows[name]]
         self.assertEqual(steps['slower'], steps['apart'])

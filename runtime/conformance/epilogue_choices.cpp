@@ -79,6 +79,7 @@ TEST_F(EpilogueChoices, AreTwoKernelsUnlessChosen) {
   EXPECT_TRUE(seen.empty());
   own.use();
   EXPECT_EQ(computed_by(own), 6);
+  EXPECT_EQ(own.fused(), 1u);
   EXPECT_EQ(seen, std::vector{epilogue::bias});
   EXPECT_FALSE(own.take_tuned());
 }

@@ -121,6 +121,13 @@ status epilogues::decide(stream &s, const fused_call &fused, const std::function
   return {};
 }
 
+std::size_t epilogues::fused() const {
+  std::size_t count = 0;
+  for (const auto &[shape, of] : entries_)
+    count += of.is_fused;
+  return count;
+}
+
 std::optional<detail::tuned_epilogue> epilogues::take_tuned() { return std::exchange(last_, std::nullopt); }
 
 } // namespace cuda

@@ -35,6 +35,8 @@ public:
   void tune() { uses_ = tunes_ = true; }
   status run(stream &s, const detail::fused_product &of, const std::function<status()> &apart);
 
+  /// Shapes that the library computes.
+  std::size_t fused() const;
   /// Of the last that was run while tuning, if the library can compute it.
   std::optional<detail::tuned_epilogue> take_tuned();
 

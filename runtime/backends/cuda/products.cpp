@@ -164,8 +164,9 @@ std::string detail::choose_products(stream &s, const product_choices &choices) {
 
 std::string detail::describe_products(stream &s) {
   const cuda::products &own = cuda::device_stream_of(s).gemms();
+  const std::size_t fused = cuda::device_stream_of(s).epilogues().fused();
   return "products: " + std::to_string(own.chosen()) + " of " + std::to_string(own.shapes()) +
-         " shapes by the profile's algorithms";
+         " shapes by the profile's algorithms" + (fused > 0 ? ", " + std::to_string(fused) + " with epilogues" : "");
 }
 
 void detail::tune_products(stream &s) {
