@@ -16,6 +16,8 @@ import sysconfig
 import tempfile
 import unittest
 
+import onnx
+
 import common
 
 BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
@@ -197,6 +199,20 @@ class Emulated(EmulatedCase):
         for (loss, norm), (apart_loss, apart_norm) in zip(rows['fused'], rows['apart']):
             self.assertAlmostEqual(loss / apart_loss, 1, delta=1e-3)
             self.assertAlmostEqual(norm / apart_norm, 1, delta=1e-2)
+
+    def test_padded_rows(self):
+        """The scores of an odd vocabulary lie in rows at multiples of 16 bytes in bf16, dense in f32, and train alike."""
+        model, losses = self.folder / 'odd', {}
+        model.mkdir()
+        build, config, settings = common.FAMILIES['gpt']
+        onnx.save(build(config(layers=1, width=48, heads=4, vocabulary=259, tokens=16, batch=2, **settings)), model / 'model.onnx')
+        for precision, rows in (('bf16', '{2, 16, 259}, {4224, 264, 1}'), ('f32', '{2, 16, 259})')):
+            project, run = self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--precision', precision), self.folder / f'odd-{precision}'
+            self.assertIn(f'element_type::{precision}, {rows}', (project / 'src' / 'step.cpp').read_text())
+            self.succeed([self.program(project), '--data', common.ROOT / 'README.md', '--bytes', '--steps', '3', '-o', run])
+            losses[precision] = [json.loads(line)['loss'] for line in (run / 'metrics.jsonl').read_text().splitlines()]
+        for half, full in zip(losses['bf16'], losses['f32'], strict=True):
+            self.assertAlmostEqual(half / full, 1, delta=1e-3)
 
     def test_attention_by_the_library(self):
         """Attentions that a profile says the library computes faster are computed by it, in a workspace that is planned, and train alike."""
