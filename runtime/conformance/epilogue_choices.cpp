@@ -119,6 +119,14 @@ TEST_F(EpilogueChoices, OperandsLieAsLibrariesWantThem) {
   product.vector = out;
   EXPECT_FALSE(cuda::as_one_call(*s, product, call)) << "a number for each element";
   product.vector = bias;
+  product.added = bias;
+  EXPECT_FALSE(cuda::as_one_call(*s, product, call)) << "what is added does not lie like the result";
+  const tensor more({16, 24});
+  product.added = more;
+  EXPECT_TRUE(cuda::as_one_call(*s, product, call));
+  EXPECT_EQ(call.call.added, more.v().data);
+  EXPECT_EQ(call.call.beta, 1.0f);
+  product.added = {};
   std::swap(product.out.strides[0], product.out.strides[1]);
   EXPECT_FALSE(cuda::as_one_call(*s, product, call)) << "columns in a row, whose rows would get the bias";
   product.out = out;

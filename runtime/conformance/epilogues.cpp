@@ -42,8 +42,14 @@ TEST_P(Epilogues, BiasAndGelu) {
         sums.push_back(element(a, b, 7, 24, i) + double(bias[i]));
         activated.push_back(scalar::gelu_tanh(sums.back()));
       }
-      EXPECT_STATUS_OK(matmul_bias(s, out, a, b, bias, 1));
+      EXPECT_STATUS_OK(matmul_bias(s, out, a, b, bias, view(), 1));
       expect_near(out, sums, 2e-6);
+      const tensor added({3, 5, 24}, result);
+      std::vector<double> more = sums;
+      for (std::size_t i = 0; i < more.size(); ++i)
+        more[i] += double(added[std::int64_t(i)]);
+      EXPECT_STATUS_OK(matmul_bias(s, out, a, b, bias, added, 1));
+      expect_near(out, more, 2e-6);
       EXPECT_STATUS_OK(matmul_bias_gelu(s, out, view(), a, b, bias, 1));
       expect_near(out, activated, 2e-6);
       EXPECT_STATUS_OK(fill(s, out, 0));

@@ -122,9 +122,12 @@ TYPED_TEST(HalfTypes, ProductsWithEpilogues) {
       detail::choose_products(s, {device.c_str(), library.c_str(), {nullptr, 0}});
     const both<TypeParam> a({64, 40}), b({40, 32}, {1, 0}), bias({64, 32}, {}, {0}), out({64, 32}), input({64, 32});
     const int roundings = by_library ? 1 : 2;
-    EXPECT_STATUS_OK(matmul_bias(s, out.half, a.half, b.half, bias.half, 1));
-    EXPECT_STATUS_OK(matmul_bias(s, out.full, a.full, b.full, bias.full, 1));
-    out.expect_rounded(roundings);
+    const both<TypeParam> added({64, 32});
+    for (const bool adds : {false, true}) {
+      EXPECT_STATUS_OK(matmul_bias(s, out.half, a.half, b.half, bias.half, adds ? added.half.v() : view(), 1));
+      EXPECT_STATUS_OK(matmul_bias(s, out.full, a.full, b.full, bias.full, adds ? added.full.v() : view(), 1));
+      out.expect_rounded(roundings);
+    }
     EXPECT_STATUS_OK(matmul_bias_gelu(s, out.half, input.half, a.half, b.half, bias.half, 1));
     EXPECT_STATUS_OK(matmul_bias_gelu(s, out.full, input.full, a.full, b.full, bias.full, 1));
     out.expect_rounded(2);

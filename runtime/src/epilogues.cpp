@@ -20,6 +20,15 @@ template <class T> struct add_bias {
     sum = T(scalar::add(static_cast<float>(x), static_cast<float>(bias)));
   }
 };
+template <class T> struct add_bias_and_more {
+  static constexpr const char *name = "add, add";
+  using outputs = type_list<T>;
+  using inputs = type_list<T, T, T>;
+  WINDLASS_FN static void apply(T &sum, T x, T bias, T added) {
+    const float both = scalar::add(static_cast<float>(x), static_cast<float>(bias));
+    sum = T(scalar::add(both, static_cast<float>(added)));
+  }
+};
 template <class T> struct add_bias_gelu {
   static constexpr const char *name = "add, gelu_tanh";
   using outputs = type_list<T>;
@@ -41,6 +50,8 @@ template <class T> struct add_bias_gelu_input {
 
 /// Where the product already is: in the input of GELU, if that is kept, else in the result.
 template <class T> status add_to_product(stream &s, const fused_product &of) {
+  if (!of.added.is_absent())
+    return map(s, add_bias_and_more<T>{}, {of.out}, {of.out, of.vector, of.added});
   if (of.what == fused_product::bias)
     return map(s, add_bias<T>{}, {of.out}, {of.out, of.vector});
   if (of.input.is_absent())
@@ -92,9 +103,9 @@ status run(stream &s, const fused_product &of) {
 
 } // namespace
 
-status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias,
+status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias, const view &added,
                    std::int32_t contract_rank) {
-  return run(s, {fused_product::bias, out, a, b, bias, {}, contract_rank});
+  return run(s, {fused_product::bias, out, a, b, bias, {}, contract_rank, false, false, added});
 }
 
 status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,

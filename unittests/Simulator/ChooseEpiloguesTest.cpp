@@ -50,6 +50,11 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %d = train.gelu_tanh %c : T
     return %c, %d : T, T
   }
+  func.func private @more(%a: T, %b: T, %r: T) -> T attributes {sched.scalar_function} {
+    %c = train.add %a, %b : T
+    %d = train.add %r, %c : T
+    return %d : T
+  }
   func.func private @other(%a: T, %b: T) -> T attributes {sched.scalar_function} {
     %c = train.mul %a, %b : T
     return %c : T
@@ -113,6 +118,23 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
   auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getOuts().size(), 2u);
   EXPECT_EQ(fused.getOuts()[0].getDefiningOp<sched::BufferOp>().getOffset(), 8192u) << "the result is first";
+}
+
+TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
+  const std::string map = "    sched.launch_map @more stream 0 ins(%y, %v, ADDED) outs(%y) : (memref<4x16xT>, "
+                          "memref<4x16xT, strided<[0, 1]>>, TYPE) -> memref<4x16xT>\n";
+  auto add = [&](const std::string &added, const std::string &type) {
+    std::string text = "PRODUCT" + map;
+    text.replace(text.find("ADDED"), 5, added);
+    text.replace(text.find("TYPE"), 4, type);
+    return fuse(text);
+  };
+  EXPECT_THAT(add("%z", "memref<4x16xT>"), ElementsAre("matmul_bias"));
+  auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  ASSERT_EQ(fused.getIns().size(), 4u);
+  EXPECT_EQ(fused.getIns()[3].getDefiningOp<sched::BufferOp>().getOffset(), 8192u);
+  EXPECT_EQ(add("%v", "memref<4x16xT, strided<[0, 1]>>").size(), 2u) << "not a matrix like the result";
+  EXPECT_EQ(add("%y", "memref<4x16xT>").size(), 2u) << "the product itself, which nobody has then";
 }
 
 TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {

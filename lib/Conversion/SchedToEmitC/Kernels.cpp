@@ -66,9 +66,10 @@ const llvm::StringMap<Entry> &entries() {
                    c.accumulate);
         }}},
       {"matmul_bias",
-       {3, 3, 1, false,
+       {3, 4, 1, false,
         [](RuntimeCalls &r, const KernelCall &c) {
-          r.matmulBias(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], integerOf(c, "contract_rank"));
+          r.matmulBias(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins.size() > 3 ? c.ins[3] : r.absentView(),
+                       integerOf(c, "contract_rank"));
         }}},
       {"matmul_bias_gelu",
        {3, 3, 1, false,

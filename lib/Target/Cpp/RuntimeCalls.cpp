@@ -110,8 +110,8 @@ void RuntimeCalls::matmul(const Stream &s, const View &out, const View &a, const
 }
 
 void RuntimeCalls::matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias,
-                              int64_t contractRank) {
-  WINDLASS_RUNTIME_STATEMENT(matmul_bias, s, out, a, b, bias, int32(contractRank));
+                              const View &added, int64_t contractRank) {
+  WINDLASS_RUNTIME_STATEMENT(matmul_bias, s, out, a, b, bias, added, int32(contractRank));
 }
 
 void RuntimeCalls::matmulBiasGelu(const Stream &s, const View &out, const View &input, const View &a, const View &b,

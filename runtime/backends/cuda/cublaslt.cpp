@@ -148,8 +148,9 @@ public:
     const float alpha = 1;
     if (call.also != epilogue::none)
       WINDLASS_TRY(place(call));
-    return check_blas(cublasLtMatmul(handle_, operation_, &alpha, call.x.data, x_, call.y.data, y_, &call.beta,
-                                     call.d.data, d_, call.d.data, d_, &algorithm_, workspace,
+    const std::byte *added = call.added == nullptr ? call.d.data : call.added;
+    return check_blas(cublasLtMatmul(handle_, operation_, &alpha, call.x.data, x_, call.y.data, y_, &call.beta, added,
+                                     d_, call.d.data, d_, &algorithm_, workspace,
                                      static_cast<std::size_t>(workspace_bytes), native(s)),
                       "a product");
   }

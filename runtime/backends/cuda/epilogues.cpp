@@ -71,10 +71,15 @@ bool as_one_call(const stream &s, const fused_product &of, fused_call &out) {
                   : of.input.is_absent()         ? epilogue::bias_gelu
                                                  : epilogue::bias_gelu_input;
   out.call.input = of.input.data;
+  if (!of.added.is_absent()) {
+    out.call.added = of.added.data;
+    out.call.beta = 1;
+  }
   // Its GELU need not be as exact as numbers of f32.
   if (of.what == fused_product::bias_gelu && of.out.type == element_type::f32)
     return false;
-  return of.input.is_absent() || (lies_alike(of.input, of.out) && out.call.d.leading % input_row_multiple == 0);
+  return (of.added.is_absent() || lies_alike(of.added, of.out)) &&
+         (of.input.is_absent() || (lies_alike(of.input, of.out) && out.call.d.leading % input_row_multiple == 0));
 }
 
 std::int64_t fused_call::vector_bytes() const {
@@ -103,7 +108,7 @@ status epilogues::run(stream &s, const fused_product &of, const std::function<st
     return apart();
   const work what = {detail::name_of(of.what),
                      2 * fused.call.m * fused.call.n * fused.call.k,
-                     bytes_of({of.out, of.a, of.b, of.vector, of.input}),
+                     bytes_of({of.out, of.a, of.b, of.vector, of.input, of.added}),
                      {fused.call.n, fused.call.m, fused.call.k}};
   return s.submit(what, [fused, &s, this]() -> status { return fused.run(s, by_); });
 }

@@ -55,7 +55,8 @@ struct column_gemm {
   bool rounds_to_tf32;
   epilogue also = epilogue::none; ///< of one product only
   std::byte *vector = nullptr;    ///< read or written by the epilogue
-  std::byte *input = nullptr;     ///< of GELU, written where d is, of its type and layout
+  std::byte *input = nullptr;     ///< of GELU, written, of d's type and layout
+  std::byte *added = nullptr;     ///< times beta, of d's type and layout; null: d itself
 };
 column_gemm as_columns(const gemm_call &call);
 /// Whether the call's columns are the transpose of its rows: x is then b, y is a, and rows of d are columns of c.

@@ -19,7 +19,7 @@ constexpr double worth = 0.98;
 /// The largest power of two that divides all addresses, up to what arenas give to every buffer.
 int alignment_of(const column_gemm &call) {
   std::uintptr_t all = 64;
-  for (const std::byte *memory : {call.x.data, call.y.data, call.d.data, call.vector, call.input})
+  for (const std::byte *memory : {call.x.data, call.y.data, call.d.data, call.vector, call.input, call.added})
     all |= reinterpret_cast<std::uintptr_t>(memory);
   return static_cast<int>(all & (~all + 1));
 }

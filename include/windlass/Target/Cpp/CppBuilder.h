@@ -135,7 +135,7 @@ public:
   void copy(const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
   void iota(const Stream &s, const View &out, int64_t dim, double start, double step);
-  void matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias,
+  void matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias, const View &added,
                   int64_t contractRank);
   void matmulBiasGelu(const Stream &s, const View &out, const View &input, const View &a, const View &b,
                       const View &bias, int64_t contractRank);

@@ -132,38 +132,56 @@ private:
            llvm::all_of(ArrayRef<int64_t>(strides).drop_back(), [](int64_t s) { return s == 0; });
   }
 
+  /// What the map's function takes as that argument; none where it is no argument.
+  static Value getInput(LaunchMapOp map, Value argument) {
+    auto block = dyn_cast<BlockArgument>(argument);
+    return block ? map.getIns()[block.getArgNumber()] : Value();
+  }
+
   bool fuseMap(LaunchOp product) {
     Operation *next = product->getNextNode();
     while (isa<BufferOp>(next))
       next = next->getNextNode();
     auto map = dyn_cast<LaunchMapOp>(next);
-    if (!map || map.getIns().size() != 2 || map.getStream() != product.getStream() || map.getAccumulateAfterFirst() ||
+    if (!map || map.getIns().size() > 3 || map.getStream() != product.getStream() || map.getAccumulateAfterFirst() ||
         product.getAccumulate() || product.getAccumulateAfterFirst())
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
-    unsigned place = isSame(map.getIns()[0], out) ? 0 : 1;
-    Value bias = map.getIns()[1 - place];
-    if (!isSame(map.getIns()[place], out) || !isBias(typeOf(bias), typeOf(out)) ||
-        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1)
-      return false;
 
-    // The function's operators are the sum of its arguments and, if there is a second one, GELU of that.
+    // The function's operators are the sum of product and bias and, if there is a second one, GELU of that or a sum
+    // with it.
     auto function = module.lookupSymbol<func::FuncOp>(map.getFunction());
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front().without_terminator())
       ops.push_back(&op);
     auto sum = ops.empty() ? train::AddOp() : dyn_cast<train::AddOp>(ops[0]);
-    if (!sum || ops.size() > 2 || sum->getOperand(0) == sum->getOperand(1) ||
-        !llvm::all_of(sum->getOperands(), llvm::IsaPred<BlockArgument>))
+    if (!sum || ops.size() > 2)
       return false;
-    auto gelu = ops.size() == 2 ? dyn_cast<train::GeluTanhOp>(ops[1]) : train::GeluTanhOp();
-    if (ops.size() == 2 &&
-        (!gelu || gelu->getOperand(0) != sum->getResult(0) || typeOf(out).getElementTypeBitWidth() != 16))
+    Value x = getInput(map, sum->getOperand(0)), bias = getInput(map, sum->getOperand(1));
+    if (!x || !bias)
       return false;
+    if (!isSame(x, out))
+      std::swap(x, bias);
+    if (!isSame(x, out) || !isBias(typeOf(bias), typeOf(out)) ||
+        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1)
+      return false;
+    Value last = ops.back()->getResult(0);
+    auto gelu = dyn_cast<train::GeluTanhOp>(ops.back());
+    auto more = ops.size() == 2 ? dyn_cast<train::AddOp>(ops.back()) : train::AddOp();
+    SmallVector<Value> ins = {a, b, bias};
+    if (more) {
+      bool isSecond = more->getOperand(0) == sum->getResult(0);
+      Value added = getInput(map, more->getOperand(isSecond ? 1 : 0));
+      if (more->getOperand(isSecond ? 0 : 1) != sum->getResult(0) || !added || added.getType() != out.getType())
+        return false;
+      ins.push_back(added);
+    } else if (ops.size() == 2 &&
+               (!gelu || gelu->getOperand(0) != sum->getResult(0) || typeOf(out).getElementTypeBitWidth() != 16)) {
+      return false;
+    }
     ValueRange results = function.getBody().front().getTerminator()->getOperands();
-    Value last = gelu ? gelu->getResult(0) : sum->getResult(0);
     if (results.size() == 1 && results[0] == last && isSame(map.getOuts()[0], out))
-      return replace(product, map, map, gelu ? "matmul_bias_gelu" : "matmul_bias", {a, b, bias}, map.getOuts(), false);
+      return replace(product, map, map, gelu ? "matmul_bias_gelu" : "matmul_bias", ins, map.getOuts(), false);
     if (results.size() != 2 || !gelu)
       return false;
     unsigned kept = results[0] == last ? 1 : 0;
@@ -171,7 +189,7 @@ private:
     if (results[kept] != sum->getResult(0) || results[1 - kept] != last || !isSame(input, out) ||
         activated.getType() != input.getType())
       return false;
-    return replace(product, map, map, "matmul_bias_gelu", {a, b, bias}, {activated, input}, false);
+    return replace(product, map, map, "matmul_bias_gelu", ins, {activated, input}, false);
   }
 
   /// The operand's type with its first `count` dims last.

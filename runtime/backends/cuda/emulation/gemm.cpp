@@ -24,7 +24,7 @@ void multiply(const column_gemm &call) {
     return batch * of.batch_stride + row + column * of.leading;
   };
   const operand x(call.x.data, call.x.type), y(call.y.data, call.y.type), d(call.d.data, call.d.type);
-  const operand vector(call.vector, call.d.type);
+  const operand vector(call.vector, call.d.type), added(call.added == nullptr ? call.d.data : call.added, call.d.type);
   const auto rounded = [&](float value) { return call.rounds_to_tf32 ? to_tf32(value) : value; };
   // Rows of x and a column of y, each in a row.
   std::vector<float> rows(static_cast<std::size_t>(call.m * call.k)), line(static_cast<std::size_t>(call.k));
@@ -42,7 +42,7 @@ void multiply(const column_gemm &call) {
           sum += double(from[i]) * double(line[i]);
         const std::int64_t at = element(call.d, batch, row, column);
         if (call.beta != 0)
-          sum += double(call.beta) * double(d.get(at));
+          sum += double(call.beta) * double(added.get(at));
         const bool has_bias =
             call.also == epilogue::bias || call.also == epilogue::bias_gelu || call.also == epilogue::bias_gelu_input;
         if (has_bias)

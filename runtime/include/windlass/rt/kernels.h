@@ -36,8 +36,9 @@ std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b,
 // A product without a batch and what often follows it. A device's library may compute both in one pass, which then
 // rounds once where two kernels round twice.
 
-/// out = a b + bias. The bias has the sizes of `out` and strides of 0 over all of its dims but the last.
-status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias,
+/// out = a b + bias + added. The bias has the sizes of `out` and strides of 0 over all of its dims but the last;
+/// `added`, which may be absent, is like `out`.
+status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias, const view &added,
                    std::int32_t contract_rank);
 /// out = gelu(a b + bias), of the tanh approximation. `input`, which may be absent, keeps a b + bias.
 status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,

@@ -35,7 +35,7 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `ins` and `outs` stand for the op's operands and results in order; an unused result has an `outs` buffer too.
     `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch..,
     rows.., contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
-    `matmul_bias` (also of a bias like the result, with strides of 0), `matmul_bias_gelu` (also with a second result, the
+    `matmul_bias` (also of a bias of the result's sizes, with strides of 0, and of what else is added), `matmul_bias_gelu` (also with a second result, the
     sum) and `matmul_bias_grad` (also to the sum of its first or, with `sums_b`, second operand over what is contracted)
     are a product without a batch and what follows it;
     `reduce` takes a view with the reduced dims last and the settings `kind` and `reduced_rank`. Kernels that are no op:

@@ -16,6 +16,7 @@ struct fused_product {
   std::int32_t contract_rank;
   bool sums_b = false; ///< what the bias gradient sums, else a
   bool accumulate = false;
+  view added = {}; ///< to the sum with the bias; may be absent
 };
 /// For tables of time.
 constexpr const char *name_of(fused_product::kind kind) {
