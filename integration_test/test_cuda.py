@@ -5,6 +5,7 @@ trains is compared with PyTorch's stored losses, gradients and parameters. What 
 a device. Tests that need nvcc are skipped, with the reason, where there is none.
 """
 
+import collections
 import hashlib
 import json
 import os
