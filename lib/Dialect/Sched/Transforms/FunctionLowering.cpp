@@ -237,8 +237,9 @@ static constexpr int64_t kRowAlignment = 16;
 /// Rows with fewer elements stay dense: padding would be much of them.
 static constexpr int64_t kLeastPaddedRow = 64;
 
-/// The type with rows that begin at such multiples, for a matrix of 16 bits that a product reads or writes, such as the
-/// scores of a vocabulary of 50257; none where rows do so anyway, or somebody needs them dense.
+/// The type with rows that begin at such multiples, for a matrix of 16 bits such as the scores of a vocabulary of
+/// 50257; none where rows do so anyway, or somebody needs them dense. Not only what products read or write: values take
+/// each other's memory where they lie alike.
 static std::optional<RankedTensorType> getPadded(Value value) {
   auto type = tensorType(value);
   int64_t columns = type.getRank() < 2 ? 0 : type.getShape().back();
@@ -250,18 +251,14 @@ static std::optional<RankedTensorType> getPadded(Value value) {
   auto padded = RankedTensorType::get(shape, type.getElementType());
   View view = View::dense(0, padded);
   view.sizes.back() = columns;
-  bool isMultiplied = isa<train::MatmulOp>(value.getDefiningOp());
   for (Operation *user : value.getUsers()) {
-    if (auto reshape = dyn_cast<train::ReshapeOp>(user)) {
-      if (!view.reshaped(tensorType(reshape.getResult()).getShape()))
-        return std::nullopt;
-      isMultiplied |= llvm::any_of(reshape->getUsers(), llvm::IsaPred<train::MatmulOp>);
-    } else if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp, PermuteOp>(user)) {
+    auto reshape = dyn_cast<train::ReshapeOp>(user);
+    if (reshape && !view.reshaped(tensorType(reshape.getResult()).getShape()))
       return std::nullopt;
-    }
-    isMultiplied |= isa<train::MatmulOp>(user);
+    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp, PermuteOp>(user))
+      return std::nullopt;
   }
-  return isMultiplied ? std::optional(padded) : std::nullopt;
+  return padded;
 }
 
 View FunctionLowering::allocateFor(Value value) {

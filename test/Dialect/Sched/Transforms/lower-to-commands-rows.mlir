@@ -1,5 +1,5 @@
 // RUN: windlass-opt %s -sched-fuse-elementwise -sched-lower-to-commands -sched-verify-commands | FileCheck %s
-// Rows of 16-bit matrices of products begin at multiples of 16 bytes, unless they are short or somebody needs them dense.
+// Rows of 16-bit matrices begin at multiples of 16 bytes, unless they are short or somebody needs them dense.
 
 #whole0 = #plan.layout<[]>
 #x = #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<16>]>]>
@@ -43,6 +43,11 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
     // CHECK: launch "matmul"{{.*}} -> memref<16x65xbf16>
     %dw = train.matmul %x, %dy batch [] x [] contract [0] x [0] : tensor<4x16xbf16>, tensor<4x65xbf16> -> tensor<16x65xbf16>
     sched.add_to @dw, %dw : tensor<16x65xbf16>
+    // What no product touches lies as what it may be computed in the place of: as the sum with a bias in that of scores.
+    // CHECK: launch_map {{.*}} : (memref<4x65xbf16, strided<[72, 1]>>) -> memref<4x65xbf16, strided<[72, 1]>>
+    %e = train.exp %y : tensor<4x65xbf16>
+    %s = train.reduce sum %e dims [0, 1] : tensor<4x65xbf16> -> tensor<bf16>
+    sched.add_to @loss, %s : tensor<bf16>
     return
   }
   func.func @reduce() { return }
