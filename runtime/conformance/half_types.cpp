@@ -26,8 +26,9 @@ constexpr double noise = 1e-5;
 template <class H> struct both {
   basic_tensor<H> half;
   tensor full;
-  explicit both(const sizes &shape, const std::vector<int> &order = {}, std::vector<int> repeated = {})
-      : half(shape, type_of<H>, order, 0, repeated), full(shape, order, 0, repeated) {
+  explicit both(const sizes &shape, const std::vector<int> &order = {}, std::vector<int> repeated = {},
+                std::int64_t gap = 0)
+      : half(shape, type_of<H>, order, gap, repeated), full(shape, order, gap, repeated) {
     round();
   }
   /// After a change of `full`.
@@ -234,54 +235,67 @@ TYPED_TEST(HalfTypes, AttentionByTheLibrary) {
     }
 }
 
+/// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest.
+const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}};
+
 TYPED_TEST(HalfTypes, Norms) {
   using H = TypeParam;
   test_stream s;
-  const both<H> x({3, 29, 67}, {1, 0, 2}), y({3, 29, 67}), dy({3, 29, 67}), dx({3, 29, 67}), scale({67}), bias({67});
-  const tensor mean({3, 29}), rstd({3, 29}), dscale({67}), dbias({67}), full_dscale({67}), full_dbias({67});
-  EXPECT_STATUS_OK(layer_norm(s, y.half, mean, rstd, x.half, scale.half, bias.half, 1e-3));
-  EXPECT_STATUS_OK(layer_norm(s, y.full, mean, rstd, x.full, scale.full, bias.full, 1e-3));
-  y.expect_rounded();
-  EXPECT_STATUS_OK(layer_norm_grad(s, dx.half, dscale, dbias, dy.half, x.half, scale.half, mean, rstd));
-  EXPECT_STATUS_OK(layer_norm_grad(s, dx.full, full_dscale, full_dbias, dy.full, x.full, scale.full, mean, rstd));
-  dx.expect_rounded();
-  expect_near(dscale, full_dscale.values(), noise);
-  expect_near(dbias, full_dbias.values(), noise);
-  EXPECT_STATUS_OK(rms_norm(s, y.half, rstd, x.half, scale.half, 1e-3));
-  EXPECT_STATUS_OK(rms_norm(s, y.full, rstd, x.full, scale.full, 1e-3));
-  y.expect_rounded();
-  EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, x.half, scale.half, rstd));
-  EXPECT_STATUS_OK(rms_norm_grad(s, dx.full, full_dscale, dy.full, x.full, scale.full, rstd));
-  dx.expect_rounded();
-  expect_near(dscale, full_dscale.values(), noise);
+  for (const auto &[n, gap] : widths) {
+    const sizes shape = {3, 29, n};
+    const both<H> x(shape, {1, 0, 2}, {}, gap), y(shape, {}, {}, gap), dy(shape, {}, {}, gap), dx(shape, {}, {}, gap),
+        scale({n}), bias({n});
+    const tensor mean({3, 29}), rstd({3, 29}), dscale({n}), dbias({n}), full_dscale({n}), full_dbias({n});
+    EXPECT_STATUS_OK(layer_norm(s, y.half, mean, rstd, x.half, scale.half, bias.half, 1e-3));
+    EXPECT_STATUS_OK(layer_norm(s, y.full, mean, rstd, x.full, scale.full, bias.full, 1e-3));
+    y.expect_rounded();
+    EXPECT_STATUS_OK(layer_norm_grad(s, dx.half, dscale, dbias, dy.half, x.half, scale.half, mean, rstd));
+    EXPECT_STATUS_OK(layer_norm_grad(s, dx.full, full_dscale, full_dbias, dy.full, x.full, scale.full, mean, rstd));
+    dx.expect_rounded();
+    expect_near(dscale, full_dscale.values(), noise);
+    expect_near(dbias, full_dbias.values(), noise);
+    EXPECT_STATUS_OK(rms_norm(s, y.half, rstd, x.half, scale.half, 1e-3));
+    EXPECT_STATUS_OK(rms_norm(s, y.full, rstd, x.full, scale.full, 1e-3));
+    y.expect_rounded();
+    EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, x.half, scale.half, rstd));
+    EXPECT_STATUS_OK(rms_norm_grad(s, dx.full, full_dscale, dy.full, x.full, scale.full, rstd));
+    dx.expect_rounded();
+    expect_near(dscale, full_dscale.values(), noise);
+  }
 }
 
 TYPED_TEST(HalfTypes, Softmax) {
   test_stream s;
-  both<TypeParam> x({31, 83}, {1, 0}), y({31, 83}), dy({31, 83}), dx({31, 83});
-  EXPECT_STATUS_OK(softmax(s, y.half, x.half));
-  EXPECT_STATUS_OK(softmax(s, y.full, x.full));
-  y.expect_rounded();
-  y.take();
-  EXPECT_STATUS_OK(softmax_grad(s, dx.half, y.half, dy.half));
-  EXPECT_STATUS_OK(softmax_grad(s, dx.full, y.full, dy.full));
-  dx.expect_rounded();
+  for (const auto &[n, gap] : widths)
+    for (const std::vector<int> &order : {std::vector<int>{}, std::vector<int>{1, 0}}) {
+      both<TypeParam> x({31, n}, order, {}, gap), y({31, n}, {}, {}, gap), dy({31, n}, {}, {}, gap),
+          dx({31, n}, {}, {}, gap);
+      EXPECT_STATUS_OK(softmax(s, y.half, x.half));
+      EXPECT_STATUS_OK(softmax(s, y.full, x.full));
+      y.expect_rounded();
+      y.take();
+      EXPECT_STATUS_OK(softmax_grad(s, dx.half, y.half, dy.half));
+      EXPECT_STATUS_OK(softmax_grad(s, dx.full, y.full, dy.full));
+      dx.expect_rounded();
+    }
 }
 
 TYPED_TEST(HalfTypes, CrossEntropy) {
   test_stream s;
-  const both<TypeParam> logits({6, 35, 83}), d({6, 35, 83});
-  const tensor lse({6, 35}), full_lse({6, 35}), sum({}), full_sum({}), count({}), dsum({});
-  index_tensor labels({6, 35}, 0, 83);
-  labels[3] = -100;
-  EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits.half, labels, -100));
-  EXPECT_STATUS_OK(softmax_cross_entropy(s, full_sum, count, full_lse, logits.full, labels, -100));
-  EXPECT_EQ(count[0], 209.0f);
-  expect_near(sum, full_sum.values(), noise);
-  expect_near(lse, full_lse.values(), noise);
-  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.half, dsum, logits.half, labels, lse, -100));
-  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.full, dsum, logits.full, labels, lse, -100));
-  d.expect_rounded();
+  for (const auto &[n, gap] : widths) {
+    const both<TypeParam> logits({6, 35, n}, {}, {}, gap), d({6, 35, n}, {}, {}, gap);
+    const tensor lse({6, 35}), full_lse({6, 35}), sum({}), full_sum({}), count({}), dsum({});
+    index_tensor labels({6, 35}, 0, n);
+    labels[3] = -100;
+    EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits.half, labels, -100));
+    EXPECT_STATUS_OK(softmax_cross_entropy(s, full_sum, count, full_lse, logits.full, labels, -100));
+    EXPECT_EQ(count[0], 209.0f);
+    expect_near(sum, full_sum.values(), noise);
+    expect_near(lse, full_lse.values(), noise);
+    EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.half, dsum, logits.half, labels, lse, -100));
+    EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.full, dsum, logits.full, labels, lse, -100));
+    d.expect_rounded();
+  }
 }
 
 TYPED_TEST(HalfTypes, RotaryAndDropout) {
@@ -300,21 +314,23 @@ TYPED_TEST(HalfTypes, RotaryAndDropout) {
 
 TYPED_TEST(HalfTypes, Reductions) {
   test_stream s;
-  for (const bool accumulate : {false, true}) {
-    const both<TypeParam> in({300, 41}, {1, 0}), out({300});
-    const tensor wide({300}), expected({300}), squares({}), full_squares({});
-    EXPECT_STATUS_OK(copy(s, expected, wide));
-    EXPECT_STATUS_OK(copy(s, full_squares, squares));
-    EXPECT_STATUS_OK(reduce(s, out.half, in.half, 1, reduction::sum, accumulate));
-    EXPECT_STATUS_OK(reduce(s, out.full, in.full, 1, reduction::sum, accumulate));
-    out.expect_rounded();
-    EXPECT_STATUS_OK(reduce(s, wide, in.half, 1, reduction::sum, accumulate));
-    EXPECT_STATUS_OK(reduce(s, expected, in.full, 1, reduction::sum, accumulate));
-    expect_near(wide, expected.values(), noise);
-    EXPECT_STATUS_OK(square_sum(s, squares, in.half, accumulate));
-    EXPECT_STATUS_OK(square_sum(s, full_squares, in.full, accumulate));
-    expect_near(squares, full_squares.values(), noise);
-  }
+  for (const bool accumulate : {false, true})
+    for (const auto &[n, order] :
+         {std::pair<std::int64_t, std::vector<int>>{300, {1, 0}}, {304, {1, 0}}, {300, {0, 1}}}) {
+      const both<TypeParam> in({n, 48}, order), out({n});
+      const tensor wide({n}), expected({n}), squares({}), full_squares({});
+      EXPECT_STATUS_OK(copy(s, expected, wide));
+      EXPECT_STATUS_OK(copy(s, full_squares, squares));
+      EXPECT_STATUS_OK(reduce(s, out.half, in.half, 1, reduction::sum, accumulate));
+      EXPECT_STATUS_OK(reduce(s, out.full, in.full, 1, reduction::sum, accumulate));
+      out.expect_rounded();
+      EXPECT_STATUS_OK(reduce(s, wide, in.half, 1, reduction::sum, accumulate));
+      EXPECT_STATUS_OK(reduce(s, expected, in.full, 1, reduction::sum, accumulate));
+      expect_near(wide, expected.values(), noise);
+      EXPECT_STATUS_OK(square_sum(s, squares, in.half, accumulate));
+      EXPECT_STATUS_OK(square_sum(s, full_squares, in.full, accumulate));
+      expect_near(squares, full_squares.values(), noise);
+    }
   const both<TypeParam> in({17, 129}), out({17});
   for (const reduction kind : {reduction::max, reduction::min}) {
     EXPECT_STATUS_OK(reduce(s, out.half, in.half, 1, kind, false));
@@ -327,20 +343,23 @@ TYPED_TEST(HalfTypes, Reductions) {
 TYPED_TEST(HalfTypes, RowsByIndex) {
   using H = TypeParam;
   test_stream s;
-  const both<H> table({20, 70}, {1, 0}), out({6, 50, 70}), dout({6, 50, 70}), dtable({20, 70}), dpart({20, 70});
-  const tensor wide({20, 70}), expected({20, 70});
-  const index_tensor ids({6, 50}, 0, 20);
-  EXPECT_STATUS_OK(embedding(s, out.half, table.half, ids, view(), 0));
-  for (std::int64_t i = 0; i < out.half.elements(); ++i)
-    ASSERT_EQ(out.half[i].bits, table.half[ids[i / 70] * 70 + i % 70].bits);
-  EXPECT_STATUS_OK(embedding_grad(s, wide, ids, dout.half, view(), 0, false));
-  EXPECT_STATUS_OK(embedding_grad(s, expected, ids, dout.full, view(), 0, false));
-  expect_near(wide, expected.values(), noise);
-  // Rows of the same index are added in f32, 256 indices at a time; there are 300.
-  for (const bool accumulate : {false, true}) {
-    EXPECT_STATUS_OK(scatter_add(s, dtable.half, ids, dout.half, 0, accumulate));
-    EXPECT_STATUS_OK(scatter_add(s, dtable.full, ids, dout.full, 0, accumulate));
-    dtable.expect_rounded(accumulate ? 4 : 2);
+  for (const std::int64_t n : {70, 72}) {
+    const both<H> table({20, n}, {1, 0}), rows({20, n}), out({6, 50, n}), dout({6, 50, n}), dtable({20, n});
+    const tensor wide({20, n}), expected({20, n});
+    const index_tensor ids({6, 50}, 0, 20);
+    for (const both<H> &from : {std::cref(table), std::cref(rows)}) {
+      EXPECT_STATUS_OK(embedding(s, out.half, from.half, ids, view(), 0));
+      for (std::int64_t i = 0; i < out.half.elements(); ++i)
+        ASSERT_EQ(out.half[i].bits, from.half[ids[i / n] * n + i % n].bits);
+    }
+    EXPECT_STATUS_OK(embedding_grad(s, wide, ids, dout.half, view(), 0, false));
+    EXPECT_STATUS_OK(embedding_grad(s, expected, ids, dout.full, view(), 0, false));
+    expect_near(wide, expected.values(), noise);
+    for (const bool accumulate : {false, true}) {
+      EXPECT_STATUS_OK(scatter_add(s, dtable.half, ids, dout.half, 0, accumulate));
+      EXPECT_STATUS_OK(scatter_add(s, dtable.full, ids, dout.full, 0, accumulate));
+      dtable.expect_rounded(accumulate ? 2 : 1);
+    }
   }
 }
 

@@ -45,6 +45,23 @@ TEST(EmbeddingGrad, AddsRows) {
     }
 }
 
+/// Few rows are the sums of many; where there is little scratch, of some at a time.
+TEST(EmbeddingGrad, OfAnyNumberOfRows) {
+  for (const std::int64_t rows : {1, 7, 300, 70000})
+    for (const std::int64_t columns : {9, 136})
+      for (const std::int64_t scratch : {1 << 21, 1 << 16}) {
+        test_stream s(2, scratch);
+        const tensor dtable({rows, columns}), dout({30, 41, columns}, {1, 0, 2});
+        const index_tensor ids({30, 41}, 0, rows);
+        std::vector<double> expected = dtable.values();
+        for (std::int64_t i = 0; i < 30 * 41; ++i)
+          for (std::int64_t d = 0; d < columns; ++d)
+            expected[static_cast<std::size_t>(ids[i] * columns + d)] += static_cast<double>(dout[i * columns + d]);
+        EXPECT_STATUS_OK(embedding_grad(s, dtable, ids, dout, {}, 0, true));
+        expect_near(dtable, expected, 1e-5);
+      }
+}
+
 /// Rows [3, 5) and [9, 11) of twelve.
 class PartsOfATable : public ::testing::Test {
 protected:

@@ -9,32 +9,44 @@ namespace {
 
 const std::vector<int> by_rows = {}, by_columns = {1, 0};
 
+/// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest; the last ones are more
+/// than what a block of a device keeps in registers.
+const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}, {8203, 5}};
+
+void check_softmax(const std::vector<int> &order, std::int32_t threads, std::int64_t n, std::int64_t gap) {
+  constexpr std::int64_t rows = 37;
+  test_stream s(threads);
+  const tensor x({rows, n}, order, gap), y({rows, n}, {}, gap), dy({rows, n}, {}, gap), dx({rows, n}, order, gap);
+  std::vector<double> e_y, e_dx;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0, dot = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      sum += std::exp(double(x[r * n + i]));
+    for (std::int64_t i = 0; i < n; ++i) {
+      e_y.push_back(std::exp(double(x[r * n + i])) / sum);
+      dot += e_y.back() * double(dy[r * n + i]);
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+      e_dx.push_back(e_y[static_cast<std::size_t>(r * n + i)] * (double(dy[r * n + i]) - dot));
+  }
+  EXPECT_STATUS_OK(softmax(s, y, x));
+  expect_near(y, e_y, 1e-6);
+  EXPECT_STATUS_OK(softmax_grad(s, dx, y, dy));
+  expect_near(dx, e_dx, 2e-6);
+  EXPECT_STATUS_OK(softmax(s, x, x));
+  expect_near(x, e_y, 1e-6);
+  EXPECT_STATUS_OK(softmax_grad(s, dy, y, dy));
+  expect_near(dy, e_dx, 2e-6);
+}
+
 TEST(Softmax, RowsOfAnyStride) {
   for (const std::vector<int> &order : {by_rows, by_columns})
-    for (const std::int32_t threads : {1, 3}) {
-      test_stream s(threads);
-      const tensor x({37, 101}, order), y({37, 101}), dy({37, 101}), dx({37, 101}, order);
-      std::vector<double> e_y, e_dx;
-      for (std::int64_t r = 0; r < 37; ++r) {
-        double sum = 0, dot = 0;
-        for (std::int64_t i = 0; i < 101; ++i)
-          sum += std::exp(double(x[r * 101 + i]));
-        for (std::int64_t i = 0; i < 101; ++i) {
-          e_y.push_back(std::exp(double(x[r * 101 + i])) / sum);
-          dot += e_y.back() * double(dy[r * 101 + i]);
-        }
-        for (std::int64_t i = 0; i < 101; ++i)
-          e_dx.push_back(e_y[static_cast<std::size_t>(r * 101 + i)] * (double(dy[r * 101 + i]) - dot));
-      }
-      EXPECT_STATUS_OK(softmax(s, y, x));
-      expect_near(y, e_y, 1e-6);
-      EXPECT_STATUS_OK(softmax_grad(s, dx, y, dy));
-      expect_near(dx, e_dx, 2e-6);
-      EXPECT_STATUS_OK(softmax(s, x, x));
-      expect_near(x, e_y, 1e-6);
-      EXPECT_STATUS_OK(softmax_grad(s, dy, y, dy));
-      expect_near(dy, e_dx, 2e-6);
-    }
+    for (const std::int32_t threads : {1, 3})
+      check_softmax(order, threads, 101, 0);
+}
+TEST(Softmax, RowsOfAnyWidth) {
+  for (const auto &[n, gap] : widths)
+    check_softmax(by_rows, 2, n, gap);
 }
 
 TEST(Softmax, LargeValuesAndNaN) {
@@ -49,11 +61,12 @@ TEST(Softmax, LargeValuesAndNaN) {
   EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[4]));
 }
 
-void check_layer_norm(const std::vector<int> &order, bool has_bias, std::int32_t threads) {
+void check_layer_norm(const std::vector<int> &order, bool has_bias, std::int32_t threads, std::int64_t n = 67,
+                      std::int64_t gap = 0) {
   test_stream s(threads);
-  const std::int64_t rows = 3 * 29, n = 67;
-  const tensor x({3, 29, n}, order), y({3, 29, n}, order), dy({3, 29, n}), dx({3, 29, n}, order), mean({3, 29}),
-      rstd({3, 29}, {1, 0}), scale({n}), bias({n}), dscale({n}), dbias({n});
+  const std::int64_t rows = 3 * 29;
+  const tensor x({3, 29, n}, order, gap), y({3, 29, n}, order, gap), dy({3, 29, n}, {}, gap),
+      dx({3, 29, n}, order, gap), mean({3, 29}), rstd({3, 29}, {1, 0}), scale({n}), bias({n}), dscale({n}), dbias({n});
   std::vector<double> e_y, e_mean, e_rstd, e_dx, e_dscale(static_cast<std::size_t>(n)),
       e_dbias(static_cast<std::size_t>(n));
   const double epsilon = 1e-3;
@@ -99,6 +112,11 @@ TEST(LayerNorm, Permuted) {
   check_layer_norm({1, 0, 2}, true, 3);
   check_layer_norm({2, 1, 0}, true, 2);
 }
+TEST(LayerNorm, RowsOfAnyWidth) {
+  for (const auto &[n, gap] : widths)
+    for (const bool has_bias : {false, true})
+      check_layer_norm({}, has_bias, 2, n, gap);
+}
 
 TEST(LayerNorm, RefusesSizesThatDisagree) {
   test_stream s;
@@ -106,11 +124,11 @@ TEST(LayerNorm, RefusesSizesThatDisagree) {
   EXPECT_EQ(layer_norm(s, x, mean, mean, x, scale, view(), 1e-5).code(), status_code::internal);
 }
 
-void check_rms_norm(const std::vector<int> &order, std::int32_t threads) {
+void check_rms_norm(const std::vector<int> &order, std::int32_t threads, std::int64_t n = 67, std::int64_t gap = 0) {
   test_stream s(threads);
-  const std::int64_t rows = 3 * 29, n = 67;
-  const tensor x({3, 29, n}, order), y({3, 29, n}, order), dy({3, 29, n}), dx({3, 29, n}, order), rstd({3, 29}, {1, 0}),
-      scale({n}), dscale({n});
+  const std::int64_t rows = 3 * 29;
+  const tensor x({3, 29, n}, order, gap), y({3, 29, n}, order, gap), dy({3, 29, n}, {}, gap),
+      dx({3, 29, n}, order, gap), rstd({3, 29}, {1, 0}), scale({n}), dscale({n});
   std::vector<double> e_y, e_rstd, e_dx, e_dscale(static_cast<std::size_t>(n));
   const double epsilon = 1e-3;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -144,6 +162,10 @@ TEST(RmsNorm, Permuted) {
   check_rms_norm({1, 0, 2}, 3);
   check_rms_norm({2, 1, 0}, 2);
 }
+TEST(RmsNorm, RowsOfAnyWidth) {
+  for (const auto &[n, gap] : widths)
+    check_rms_norm({}, 2, n, gap);
+}
 
 TEST(RmsNorm, RefusesSizesThatDisagree) {
   test_stream s;
@@ -151,10 +173,11 @@ TEST(RmsNorm, RefusesSizesThatDisagree) {
   EXPECT_EQ(rms_norm(s, x, rstd, x, scale, 1e-5).code(), status_code::internal);
 }
 
-void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int32_t threads) {
+void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int32_t threads, std::int64_t n = 83,
+                         std::int64_t gap = 0) {
   test_stream s(threads);
-  const std::int64_t rows = 6 * 35, n = 83;
-  const tensor logits({6, 35, n}, order), other({6, 35, n}), lse({6, 35}), sum({}), count({}), dsum({});
+  const std::int64_t rows = 6 * 35;
+  const tensor logits({6, 35, n}, order, gap), other({6, 35, n}, {}, gap), lse({6, 35}), sum({}), count({}), dsum({});
   index_tensor labels({6, 35}, 0, n, {1, 0});
   labels[3] = labels[100] = -100;
   double e_sum = 0;
@@ -185,6 +208,11 @@ TEST(CrossEntropy, Dense) {
   check_cross_entropy({}, true, 3);
 }
 TEST(CrossEntropy, Permuted) { check_cross_entropy({2, 0, 1}, false, 2); }
+TEST(CrossEntropy, RowsOfAnyWidth) {
+  for (const auto &[n, gap] : widths)
+    for (const bool in_place : {false, true})
+      check_cross_entropy({}, in_place, 2, n, gap);
+}
 
 TEST(CrossEntropy, AllRowsIgnored) {
   test_stream s;

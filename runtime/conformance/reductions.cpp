@@ -6,11 +6,11 @@ namespace windlass::rt::testing {
 namespace {
 
 void check(const sizes &kept, const sizes &reduced, const std::vector<int> &order, reduction kind, bool accumulate,
-           std::int32_t threads) {
+           std::int32_t threads, std::int64_t gap) {
   test_stream s(threads);
   sizes shape = kept;
   shape.insert(shape.end(), reduced.begin(), reduced.end());
-  const tensor in(shape, order, 3), out(kept);
+  const tensor in(shape, order, gap), out(kept);
   std::vector<double> expected = out.values();
   const std::int64_t n = in.elements() / std::max<std::int64_t>(out.elements(), 1);
   for (std::int64_t i = 0; i < out.elements(); ++i) {
@@ -26,12 +26,12 @@ void check(const sizes &kept, const sizes &reduced, const std::vector<int> &orde
   expect_near(out, expected, 1e-6);
 }
 
-void check_all(const sizes &kept, const sizes &reduced, const std::vector<int> &order = {}) {
+void check_all(const sizes &kept, const sizes &reduced, const std::vector<int> &order = {}, std::int64_t gap = 3) {
   for (const std::int32_t threads : {1, 3}) {
-    check(kept, reduced, order, reduction::sum, false, threads);
-    check(kept, reduced, order, reduction::sum, true, threads);
-    check(kept, reduced, order, reduction::max, false, threads);
-    check(kept, reduced, order, reduction::min, false, threads);
+    check(kept, reduced, order, reduction::sum, false, threads, gap);
+    check(kept, reduced, order, reduction::sum, true, threads, gap);
+    check(kept, reduced, order, reduction::max, false, threads, gap);
+    check(kept, reduced, order, reduction::min, false, threads, gap);
   }
 }
 
@@ -45,6 +45,14 @@ TEST(Reduce, Everything) {
 TEST(Reduce, MiddleDims) { check_all({5, 6}, {7}, {0, 2, 1}); }
 TEST(Reduce, NothingReduced) { check_all({5, 6}, {}); }
 TEST(Reduce, OneElement) { check_all({1}, {1}); }
+TEST(Reduce, WholePacks) {
+  for (const std::int64_t gap : {0, 8}) {
+    check_all({17}, {128}, {}, gap);
+    check_all({304}, {41}, {1, 0}, gap);
+    check_all({5, 16}, {7}, {0, 2, 1}, gap);
+    check_all({}, {37, 1024}, {}, gap);
+  }
+}
 TEST(Reduce, FewColumnsManyRows) { check_all({48}, {3000}, {1, 0}); }
 
 TEST(Reduce, KeepsNaN) {

@@ -100,7 +100,7 @@ template <class Op, class T> __device__ inline T reduce_warp(T value) {
   return value;
 }
 
-/// Of block_threads threads.
+/// Of whole warps, block_threads threads at most.
 template <class Op, class T> __device__ inline T reduce_block(T value) {
   __shared__ T warps[block_threads / warp_lanes];
   __shared__ T result;
@@ -110,7 +110,7 @@ template <class Op, class T> __device__ inline T reduce_block(T value) {
   __syncthreads();
   if (threadIdx.x == 0) {
     T all = warps[0];
-    for (int w = 1; w < block_threads / warp_lanes; ++w)
+    for (unsigned w = 1; w < blockDim.x / warp_lanes; ++w)
       all = Op::join(all, warps[w]);
     result = all;
   }

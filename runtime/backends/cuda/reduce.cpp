@@ -1,5 +1,5 @@
 // Reductions over dimensions, and the sum of squares.
-#include "kernel.h"
+#include "rows.h"
 
 namespace windlass::rt {
 
@@ -30,32 +30,49 @@ template <class T> __device__ inline void put(const operand &out, std::int64_t a
   out.set(at, static_cast<float>(adds ? static_cast<T>(out.get(at)) + value : value));
 }
 
+/// The sum so far with W neighbours more.
+template <class Op, int W>
+__device__ inline typename Op::value take(typename Op::value sum, const operand &in, std::int64_t at) {
+  float x[W];
+  load(x, in, at);
+  for (int w = 0; w < W; ++w)
+    sum = Op::join(sum, Op::take(x[w]));
+  return sum;
+}
+
 /// A block for each result.
-template <class Op>
+template <class Op, int W>
 __global__ void reduce_rows(operand out, operand in, sequence kept_out, sequence kept_in, sequence reduced, bool adds) {
   for (std::int64_t row = blockIdx.x; row < kept_in.count(); row += gridDim.x) {
     const std::int64_t base = kept_in.offset(row);
     typename Op::value sum = Op::start();
-    for (std::int64_t i = threadIdx.x; i < reduced.count(); i += blockDim.x)
-      sum = Op::join(sum, Op::take(in.get(base + reduced.offset(i))));
+    for (std::int64_t i = threadIdx.x * std::int64_t(W); i < reduced.count(); i += blockDim.x * std::int64_t(W))
+      sum = take<Op, W>(sum, in, base + reduced.offset(i));
     sum = reduce_block<Op>(sum);
     if (threadIdx.x == 0)
       put(out, kept_out.offset(row), sum, adds);
   }
 }
 
-/// A thread for each result and each part of what it sums, neighbours for neighbours; parts join later.
-template <class Op>
+/// A thread for W results and each part of what they sum, neighbours for neighbours; parts join later.
+template <class Op, int W>
 __global__ void reduce_columns(typename Op::value *partial, operand in, sequence kept_in, sequence reduced,
                                std::int64_t parts) {
-  const std::int64_t columns = kept_in.count(), total = columns * parts;
-  for (std::int64_t i = grid_thread(); i < total; i += grid_threads()) {
-    const std::int64_t part = i / columns, base = kept_in.offset(i % columns);
-    typename Op::value sum = Op::start();
+  const std::int64_t columns = kept_in.count(), packs = columns / W;
+  for (std::int64_t i = grid_thread(); i < packs * parts; i += grid_threads()) {
+    const std::int64_t part = i / packs, column = i % packs * W, base = kept_in.offset(column);
+    typename Op::value sums[W];
+    for (int w = 0; w < W; ++w)
+      sums[w] = Op::start();
     const std::int64_t end = reduced.count() * (part + 1) / parts;
-    for (std::int64_t r = reduced.count() * part / parts; r < end; ++r)
-      sum = Op::join(sum, Op::take(in.get(base + reduced.offset(r))));
-    partial[i] = sum;
+    for (std::int64_t r = reduced.count() * part / parts; r < end; ++r) {
+      float x[W];
+      load(x, in, base + reduced.offset(r));
+      for (int w = 0; w < W; ++w)
+        sums[w] = Op::join(sums[w], Op::take(x[w]));
+    }
+    for (int w = 0; w < W; ++w)
+      partial[part * columns + column + w] = sums[w];
   }
 }
 
@@ -63,19 +80,20 @@ template <class Op>
 __global__ void join_columns(operand out, const typename Op::value *partial, sequence kept_out, std::int64_t parts,
                              bool adds) {
   const std::int64_t columns = kept_out.count();
-  for (std::int64_t i = grid_thread(); i < columns; i += grid_threads()) {
-    typename Op::value sum = Op::start();
-    for (std::int64_t part = 0; part < parts; ++part)
-      sum = Op::join(sum, partial[part * columns + i]);
-    put(out, kept_out.offset(i), sum, adds);
+  for (std::int64_t first = blockIdx.x * std::int64_t(warp_lanes); first < columns;
+       first += gridDim.x * std::int64_t(warp_lanes)) {
+    const std::int64_t i = first + threadIdx.x % warp_lanes;
+    const auto sum = join_parts<Op>(partial + i, i < columns, parts, columns, Op::start());
+    if (threadIdx.x < warp_lanes && i < columns)
+      put(out, kept_out.offset(i), sum, adds);
   }
 }
 
 /// Of everything, as many partial results as there are blocks.
-template <class Op> __global__ void reduce_all(typename Op::value *partial, operand in, sequence elements) {
+template <class Op, int W> __global__ void reduce_all(typename Op::value *partial, operand in, sequence elements) {
   typename Op::value sum = Op::start();
-  for (std::int64_t i = grid_thread(); i < elements.count(); i += grid_threads())
-    sum = Op::join(sum, Op::take(in.get(elements.offset(i))));
+  for (std::int64_t i = grid_thread() * W; i < elements.count(); i += grid_threads() * W)
+    sum = take<Op, W>(sum, in, elements.offset(i));
   sum = reduce_block<Op>(sum);
   if (threadIdx.x == 0)
     partial[blockIdx.x] = sum;
@@ -91,28 +109,44 @@ __global__ void join_all(operand out, const typename Op::value *partial, std::in
     put(out, 0, sum, adds);
 }
 
+template <class Op, int W>
+status reduce_columns_as(stream &s, const view &out, const view &in, const sequence &kept_in, const sequence &reduced,
+                         std::int64_t room, bool adds) {
+  using value = typename Op::value;
+  const std::int64_t columns = kept_in.count(), packs = columns / W;
+  constexpr std::int64_t enough_threads = 1 << 16; // to fill a large device
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(std::min(reduced.count() / 16, enough_threads / packs), 1, room / columns);
+  value *partial = reinterpret_cast<value *>(s.scratch());
+  WINDLASS_TRY(launch(s, blocks_for(packs * parts), block_threads, reduce_columns<Op, W>, partial, operand(in), kept_in,
+                      reduced, parts));
+  return launch(s, blocks_for(columns, warp_lanes), block_threads, join_columns<Op>, operand(out), partial,
+                sequence(out, 0, out.rank), parts, adds);
+}
+
 template <class Op> status reduce_as(stream &s, const view &out, const view &in, int reduced_rank, bool adds) {
   using value = typename Op::value;
   const int kept_rank = in.rank - reduced_rank;
   const sequence kept_in(in, 0, kept_rank), kept_out(out, 0, out.rank), reduced(in, kept_rank, in.rank);
   value *partial = reinterpret_cast<value *>(s.scratch());
   const std::int64_t room = s.scratch_bytes() / static_cast<std::int64_t>(sizeof(value));
-  if (kept_in.count() == 1 && room > 0) {
+  constexpr std::int64_t one_block_is_enough = 16 * block_threads;
+  if (kept_in.count() == 1 && room > 0 && reduced.count() > one_block_is_enough) {
     const std::int64_t blocks = std::min<std::int64_t>({blocks_for(reduced.count(), 8 * block_threads), 1024, room});
-    WINDLASS_TRY(
-        launch(s, static_cast<unsigned>(blocks), block_threads, reduce_all<Op>, partial, operand(in), reduced));
+    WINDLASS_TRY(launch(s, static_cast<unsigned>(blocks), block_threads,
+                        has_packs_along(reduced, in) ? reduce_all<Op, pack_columns> : reduce_all<Op, 1>, partial,
+                        operand(in), reduced));
     return launch(s, 1, block_threads, join_all<Op>, operand(out), partial, blocks, adds);
   }
   const bool is_by_columns = reduced.stride() != 1 && kept_in.stride() == 1 && kept_in.run() >= 8;
-  if (!is_by_columns || room < kept_in.count())
-    return launch(s, blocks_for_rows(kept_in.count()), block_threads, reduce_rows<Op>, operand(out), operand(in),
-                  kept_out, kept_in, reduced, adds);
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(reduced.count() / 16, 1, std::min<std::int64_t>(room / kept_in.count(), 256));
-  WINDLASS_TRY(launch(s, blocks_for(kept_in.count() * parts), block_threads, reduce_columns<Op>, partial, operand(in),
-                      kept_in, reduced, parts));
-  return launch(s, blocks_for(kept_in.count()), block_threads, join_columns<Op>, operand(out), partial, kept_out, parts,
-                adds);
+  if (is_by_columns && room >= kept_in.count()) {
+    const auto run = has_packs_along(kept_in, in) ? reduce_columns_as<Op, pack_columns> : reduce_columns_as<Op, 1>;
+    return run(s, out, in, kept_in, reduced, room, adds);
+  }
+  const bool has_packs = has_packs_along(reduced, in);
+  return launch(s, blocks_for_rows(kept_in.count()), threads_for_row(reduced.count(), has_packs ? pack_columns : 1),
+                has_packs ? reduce_rows<Op, pack_columns> : reduce_rows<Op, 1>, operand(out), operand(in), kept_out,
+                kept_in, reduced, adds);
 }
 
 } // namespace

@@ -1,66 +1,107 @@
 // Softmax, and softmax followed by cross entropy. A block for each row.
-#include "kernel.h"
+#include "rows.h"
 
 namespace windlass::rt {
 
 namespace cuda {
 namespace {
 
-/// The largest number of a row, the same on every thread; -infinity where there is none.
-__device__ inline float row_max(const operand &x, std::int64_t base, std::int64_t stride, std::int64_t n) {
-  float most = -std::numeric_limits<float>::infinity();
-  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-    most = larger_number::join(x.get(base + i * stride), most);
-  return reduce_block<larger_number>(most);
-}
+constexpr float infinity = std::numeric_limits<float>::infinity();
 
-__device__ inline float row_exp_sum(const operand &x, std::int64_t base, std::int64_t stride, std::int64_t n,
-                                    float most) {
-  float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-    sum += windlass::scalar::exp(x.get(base + i * stride) - most);
-  return reduce_block<add_values>(sum);
+/// The larger of the numbers; -infinity where there is none.
+template <int W> __device__ inline float largest(const float (&x)[W]) {
+  float most = -infinity;
+  for (int w = 0; w < W; ++w)
+    most = larger_number::join(x[w], most);
+  return most;
 }
 
 /// A row of -infinity only gives NaN, as in PyTorch. Each element is read and written by one thread, so that y may be
 /// x.
-__global__ void softmax_kernel(operand y, operand x, sequence to, sequence from, std::int64_t n, std::int64_t to_stride,
-                               std::int64_t from_stride) {
-  for (std::int64_t row = blockIdx.x; row < from.count(); row += gridDim.x) {
-    const std::int64_t base = from.offset(row), out = to.offset(row);
-    const float most = row_max(x, base, from_stride, n), sum = row_exp_sum(x, base, from_stride, n, most);
-    const float factor = 1.0f / sum;
-    for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-      y.set(out + i * to_stride, windlass::scalar::exp(x.get(base + i * from_stride) - most) * factor);
+template <int W> __global__ void softmax_kernel(rows y, rows x, std::int64_t n) {
+  for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
+    const row_part<1, W> part({x.of}, {x.at.offset(row)}, {x.stride}, n);
+    const std::int64_t out = y.at.offset(row);
+    float most = -infinity, sum = 0;
+    part.each([&](std::int64_t, const auto &in) { most = larger_number::join(largest(in.of[0]), most); });
+    most = reduce_block<larger_number>(most);
+    part.each([&](std::int64_t, const auto &in) {
+      for (int w = 0; w < in.width; ++w)
+        sum += windlass::scalar::exp(in.of[0][w] - most);
+    });
+    const float factor = 1.0f / reduce_block<add_values>(sum);
+    part.each([&](std::int64_t i, auto in) {
+      for (int w = 0; w < in.width; ++w)
+        in.of[0][w] = windlass::scalar::exp(in.of[0][w] - most) * factor;
+      store(y.of, out + i * y.stride, in.of[0]);
+    });
   }
 }
 
-__global__ void softmax_grad_kernel(operand dx, operand y, operand dy, sequence to, sequence of_y, sequence of_dy,
-                                    std::int64_t n, std::int64_t dx_stride, std::int64_t y_stride,
-                                    std::int64_t dy_stride) {
-  for (std::int64_t row = blockIdx.x; row < of_y.count(); row += gridDim.x) {
-    const std::int64_t a = of_y.offset(row), b = of_dy.offset(row), out = to.offset(row);
+template <int W> __global__ void softmax_grad_kernel(rows dx, rows y, rows dy, std::int64_t n) {
+  for (std::int64_t row = blockIdx.x; row < y.at.count(); row += gridDim.x) {
+    const row_part<2, W> part({y.of, dy.of}, {y.at.offset(row), dy.at.offset(row)}, {y.stride, dy.stride}, n);
+    const std::int64_t out = dx.at.offset(row);
     float dot = 0;
-    for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-      dot += y.get(a + i * y_stride) * dy.get(b + i * dy_stride);
+    part.each([&](std::int64_t, const auto &in) {
+      for (int w = 0; w < in.width; ++w)
+        dot += in.of[0][w] * in.of[1][w];
+    });
     dot = reduce_block<add_values>(dot);
-    for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x)
-      dx.set(out + i * dx_stride, y.get(a + i * y_stride) * (dy.get(b + i * dy_stride) - dot));
+    part.each([&](std::int64_t i, auto in) {
+      for (int w = 0; w < in.width; ++w)
+        in.of[0][w] = in.of[0][w] * (in.of[1][w] - dot);
+      store(dx.of, out + i * dx.stride, in.of[0]);
+    });
   }
+}
+
+/// The sum of exp(x - low()) over what was added, where low() is the largest number so far: one reading of a row is
+/// enough. With an infinity as the largest the difference would be NaN where the limit is that infinity.
+struct exp_sum {
+  float most = -infinity, sum = 0;
+
+  __device__ float low() const { return most - most != 0 ? 0.0f : most; }
+  /// Takes a larger bound.
+  __device__ void raise(float to) {
+    const float before = low();
+    most = larger_number::join(to, most);
+    if (sum != 0)
+      sum *= windlass::scalar::exp(before - low());
+  }
+};
+
+/// Calls f(first column, pack) for a thread's columns of a row: packs of W in turn, columns that fill none one by one.
+template <int W, class F> __device__ inline void each_pack(std::int64_t n, const F &f) {
+  const std::int64_t whole = n / W * W;
+  for (std::int64_t i = threadIdx.x * std::int64_t(W); i < whole; i += blockDim.x * std::int64_t(W))
+    f(i, row_pack<1, W>());
+  if (whole + threadIdx.x < n)
+    f(whole + threadIdx.x, row_pack<1, 1>());
+}
+
+/// The logarithm of the sum of exp over a row, the same on every thread.
+template <int W> __device__ inline float log_sum_exp(const rows &x, std::int64_t row, std::int64_t n) {
+  exp_sum of_thread;
+  const std::int64_t base = x.at.offset(row);
+  each_pack<W>(n, [&](std::int64_t i, auto in) {
+    load(in.of[0], x.of, base + i * x.stride);
+    of_thread.raise(largest(in.of[0]));
+    for (int w = 0; w < in.width; ++w)
+      of_thread.sum += windlass::scalar::exp(in.of[0][w] - of_thread.low());
+  });
+  of_thread.raise(reduce_block<larger_number>(of_thread.most));
+  return of_thread.low() + windlass::scalar::log(reduce_block<add_values>(of_thread.sum));
 }
 
 /// Each block sums the losses of its rows.
-__global__ void cross_entropy_kernel(double *sums, double *counts, operand lse, operand logits,
-                                     const std::int64_t *labels, sequence of_lse, sequence of_logits,
-                                     sequence of_labels, std::int64_t classes, std::int64_t stride,
+template <int W>
+__global__ void cross_entropy_kernel(double *sums, double *counts, operand lse, rows logits, const std::int64_t *labels,
+                                     sequence of_lse, sequence of_labels, std::int64_t classes,
                                      std::int64_t ignore_index, fault *faults) {
   double sum = 0, count = 0;
-  for (std::int64_t row = blockIdx.x; row < of_logits.count(); row += gridDim.x) {
-    const std::int64_t base = of_logits.offset(row);
-    const float most = row_max(logits, base, stride, classes);
-    // With an infinity as the maximum the difference would be NaN where the limit is that infinity.
-    const float low = most - most != 0 ? 0.0f : most;
-    const float total = low + windlass::scalar::log(row_exp_sum(logits, base, stride, classes, low));
+  for (std::int64_t row = blockIdx.x; row < logits.at.count(); row += gridDim.x) {
+    const float total = log_sum_exp<W>(logits, row, classes);
     if (threadIdx.x != 0)
       continue;
     lse.set(of_lse.offset(row), total);
@@ -71,7 +112,7 @@ __global__ void cross_entropy_kernel(double *sums, double *counts, operand lse, 
       report(faults, label_fault, label, row, classes);
       continue;
     }
-    sum += static_cast<double>(total - logits.get(base + label * stride));
+    sum += static_cast<double>(total - logits.of.get(logits.at.offset(row) + label * logits.stride));
     count += 1;
   }
   if (threadIdx.x == 0) {
@@ -94,34 +135,44 @@ __global__ void join_losses(operand sum, operand count, const double *sums, cons
   }
 }
 
-__global__ void cross_entropy_grad_kernel(operand dlogits, operand dsum, operand logits, const std::int64_t *labels,
-                                          operand lse, sequence to, sequence from, sequence of_labels, sequence of_lse,
-                                          std::int64_t classes, std::int64_t to_stride, std::int64_t from_stride,
+/// Each logit is read and written by one thread, so that dlogits may be logits.
+template <int W>
+__global__ void cross_entropy_grad_kernel(rows dlogits, operand dsum, rows logits, const std::int64_t *labels,
+                                          operand lse, sequence of_labels, sequence of_lse, std::int64_t classes,
                                           std::int64_t ignore_index) {
-  for (std::int64_t row = blockIdx.x; row < from.count(); row += gridDim.x) {
-    const std::int64_t out = to.offset(row), base = from.offset(row), label = labels[of_labels.offset(row)];
-    const float factor = label == ignore_index ? 0.0f : dsum.get(0), total = lse.get(of_lse.offset(row));
-    for (std::int64_t i = threadIdx.x; i < classes; i += blockDim.x) {
-      const float p = label == ignore_index ? 0.0f : windlass::scalar::exp(logits.get(base + i * from_stride) - total);
-      dlogits.set(out + i * to_stride, factor * p - (i == label ? factor : 0.0f));
-    }
+  for (std::int64_t row = blockIdx.x; row < logits.at.count(); row += gridDim.x) {
+    const std::int64_t out = dlogits.at.offset(row), base = logits.at.offset(row),
+                       label = labels[of_labels.offset(row)];
+    const bool is_ignored = label == ignore_index;
+    const float factor = is_ignored ? 0.0f : dsum.get(0), total = lse.get(of_lse.offset(row));
+    each_pack<W>(classes, [&](std::int64_t i, auto x) {
+      if (!is_ignored)
+        load(x.of[0], logits.of, base + i * logits.stride);
+      for (int w = 0; w < x.width; ++w) {
+        const float p = is_ignored ? 0.0f : windlass::scalar::exp(x.of[0][w] - total);
+        x.of[0][w] = factor * p - (i + w == label ? factor : 0.0f);
+      }
+      store(dlogits.of, out + i * dlogits.stride, x.of[0]);
+    });
   }
 }
 
 } // namespace
 } // namespace cuda
 
+using cuda::pack_columns;
+using cuda::rows;
 using cuda::sequence;
 
 status softmax(stream &s, const view &out, const view &in) {
   WINDLASS_TRY(
       cuda::check_views(cuda::are_real({out, in}) && in.rank >= 1 && cuda::has_same_sizes(out, in), "softmax"));
   return s.submit({"softmax", 0, bytes_of({out, in}), {in.elements()}}, [=, &s]() -> status {
-    const int lead = in.rank - 1;
-    const sequence to(out, 0, lead), from(in, 0, lead);
-    return cuda::launch(s, cuda::blocks_for_rows(from.count()), cuda::block_threads, cuda::softmax_kernel,
-                        cuda::operand(out), cuda::operand(in), to, from, in.sizes[lead], cuda::last_stride(out),
-                        cuda::last_stride(in));
+    const int lead = in.rank - 1, width = cuda::have_packs({out, in}) ? pack_columns : 1;
+    const rows from(in, lead);
+    return cuda::launch(s, cuda::blocks_for_rows(from.at.count()), cuda::threads_for_row(in.sizes[lead], width),
+                        width > 1 ? cuda::softmax_kernel<pack_columns> : cuda::softmax_kernel<1>, rows(out, lead), from,
+                        in.sizes[lead]);
   });
 }
 
@@ -130,11 +181,11 @@ status softmax_grad(stream &s, const view &dx, const view &y, const view &dy) {
                                      cuda::has_same_sizes(dy, y),
                                  "softmax_grad"));
   return s.submit({"softmax_grad", 0, bytes_of({dx, y, dy}), {y.elements()}}, [=, &s]() -> status {
-    const int lead = y.rank - 1;
-    const sequence to(dx, 0, lead), of_y(y, 0, lead), of_dy(dy, 0, lead);
-    return cuda::launch(s, cuda::blocks_for_rows(of_y.count()), cuda::block_threads, cuda::softmax_grad_kernel,
-                        cuda::operand(dx), cuda::operand(y), cuda::operand(dy), to, of_y, of_dy, y.sizes[lead],
-                        cuda::last_stride(dx), cuda::last_stride(y), cuda::last_stride(dy));
+    const int lead = y.rank - 1, width = cuda::have_packs({dx, y, dy}) ? pack_columns : 1;
+    const rows of_y(y, lead);
+    return cuda::launch(s, cuda::blocks_for_rows(of_y.at.count()), cuda::threads_for_row(y.sizes[lead], width),
+                        width > 1 ? cuda::softmax_grad_kernel<pack_columns> : cuda::softmax_grad_kernel<1>,
+                        rows(dx, lead), of_y, rows(dy, lead), y.sizes[lead]);
   });
 }
 
@@ -155,17 +206,18 @@ status softmax_cross_entropy(stream &s, const view &sum, const view &count, cons
   return s.submit(
       {"softmax_cross_entropy", 0, bytes_of({lse, logits, labels}), {labels.elements(), logits.sizes[logits.rank - 1]}},
       [=, &s]() -> status {
-        const int lead = logits.rank - 1;
-        const sequence of_lse(lse, 0, lead), of_logits(logits, 0, lead), of_labels(labels, 0, lead);
-        const std::int64_t room = s.scratch_bytes() / 16;
+        const int lead = logits.rank - 1, width = cuda::has_packs(logits) ? pack_columns : 1;
+        const sequence of_lse(lse, 0, lead), of_labels(labels, 0, lead);
+        const rows of_logits(logits, lead);
+        const std::int64_t room = s.scratch_bytes() / 16, classes = logits.sizes[lead];
         if (room < 1)
           return internal_error("softmax_cross_entropy needs scratch, the stream has none");
-        const std::int64_t parts = std::min<std::int64_t>({cuda::blocks_for_rows(of_logits.count()), 4096, room});
+        const std::int64_t parts = std::min<std::int64_t>({cuda::blocks_for_rows(of_logits.at.count()), 4096, room});
         double *sums = reinterpret_cast<double *>(s.scratch()), *counts = sums + parts;
-        WINDLASS_TRY(cuda::launch(s, static_cast<unsigned>(parts), cuda::block_threads, cuda::cross_entropy_kernel,
-                                  sums, counts, cuda::operand(lse), cuda::operand(logits),
-                                  labels.as<const std::int64_t>(), of_lse, of_logits, of_labels, logits.sizes[lead],
-                                  cuda::last_stride(logits), ignore_index, cuda::device_stream_of(s).faults()));
+        WINDLASS_TRY(cuda::launch(s, static_cast<unsigned>(parts), cuda::threads_for_row(classes, width),
+                                  width > 1 ? cuda::cross_entropy_kernel<pack_columns> : cuda::cross_entropy_kernel<1>,
+                                  sums, counts, cuda::operand(lse), of_logits, labels.as<const std::int64_t>(), of_lse,
+                                  of_labels, classes, ignore_index, cuda::device_stream_of(s).faults()));
         return cuda::launch(s, 1, cuda::block_threads, cuda::join_losses, cuda::operand(sum), cuda::operand(count),
                             sums, counts, parts);
       });
@@ -181,14 +233,14 @@ status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &ds
                    bytes_of({dlogits, logits, labels, lse}),
                    {labels.elements(), logits.sizes[logits.rank - 1]}},
                   [=, &s]() -> status {
-                    const int lead = logits.rank - 1;
-                    const sequence to(dlogits, 0, lead), from(logits, 0, lead), of_labels(labels, 0, lead),
-                        of_lse(lse, 0, lead);
-                    return cuda::launch(s, cuda::blocks_for_rows(from.count()), cuda::block_threads,
-                                        cuda::cross_entropy_grad_kernel, cuda::operand(dlogits), cuda::operand(dsum),
-                                        cuda::operand(logits), labels.as<const std::int64_t>(), cuda::operand(lse), to,
-                                        from, of_labels, of_lse, logits.sizes[lead], cuda::last_stride(dlogits),
-                                        cuda::last_stride(logits), ignore_index);
+                    const int lead = logits.rank - 1, width = cuda::have_packs({dlogits, logits}) ? pack_columns : 1;
+                    const rows from(logits, lead);
+                    const std::int64_t classes = logits.sizes[lead];
+                    return cuda::launch(
+                        s, cuda::blocks_for_rows(from.at.count()), cuda::threads_for_row(classes, width),
+                        width > 1 ? cuda::cross_entropy_grad_kernel<pack_columns> : cuda::cross_entropy_grad_kernel<1>,
+                        rows(dlogits, lead), cuda::operand(dsum), from, labels.as<const std::int64_t>(),
+                        cuda::operand(lse), sequence(labels, 0, lead), sequence(lse, 0, lead), classes, ignore_index);
                   });
 }
 

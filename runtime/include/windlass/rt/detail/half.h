@@ -1,4 +1,5 @@
-// Conversions of the 16-bit floating-point types, rounding to nearest even.
+// Conversions of the 16-bit floating-point types, rounding to nearest even. Devices have instructions for them, of the
+// same results but for the bits of a NaN.
 #ifndef WINDLASS_RT_DETAIL_HALF_H
 #define WINDLASS_RT_DETAIL_HALF_H
 
@@ -24,9 +25,13 @@ struct bf16 {
   std::uint16_t bits;
   bf16() = default;
   WINDLASS_FN explicit bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+#else
     const std::uint32_t b = bits_from_float(x);
     const bool is_nan = (b & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<std::uint16_t>(is_nan ? (b >> 16) | 0x40u : (b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
+#endif
   }
   WINDLASS_FN explicit operator float() const { return float_from_bits(std::uint32_t(bits) << 16); }
 };
@@ -35,6 +40,9 @@ struct f16 {
   std::uint16_t bits;
   f16() = default;
   WINDLASS_FN explicit f16(float x) {
+#if defined(__CUDA_ARCH__)
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+#else
     const std::uint32_t b = bits_from_float(x);
     const std::uint32_t sign = (b >> 16) & 0x8000u;
     const std::uint32_t magnitude = b & 0x7fffffffu;
@@ -48,8 +56,14 @@ struct f16 {
     else // below 2^-14: adding 0.5 puts the last kept bit, 2^-24, at the end of the sum's mantissa and rounds there
       half = bits_from_float(float_from_bits(magnitude) + 0.5f) - bits_from_float(0.5f);
     bits = static_cast<std::uint16_t>(sign | half);
+#endif
   }
   WINDLASS_FN explicit operator float() const {
+#if defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+#else
     const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
     std::uint32_t b;
     if (magnitude >= 0x7c00u)
@@ -59,6 +73,7 @@ struct f16 {
     else
       b = bits_from_float(static_cast<float>(magnitude) * 5.9604644775390625e-8f);
     return float_from_bits(sign | b);
+#endif
   }
 };
 
