@@ -5,6 +5,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -308,8 +309,12 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
   if (failed(check(op, op.getStream(), *ins, *outs, mayRunInPlace(op.getKernel()), accumulates)))
     return failure();
+  // An optimizer step may write its weight a second time, as it was stored.
+  size_t updated = sched::getUpdatedOperands(op.getKernel());
+  bool isRoundedToo = updated > 0 && outs->size() == updated + 1;
+  ArrayRef<Buffer> computedOuts = ArrayRef<Buffer>(*outs).drop_back(isRoundedToo);
   SmallVector<RankedTensorType> types;
-  for (const Buffer &out : *outs)
+  for (const Buffer &out : computedOuts)
     types.push_back(out.type);
   bool roundsToTf32 = rounds && op.getKernel() == "matmul" && train::getPrecision(module) == "tf32";
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
@@ -338,7 +343,10 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
         return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
       results = std::move(*computed);
     }
-    if (failed(storeResults(op, *outs, results, accumulates, rank)))
+    if (failed(storeResults(op, computedOuts, results, accumulates, rank)))
+      return failure();
+    if (isRoundedToo &&
+        failed(storeResults(op, outs->back(), load(outs->front(), rank).cast(outs->back().kind), false, rank)))
       return failure();
   }
   return success();

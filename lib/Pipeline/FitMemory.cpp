@@ -125,6 +125,8 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
     manager.addPass(sched::createFuseElementwise());
     manager.addPass(sched::createOverlapCollectives());
     manager.addPass(sched::createLowerToCommands());
+    // On buffers that stay where they are.
+    manager.addPass(sched::createFuseUpdates());
   });
   if (failed)
     return failed;

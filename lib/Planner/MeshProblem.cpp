@@ -181,7 +181,7 @@ int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) c
 
 /// A step's collectives among the ranks that hold the same part of the weight (Rajbhandari et al.: ZeRO, 2020, section
 /// 7), and its update: gradient, weight and state are read, the latter two written, and where operators find the weight
-/// in another type it is converted.
+/// in another type it is written in that too.
 MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const ParameterLabel &label) const {
   const ParameterGroup &its = groups.getParameters()[group];
   ShareCosts share;
@@ -199,8 +199,7 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   update.family = its.states > 1 ? "adamw" : "sgd";
   update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
   if (computeType != type)
-    update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) +
-                                        getTensorBytes(master.getLocalType(computeType, mesh)));
+    update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(computeType, mesh)));
   share.exposed = toCost(1, costs.getPicoseconds(update));
   switch (label.zeroLevel) {
   case 0:

@@ -162,9 +162,10 @@ int main(int argc, char **argv) {
   kernels.push_back({"softmax_cross_entropy_grad", 1,
                      [&] { return softmax_cross_entropy_grad(s, logits, small, logits, labels, mean, -100); }});
   kernels.push_back({"square_sum", 3, [&] { return square_sum(s, sum, table_grad, false); }});
-  kernels.push_back(
-      {"adamw", 3,
-       [&] { return adamw(s, table, first, second, table_grad, small, one, one, one, small, one, one, one, true); }});
+  kernels.push_back({"adamw", 3, [&] {
+                       return adamw(s, table, first, second, view(), table_grad, small, one, one, one, small, one, one,
+                                    one, true);
+                     }});
 
   const std::string wanted = argc > 2 ? argv[2] : "";
   kernels.erase(std::remove_if(kernels.begin(), kernels.end(),

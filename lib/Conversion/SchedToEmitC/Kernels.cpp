@@ -1,6 +1,7 @@
 #include "Kernels.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -189,16 +190,24 @@ const llvm::StringMap<Entry> &entries() {
        {1, 1, 1, true,
         [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); }}},
       {"adamw",
-       {12, 12, 3, false, [](RuntimeCalls &r, const KernelCall &c) { r.adamw(c.stream, c.ins, isSet(c, "decays")); }}},
+       {12, 12, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), isSet(c, "decays"));
+        },
+        /*optionalOuts=*/1}},
       {"sgd",
-       {7, 7, 2, false, [](RuntimeCalls &r, const KernelCall &c) { r.sgd(c.stream, c.ins, isSet(c, "decays")); }}},
+       {7, 7, 2, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.sgd(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));
+        },
+        /*optionalOuts=*/1}},
   };
   return table;
 }
 
 /// adamw and sgd update their first operands in place: the outs must be those buffers.
 bool updatesInPlace(sched::LaunchOp op) {
-  for (auto [out, in] : llvm::zip(op.getOuts(), op.getIns())) {
+  for (auto [out, in] : llvm::zip(op.getOuts().take_front(sched::getUpdatedOperands(op.getKernel())), op.getIns())) {
     auto a = out.getDefiningOp<sched::BufferOp>(), b = in.getDefiningOp<sched::BufferOp>();
     if (!a || !b || a.getOffset() != b.getOffset() || a.getType() != b.getType())
       return false;
@@ -239,7 +248,7 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
            << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
   if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
     return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
-  if ((kernel == "adamw" || kernel == "sgd") && !updatesInPlace(call.op))
+  if (!updatesInPlace(call.op))
     return call.op.emitOpError("kernel '") << kernel << "' updates in place: its results must be its first operands";
   if (kernel == "own_part" && failed(checkOwnPart(call.op)))
     return failure();

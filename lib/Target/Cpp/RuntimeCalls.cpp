@@ -220,13 +220,13 @@ void RuntimeCalls::squareSum(const Stream &s, const View &out, const View &in, c
   WINDLASS_RUNTIME_STATEMENT(square_sum, s, out, in, accumulate);
 }
 
-void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, bool decays) {
-  WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11],
-                             boolean(decays));
+void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], rounded, o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10],
+                             o[11], boolean(decays));
 }
 
-void RuntimeCalls::sgd(const Stream &s, llvm::ArrayRef<View> o, bool decays) {
-  WINDLASS_RUNTIME_STATEMENT(sgd, s, o[0], o[1], o[2], o[3], o[4], o[5], o[6], boolean(decays));
+void RuntimeCalls::sgd(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(sgd, s, o[0], o[1], rounded, o[2], o[3], o[4], o[5], o[6], boolean(decays));
 }
 
 void RuntimeCalls::allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind) {

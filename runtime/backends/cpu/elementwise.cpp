@@ -1,10 +1,8 @@
-// copy, fill, iota and the optimizer steps.
+// copy, fill and iota.
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/map.h"
 
 #include "windlass/rt/detail/convert.h"
-
-#include <cmath>
 
 namespace windlass::rt {
 
@@ -152,78 +150,6 @@ status iota(stream &s, const view &out, std::int32_t dim, double start, double s
                                         nest_of<1>({&slice}), threads);
                       }
                     });
-                    return {};
-                  });
-}
-
-namespace {
-
-struct adamw_step {
-  using outputs = type_list<float, float, float>;
-  using inputs = type_list<float, float, float, float>;
-  float keep, one_minus_beta1, one_minus_beta2, step_size, root_scale, epsilon, gradient_scale;
-  void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
-    g *= gradient_scale;
-    m = m + one_minus_beta1 * (g - m);
-    v = v + one_minus_beta2 * (g * g - v);
-    w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + epsilon);
-    m_out = m;
-    v_out = v;
-  }
-};
-
-struct sgd_step {
-  using outputs = type_list<float, float>;
-  using inputs = type_list<float, float, float>;
-  float learning_rate, momentum, decay, gradient_scale;
-  void apply(float &w_out, float &v_out, float w, float v, float g) const {
-    v = momentum * v + (g * gradient_scale + decay * w);
-    v_out = v;
-    w_out = w - learning_rate * v;
-  }
-};
-
-float value_of(const view &scalar) { return *scalar.as<const float>(); }
-
-} // namespace
-
-status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
-             const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
-             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-             const view &gradient_scale, bool decays) {
-  if (!has_same_sizes(weight, exp_avg) || !has_same_sizes(weight, exp_avg_sq) || !has_same_sizes(weight, gradient))
-    return internal_error("adamw got a weight, state and gradient of different sizes");
-  const auto nest = nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
-  return s.submit({"adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient}), {weight.elements()}},
-                  [=, threads = s.threads()]() -> status {
-                    adamw_step f;
-                    const float rate = value_of(learning_rate);
-                    f.keep = decays ? 1.0f - rate * value_of(weight_decay) : 1.0f;
-                    f.one_minus_beta1 = value_of(one_minus_beta1);
-                    f.one_minus_beta2 = value_of(one_minus_beta2);
-                    f.step_size = rate / value_of(bias_correction1);
-                    f.root_scale = 1.0f / std::sqrt(value_of(bias_correction2));
-                    f.epsilon = value_of(epsilon);
-                    f.gradient_scale = value_of(gradient_scale);
-                    if (scalar::is_nan(f.gradient_scale)) // gradients of a scaled loss have overflowed
-                      return {};
-                    detail::map_now(f, nest, threads);
-                    return {};
-                  });
-}
-
-status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
-           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays) {
-  if (!has_same_sizes(weight, momentum_buffer) || !has_same_sizes(weight, gradient))
-    return internal_error("sgd got a weight, state and gradient of different sizes");
-  const auto nest = nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
-  return s.submit({"sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient}), {weight.elements()}},
-                  [=, threads = s.threads()]() -> status {
-                    const sgd_step f = {value_of(learning_rate), value_of(momentum),
-                                        decays ? value_of(weight_decay) : 0.0f, value_of(gradient_scale)};
-                    if (scalar::is_nan(f.gradient_scale))
-                      return {};
-                    detail::map_now(f, nest, threads);
                     return {};
                   });
 }

@@ -1,4 +1,4 @@
-// copy, fill, iota and the optimizer steps.
+// copy, fill and iota.
 #include "kernel.h"
 
 #include "windlass/rt/map.h"
@@ -51,53 +51,6 @@ __global__ void count_kernel(T *out, sequence places, std::int64_t inner, std::i
   for (std::int64_t i = grid_thread(); i < places.count(); i += grid_threads())
     out[places.offset(i)] = convert<T>(start + step * static_cast<double>(i / inner % size));
 }
-
-// The optimizer's scalars lie in device memory, where each thread reads them.
-
-struct adamw_scalars {
-  const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
-      *bias_correction2, *gradient_scale;
-  bool decays;
-};
-
-/// The same arithmetic as on the processor.
-struct adamw_step {
-  using outputs = type_list<float, float, float>;
-  using inputs = type_list<float, float, float, float>;
-  adamw_scalars of;
-  WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
-    w_out = w;
-    m_out = m;
-    v_out = v;
-    if (scalar::is_nan(*of.gradient_scale)) // gradients of a scaled loss have overflowed
-      return;
-    const float rate = *of.learning_rate;
-    g *= *of.gradient_scale;
-    m = m + *of.one_minus_beta1 * (g - m);
-    v = v + *of.one_minus_beta2 * (g * g - v);
-    const float keep = of.decays ? 1.0f - rate * *of.weight_decay : 1.0f;
-    const float step_size = rate / *of.bias_correction1, root_scale = 1.0f / std::sqrt(*of.bias_correction2);
-    w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + *of.epsilon);
-    m_out = m;
-    v_out = v;
-  }
-};
-
-struct sgd_step {
-  using outputs = type_list<float, float>;
-  using inputs = type_list<float, float, float>;
-  const float *learning_rate, *momentum, *weight_decay, *gradient_scale;
-  bool decays;
-  WINDLASS_FN void apply(float &w_out, float &v_out, float w, float v, float g) const {
-    w_out = w;
-    v_out = v;
-    if (scalar::is_nan(*gradient_scale))
-      return;
-    v = *momentum * v + (g * *gradient_scale + (decays ? *weight_decay : 0.0f) * w);
-    v_out = v;
-    w_out = w - *learning_rate * v;
-  }
-};
 
 } // namespace
 } // namespace cuda
@@ -157,33 +110,6 @@ status iota(stream &s, const view &out, std::int32_t dim, double start, double s
                           step);
     });
   });
-}
-
-status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
-             const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
-             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-             const view &gradient_scale, bool decays) {
-  if (!cuda::has_same_sizes(weight, exp_avg) || !cuda::has_same_sizes(weight, exp_avg_sq) ||
-      !cuda::has_same_sizes(weight, gradient))
-    return internal_error("adamw got a weight, state and gradient of different sizes");
-  const auto nest = detail::nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient});
-  const cuda::adamw_step f = {{learning_rate.as<const float>(), one_minus_beta1.as<const float>(),
-                               one_minus_beta2.as<const float>(), epsilon.as<const float>(),
-                               weight_decay.as<const float>(), bias_correction1.as<const float>(),
-                               bias_correction2.as<const float>(), gradient_scale.as<const float>(), decays}};
-  return s.submit({"adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient}), {weight.elements()}},
-                  [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
-}
-
-status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
-           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays) {
-  if (!cuda::has_same_sizes(weight, momentum_buffer) || !cuda::has_same_sizes(weight, gradient))
-    return internal_error("sgd got a weight, state and gradient of different sizes");
-  const auto nest = detail::nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient});
-  const cuda::sgd_step f = {learning_rate.as<const float>(), momentum.as<const float>(), weight_decay.as<const float>(),
-                            gradient_scale.as<const float>(), decays};
-  return s.submit({"sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient}), {weight.elements()}},
-                  [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
 }
 
 } // namespace windlass::rt

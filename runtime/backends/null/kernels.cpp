@@ -95,11 +95,11 @@ status scatter_elements_add(stream &s, const view &, const view &, const view &,
 status square_sum(stream &s, const view &, const view &, bool) { return issue(s, "square_sum"); }
 
 status adamw(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
-             const view &, const view &, const view &, const view &, const view &, const view &, bool) {
+             const view &, const view &, const view &, const view &, const view &, const view &, const view &, bool) {
   return issue(s, "adamw");
 }
 status sgd(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
-           bool) {
+           const view &, bool) {
   return issue(s, "sgd");
 }
 

@@ -94,7 +94,7 @@ template <bool scales> status update(context &c) {
   if (scales && !std::isfinite(value(c, norm_at)))
     value(c, scale_at) = NAN;
   auto apply = [&](std::int64_t w, std::int64_t m, std::int64_t v, std::int64_t g, std::int64_t size, bool decays) {
-    return adamw(s, floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), floats(c, g, {size}),
+    return adamw(s, floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), view(), floats(c, g, {size}),
                  scalar_view(0), scalar_view(1), scalar_view(2), scalar_view(3), scalar_view(4), scalar_view(5),
                  scalar_view(6), floats(c, scale_at, {}), decays);
   };

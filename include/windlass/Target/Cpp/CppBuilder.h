@@ -176,8 +176,9 @@ public:
   void scatterElementsAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                           const Expr<bool> &accumulate);
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
-  void adamw(const Stream &s, llvm::ArrayRef<View> operands, bool decays);
-  void sgd(const Stream &s, llvm::ArrayRef<View> operands, bool decays);
+  /// Of the operands in the order of `train.adamw` and `train.sgd`.
+  void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
+  void sgd(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
 
   void allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind);
   void allGather(const Stream &s, const Communicator &c, const View &out, const View &in);

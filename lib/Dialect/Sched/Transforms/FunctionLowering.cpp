@@ -2,6 +2,8 @@
 
 #include "Accumulation.h"
 
+#include "windlass/Dialect/Sched/IR/Updates.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -39,7 +41,7 @@ static bool isKernel(Operation *op) {
 }
 
 /// Results that the kernel can only write over the operand of the same number.
-static int64_t getUpdatedOperands(Operation *op) { return isa<train::AdamWOp>(op) ? 3 : isa<train::SgdOp>(op) ? 2 : 0; }
+static size_t countUpdated(Operation *op) { return getUpdatedOperands(op->getName().stripDialect()); }
 
 static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
   SmallVector<int64_t> inverse(permutation.size());
@@ -406,7 +408,7 @@ std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(V
 static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
   if (isa<MapOp>(op))
     return true;
-  return index == result && static_cast<int64_t>(index) < getUpdatedOperands(op);
+  return index == result && index < countUpdated(op);
 }
 
 void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &command) {
@@ -679,7 +681,7 @@ LogicalResult FunctionLowering::lowerKernel(Operation *op) {
   }
   makeOutputs(op, canAccumulate(op), command);
   // Optimizer steps change their operands: where a result goes elsewhere, the operand is copied there first.
-  for (int64_t i = 0; i < getUpdatedOperands(op); ++i) {
+  for (size_t i = 0; i < countUpdated(op); ++i) {
     if (!(command.ins[i] == command.outs[i]))
       pushCopy(op, command.outs[i], command.ins[i]);
     command.ins[i] = command.outs[i];

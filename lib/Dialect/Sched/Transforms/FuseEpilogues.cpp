@@ -1,8 +1,6 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
-#include "MemoryTimeline.h"
-
-#include "windlass/Support/TensorBytes.h"
+#include "CommandMoves.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -11,55 +9,6 @@ using namespace windlass::sched;
 bool windlass::sched::isProduct(StringRef kernel) { return kernel == "matmul" || kernel.starts_with("matmul_bias"); }
 
 namespace {
-
-MemRefType typeOf(Value buffer) { return cast<MemRefType>(buffer.getType()); }
-
-/// The same elements in the same order.
-bool isSame(Value a, Value b) {
-  return a.getType() == b.getType() &&
-         a.getDefiningOp<BufferOp>().getOffset() == b.getDefiningOp<BufferOp>().getOffset();
-}
-
-bool overlap(Value a, Value b) {
-  auto rangesOf = [](Value buffer) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    bool isExact = true;
-    MemRefType type = typeOf(buffer);
-    if (failed(type.getStridesAndOffset(strides, offset)))
-      return std::vector<ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
-    return getByteRanges(buffer.getDefiningOp<BufferOp>().getOffset(), getElementBytes(type.getElementType()),
-                         {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()}, isExact);
-  };
-  return sched::overlap(rangesOf(a), rangesOf(b));
-}
-
-bool overlap(ValueRange a, ValueRange b) {
-  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
-}
-
-std::pair<ValueRange, ValueRange> getInsAndOuts(Operation *command) {
-  if (auto launch = dyn_cast<LaunchOp>(command))
-    return {launch.getIns(), launch.getOuts()};
-  if (auto map = dyn_cast<LaunchMapOp>(command))
-    return {map.getIns(), map.getOuts()};
-  auto collective = cast<LaunchCollectiveOp>(command);
-  return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
-}
-
-/// Whether `earlier` may run right before `later` instead.
-bool canMove(LaunchOp earlier, Operation *later) {
-  for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
-    if (isa<BufferOp, WaitOp>(op))
-      continue;
-    if (isa<RecordOp>(op))
-      return false; // another stream may wait for it
-    auto [ins, outs] = getInsAndOuts(op);
-    if (overlap(ins, earlier.getOuts()) || overlap(outs, earlier.getOuts()) || overlap(outs, earlier.getIns()))
-      return false;
-  }
-  return true;
-}
 
 /// Kernels read all of their operands while they write.
 bool isSound(ValueRange ins, ValueRange outs) {
@@ -204,8 +153,7 @@ private:
   }
   static bool sumsOver(LaunchOp sum, Value operand, MemRefType type) {
     MemRefType in = typeOf(sum.getIns()[0]);
-    return sum.getIns()[0].getDefiningOp<BufferOp>().getOffset() == operand.getDefiningOp<BufferOp>().getOffset() &&
-           turned(in, 0) == turned(type, 0);
+    return offsetOf(sum.getIns()[0]) == offsetOf(operand) && turned(in, 0) == turned(type, 0);
   }
 
   void fuseSum(LaunchOp product, SmallVectorImpl<LaunchOp> &sums) {

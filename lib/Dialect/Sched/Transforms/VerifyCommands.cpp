@@ -1,5 +1,6 @@
 #include "MemoryTimeline.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
@@ -131,7 +132,7 @@ private:
       return in == 0;
     if (kernel == "softmax_grad" || kernel == "softmax_cross_entropy_grad")
       return in == 1;
-    return (kernel == "adamw" || kernel == "sgd") && in == out;
+    return in == out && static_cast<size_t>(in) < getUpdatedOperands(kernel);
   }
 
   LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool addsToOuts) {

@@ -124,17 +124,19 @@ status scatter_elements_add(stream &s, const view &out, const view &indices, con
 /// out (+)= sum of squares of `in` (scalar).
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);
 
-/// In place: AdamW as PyTorch. All operands after `gradient` are f32 scalars: learning rate, 1 - beta1, 1 - beta2,
-/// epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, of clipping and of a loss scale;
-/// where it is NaN, all stay as they are. `decays` false leaves the weight decay out.
-status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &gradient,
-             const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
-             const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+/// In place: AdamW as PyTorch of f32. All operands after `gradient` are f32 scalars: learning rate, 1 - beta1, 1 -
+/// beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, of clipping and of a loss
+/// scale; where it is NaN, weight and state stay as they are. `decays` false leaves the weight decay out. `rounded`,
+/// which may be absent, becomes the new weight as bf16 or f16.
+status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
+             const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+             const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, bool decays);
-/// In place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; nothing where gradient_scale
-/// is NaN.
-status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &gradient, const view &learning_rate,
-           const view &momentum, const view &weight_decay, const view &gradient_scale, bool decays);
+/// In place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; weight and state stay where
+/// gradient_scale is NaN. `rounded` as of adamw.
+status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,
+           const view &learning_rate, const view &momentum, const view &weight_decay, const view &gradient_scale,
+           bool decays);
 
 } // namespace windlass::rt
 

@@ -199,3 +199,23 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+
+// -----
+
+// An optimizer step works in place on weight and state, and may write the weight in 16 bits beside.
+sched.arena @device_arena bytes 512
+func.func @evaluate() {
+  %w = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %m = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %g = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
+  %s = sched.buffer @device_arena[192] : memref<f32> {sched.storage = 4 : i64}
+  %h = sched.buffer @device_arena[256] : memref<4xbf16> {sched.storage = 5 : i64}
+  sched.launch "fill" stream 0 ins() outs(%w) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "fill" stream 0 ins() outs(%m) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "fill" stream 0 ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<f32>
+  sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  // expected-error @below {{writes over its operand 2, which it may not do in place}}
+  sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  return
+}

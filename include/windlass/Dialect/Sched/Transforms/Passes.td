@@ -48,6 +48,15 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
 
+def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
+  let summary = "Lets optimizer steps write the 16-bit weights too";
+  let description = [{
+    Afterwards `adamw` and `sgd` have a further result where a map behind them did nothing but round their new weight to
+    16 bits, on the same buffers and streams: the step moves to the place of the map, unless bytes in between or an event
+    that another stream may wait for forbid that. The same bits are written, and memory stays as it is.
+  }];
+}
+
 def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   let summary = "Checks commands: memory, order of streams, collectives";
   let description = [{

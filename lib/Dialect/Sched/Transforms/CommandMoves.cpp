@@ -1,0 +1,57 @@
+#include "CommandMoves.h"
+
+#include "MemoryTimeline.h"
+
+#include "windlass/Support/TensorBytes.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+MemRefType sched::typeOf(Value buffer) { return cast<MemRefType>(buffer.getType()); }
+
+int64_t sched::offsetOf(Value buffer) { return buffer.getDefiningOp<BufferOp>().getOffset(); }
+
+bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && offsetOf(a) == offsetOf(b); }
+
+bool sched::overlap(Value a, Value b) {
+  auto rangesOf = [](Value buffer) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    bool isExact = true;
+    MemRefType type = typeOf(buffer);
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return std::vector<ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
+    return getByteRanges(offsetOf(buffer), getElementBytes(type.getElementType()),
+                         {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()}, isExact);
+  };
+  return sched::overlap(rangesOf(a), rangesOf(b));
+}
+
+bool sched::overlap(ValueRange a, ValueRange b) {
+  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
+}
+
+static std::pair<ValueRange, ValueRange> getInsAndOuts(Operation *command) {
+  if (auto launch = dyn_cast<LaunchOp>(command))
+    return {launch.getIns(), launch.getOuts()};
+  if (auto map = dyn_cast<LaunchMapOp>(command))
+    return {map.getIns(), map.getOuts()};
+  auto collective = cast<LaunchCollectiveOp>(command);
+  return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
+}
+
+bool sched::canMove(LaunchOp earlier, Operation *later) {
+  for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
+    if (isa<BufferOp, WaitOp>(op))
+      continue;
+    if (isa<RecordOp>(op))
+      return false; // another stream may wait for it
+    auto [ins, outs] = getInsAndOuts(op);
+    if (overlap(ins, earlier.getOuts()) || overlap(outs, earlier.getOuts()) || overlap(outs, earlier.getIns()))
+      return false;
+  }
+  return true;
+}

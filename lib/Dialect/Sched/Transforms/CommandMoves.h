@@ -1,0 +1,24 @@
+// What memory and events say of commands that change places.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+namespace windlass::sched {
+
+mlir::MemRefType typeOf(mlir::Value buffer);
+int64_t offsetOf(mlir::Value buffer);
+
+/// The same elements in the same order.
+bool isSame(mlir::Value a, mlir::Value b);
+
+/// Whether buffers share a byte.
+bool overlap(mlir::Value a, mlir::Value b);
+bool overlap(mlir::ValueRange a, mlir::ValueRange b);
+
+/// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says.
+bool canMove(LaunchOp earlier, mlir::Operation *later);
+
+} // namespace windlass::sched
+
+#endif

@@ -1,0 +1,107 @@
+#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_FUSEUPDATES
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+/// Maps that only round f32 to 16 bits, by the offset of what they read, in order.
+using Casts = DenseMap<int64_t, SmallVector<LaunchMapOp>>;
+
+class UpdateFusion {
+public:
+  explicit UpdateFusion(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(kScalarFunctionAttr) && isCast(function))
+        castFunctions.insert(function.getName());
+  }
+
+  void run(Block &block) {
+    SmallVector<LaunchOp> updates;
+    Casts casts;
+    for (Operation &op : block) {
+      auto launch = dyn_cast<LaunchOp>(op);
+      auto map = dyn_cast<LaunchMapOp>(op);
+      size_t updated = launch ? getUpdatedOperands(launch.getKernel()) : 0;
+      if (updated > 0 && updated == launch.getOuts().size())
+        updates.push_back(launch);
+      else if (map && castFunctions.contains(map.getFunction()))
+        casts[offsetOf(map.getIns()[0])].push_back(map);
+    }
+    for (LaunchOp update : updates)
+      takeCast(update, casts);
+  }
+
+  /// Those that no map applies any more.
+  void dropFunctions(ModuleOp module) {
+    llvm::StringSet<> applied;
+    module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (castFunctions.contains(function.getName()) && !applied.contains(function.getName()))
+        function.erase();
+  }
+
+private:
+  /// f32 to bf16 or f16, and nothing else.
+  static bool isCast(func::FuncOp function) {
+    Block &body = function.getBody().front();
+    auto cast = dyn_cast<train::CastOp>(body.front());
+    return cast && cast->getNextNode() == body.getTerminator() && function.getNumArguments() == 1 &&
+           body.getTerminator()->getOperands() == cast->getResults() && cast->getOperand(0).getType().isF32() &&
+           (cast->getResult(0).getType().isBF16() || cast->getResult(0).getType().isF16());
+  }
+
+  /// The first map behind the update that rounds the whole new weight becomes a result of it.
+  static void takeCast(LaunchOp update, Casts &casts) {
+    Value weight = update.getOuts()[0];
+    auto found = casts.find(offsetOf(weight));
+    if (found == casts.end())
+      return;
+    auto *place = llvm::find_if(found->second, [&](LaunchMapOp map) { return update->isBeforeInBlock(map); });
+    if (place == found->second.end())
+      return;
+    LaunchMapOp map = *place;
+    Value rounded = map.getOuts()[0];
+    if (!isSame(map.getIns()[0], weight) || map.getStream() != update.getStream() || map.getAccumulateAfterFirst() ||
+        overlap(rounded, update.getIns()) || !canMove(update, map))
+      return;
+    found->second.erase(place);
+    OpBuilder builder(map);
+    SmallVector<Value> outs(update.getOuts());
+    outs.push_back(rounded);
+    auto both = LaunchOp::create(builder, update.getLoc(), update.getKernel(), update.getStream(), update.getIns(),
+                                 outs, update.getSettings(), update.getAccumulate(), update.getAccumulateAfterFirst());
+    both->setDiscardableAttrs(update->getDiscardableAttrDictionary());
+    // What moves belongs to the block where it goes.
+    if (Attribute repeat = map->getAttr(plan::kRepeatAttr))
+      both->setAttr(plan::kRepeatAttr, repeat);
+    else
+      both->removeAttr(plan::kRepeatAttr);
+    update.erase();
+    map.erase();
+  }
+
+  llvm::StringSet<> castFunctions;
+};
+
+struct FuseUpdates : sched::impl::FuseUpdatesBase<FuseUpdates> {
+  void runOnOperation() override {
+    UpdateFusion fusion(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(kScalarFunctionAttr))
+        fusion.run(function.getBody().front());
+    fusion.dropFunctions(getOperation());
+  }
+};
+
+} // namespace

@@ -1,0 +1,88 @@
+// The optimizer steps.
+#include "windlass/rt/kernels.h"
+
+#include "windlass/rt/detail/convert.h"
+#include "windlass/rt/detail/updates.h"
+
+namespace windlass::rt {
+
+namespace {
+
+using detail::adamw_scalars;
+using detail::adamw_step;
+using detail::bf16;
+using detail::converter;
+using detail::f16;
+using detail::nest_of;
+using detail::rounding_step;
+using detail::sgd_scalars;
+using detail::sgd_step;
+
+/// Runs a step made of the scalars that lie in memory by then. Where gradients of a scaled loss have overflowed, weight
+/// and state stay.
+template <class Step, class Scalars, int N>
+status submit_step(stream &s, const work &what, const Scalars &of, const detail::loop_nest<N> &nest) {
+  return s.submit(what, [of, nest, threads = s.threads()]() -> status {
+    const Step step(of);
+    if (!scalar::is_nan(step.gradient_scale))
+      detail::map_now(step, nest, threads);
+    return {};
+  });
+}
+
+/// The same with the rounded weight, which is written in any case.
+template <class Step, class H, class Scalars, int N>
+status submit_rounding_step(stream &s, const work &what, const Scalars &of, const detail::loop_nest<N> &nest,
+                            const detail::loop_nest<2> &cast) {
+  return s.submit(what, [of, nest, cast, threads = s.threads()]() -> status {
+    const rounding_step<Step, H> step{Step(of)};
+    if (scalar::is_nan(step.step.gradient_scale))
+      detail::map_now(converter<H, float>(), cast, threads);
+    else
+      detail::map_now(step, nest, threads);
+    return {};
+  });
+}
+
+} // namespace
+
+status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
+             const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+             const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+             const view &gradient_scale, bool decays) {
+  if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
+    return internal_error("adamw got a weight, state and gradient of different sizes or types");
+  const adamw_scalars of = {
+      learning_rate.as<const float>(),    one_minus_beta1.as<const float>(), one_minus_beta2.as<const float>(),
+      epsilon.as<const float>(),          weight_decay.as<const float>(),    bias_correction1.as<const float>(),
+      bias_correction2.as<const float>(), gradient_scale.as<const float>(),  decays};
+  const work what = {
+      "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
+  if (rounded.is_absent())
+    return submit_step<adamw_step>(
+        s, what, of, nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+  const auto nest = nest_of<8>({&weight, &exp_avg, &exp_avg_sq, &rounded, &weight, &exp_avg, &exp_avg_sq, &gradient});
+  const auto cast = nest_of<2>({&rounded, &weight});
+  return rounded.type == element_type::bf16 ? submit_rounding_step<adamw_step, bf16>(s, what, of, nest, cast)
+                                            : submit_rounding_step<adamw_step, f16>(s, what, of, nest, cast);
+}
+
+status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,
+           const view &learning_rate, const view &momentum, const view &weight_decay, const view &gradient_scale,
+           bool decays) {
+  if (!detail::are_updatable(weight, {momentum_buffer, gradient}, rounded))
+    return internal_error("sgd got a weight, state and gradient of different sizes or types");
+  const sgd_scalars of = {learning_rate.as<const float>(), momentum.as<const float>(), weight_decay.as<const float>(),
+                          gradient_scale.as<const float>(), decays};
+  const work what = {
+      "sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient, rounded}), {weight.elements()}};
+  if (rounded.is_absent())
+    return submit_step<sgd_step>(s, what, of,
+                                 nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient}));
+  const auto nest = nest_of<6>({&weight, &momentum_buffer, &rounded, &weight, &momentum_buffer, &gradient});
+  const auto cast = nest_of<2>({&rounded, &weight});
+  return rounded.type == element_type::bf16 ? submit_rounding_step<sgd_step, bf16>(s, what, of, nest, cast)
+                                            : submit_rounding_step<sgd_step, f16>(s, what, of, nest, cast);
+}
+
+} // namespace windlass::rt

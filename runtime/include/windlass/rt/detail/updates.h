@@ -1,0 +1,92 @@
+// The optimizer steps, element by element, the same for every back end.
+#ifndef WINDLASS_RT_DETAIL_UPDATES_H
+#define WINDLASS_RT_DETAIL_UPDATES_H
+
+#include "windlass/rt/map.h"
+
+#include <cmath>
+
+namespace windlass::rt::detail {
+
+/// Where the scalars lie, which `adamw` takes as views.
+struct adamw_scalars {
+  const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
+      *bias_correction2, *gradient_scale;
+  bool decays;
+};
+
+struct adamw_step {
+  using outputs = type_list<float, float, float>;
+  using inputs = type_list<float, float, float, float>;
+  float keep, one_minus_beta1, one_minus_beta2, step_size, root_scale, epsilon, gradient_scale;
+
+  WINDLASS_FN explicit adamw_step(const adamw_scalars &of)
+      : keep(of.decays ? 1.0f - *of.learning_rate * *of.weight_decay : 1.0f), one_minus_beta1(*of.one_minus_beta1),
+        one_minus_beta2(*of.one_minus_beta2), step_size(*of.learning_rate / *of.bias_correction1),
+        root_scale(1.0f / std::sqrt(*of.bias_correction2)), epsilon(*of.epsilon), gradient_scale(*of.gradient_scale) {}
+
+  WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    g *= gradient_scale;
+    m = m + one_minus_beta1 * (g - m);
+    v = v + one_minus_beta2 * (g * g - v);
+    w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + epsilon);
+    m_out = m;
+    v_out = v;
+  }
+};
+
+struct sgd_scalars {
+  const float *learning_rate, *momentum, *weight_decay, *gradient_scale;
+  bool decays;
+};
+
+struct sgd_step {
+  using outputs = type_list<float, float>;
+  using inputs = type_list<float, float, float>;
+  float learning_rate, momentum, decay, gradient_scale;
+
+  WINDLASS_FN explicit sgd_step(const sgd_scalars &of)
+      : learning_rate(*of.learning_rate), momentum(*of.momentum), decay(of.decays ? *of.weight_decay : 0.0f),
+        gradient_scale(*of.gradient_scale) {}
+
+  WINDLASS_FN void apply(float &w_out, float &v_out, float w, float v, float g) const {
+    v = momentum * v + (g * gradient_scale + decay * w);
+    v_out = v;
+    w_out = w - learning_rate * v;
+  }
+};
+
+template <class T, class... Rest> WINDLASS_FN T first_of(const T &first, const Rest &...) { return first; }
+
+/// A step that also writes its first result, the new weight, as H.
+template <class Step, class H, class Outputs = typename Step::outputs, class Inputs = typename Step::inputs>
+struct rounding_step;
+template <class Step, class H, class... Out, class... In>
+struct rounding_step<Step, H, type_list<Out...>, type_list<In...>> {
+  using outputs = type_list<Out..., H>;
+  using inputs = type_list<In...>;
+  Step step;
+  WINDLASS_FN void apply(Out &...results, H &rounded, In... arguments) const {
+    step.apply(results..., arguments...);
+    rounded = H(first_of(results...));
+  }
+};
+
+/// Whether all views are f32 of the weight's sizes, and the rounded weight, if there is one, is of 16 bits.
+inline bool are_updatable(const view &weight, std::initializer_list<view> others, const view &rounded) {
+  const auto has_sizes = [&weight](const view &v) {
+    bool has = v.rank == weight.rank;
+    for (int d = 0; d < weight.rank && has; ++d)
+      has = v.sizes[d] == weight.sizes[d];
+    return has;
+  };
+  bool all = weight.type == element_type::f32;
+  for (const view &other : others)
+    all = all && other.type == element_type::f32 && has_sizes(other);
+  const bool is_half = rounded.type == element_type::bf16 || rounded.type == element_type::f16;
+  return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
+}
+
+} // namespace windlass::rt::detail
+
+#endif
