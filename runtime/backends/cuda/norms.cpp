@@ -7,8 +7,8 @@ namespace cuda {
 namespace {
 
 template <bool centers, int W>
-__global__ void normalize(rows y, rows mean, rows rstd, rows x, columns scale, columns bias, std::int64_t n,
-                          float epsilon) {
+__global__ void __launch_bounds__(block_threads, 4)
+    normalize(rows y, rows mean, rows rstd, rows x, columns scale, columns bias, std::int64_t n, float epsilon) {
   for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
     const row_part<1, W> part({x.of}, {x.at.offset(row)}, {x.stride}, n);
     const std::int64_t out = y.at.offset(row);
@@ -47,7 +47,8 @@ __global__ void normalize(rows y, rows mean, rows rstd, rows x, columns scale, c
 
 /// dx. Without `centers` the mean is 0 and does not depend on x.
 template <bool centers, int W>
-__global__ void normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, std::int64_t n) {
+__global__ void __launch_bounds__(block_threads, 3)
+    normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, std::int64_t n) {
   for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
     const row_part<2, W> part({x.of, dy.of}, {x.at.offset(row), dy.at.offset(row)}, {x.stride, dy.stride}, n);
     const std::int64_t out = dx.at.offset(row);

@@ -160,7 +160,7 @@ public:
   }
 
 private:
-  static constexpr int kept = W == 1 ? 4 : 2;
+  static constexpr int kept = W == 1 ? 4 : 2 / N;
 
   __device__ std::int64_t column_of(int p) const { return (threadIdx.x + std::int64_t(p) * blockDim.x) * W; }
   template <int V> __device__ void read(row_pack<N, V> &pack, std::int64_t i) const {
