@@ -9,16 +9,16 @@ namespace {
 
 TEST(Dropout, DropsByTheWordsOfTheKeys) {
   for (const std::vector<int> &order : {std::vector<int>(), std::vector<int>{1, 0, 2}, std::vector<int>{2, 1, 0}})
-    for (const std::int32_t threads : {1, 3}) {
+    for (const auto &[threads, columns] : {std::pair<std::int32_t, std::int64_t>{1, 67}, {3, 67}, {2, 72}}) {
       test_stream s(threads);
       const double ratio = 0.3;
-      const tensor x({5, 33, 67}, order), y({5, 33, 67});
+      const std::int64_t size = 33 * columns;
+      const tensor x({5, 33, columns}, order), y({5, 33, columns});
       const index_tensor keys({5}, -1000, 1000);
       std::vector<double> expected;
       for (std::int64_t i = 0; i < x.elements(); ++i) {
-        const std::int64_t element = i % (33 * 67);
-        const std::uint32_t word =
-            dropout_words(keys[i / (33 * 67)], element / 4)[static_cast<std::size_t>(element % 4)];
+        const std::int64_t element = i % size;
+        const std::uint32_t word = dropout_words(keys[i / size], element / 4)[static_cast<std::size_t>(element % 4)];
         expected.push_back(word < dropout_threshold(ratio) ? 0.0 : double(x[i]) / (1 - ratio));
       }
       EXPECT_STATUS_OK(dropout(s, y, x, keys, ratio));

@@ -300,16 +300,18 @@ TYPED_TEST(HalfTypes, CrossEntropy) {
 
 TYPED_TEST(HalfTypes, RotaryAndDropout) {
   test_stream s;
-  const both<TypeParam> x({2, 5, 31, 26}, {0, 2, 1, 3}), y({2, 5, 31, 26}), cosine({31, 26}), sine({31, 26});
-  for (const bool transposed : {false, true}) {
-    EXPECT_STATUS_OK(rotary(s, y.half, x.half, cosine.half, sine.half, transposed));
-    EXPECT_STATUS_OK(rotary(s, y.full, x.full, cosine.full, sine.full, transposed));
+  for (const std::int64_t n : {26, 32}) {
+    const both<TypeParam> x({2, 5, 31, n}, {0, 2, 1, 3}), y({2, 5, 31, n}), cosine({31, n}), sine({31, n});
+    for (const bool transposed : {false, true}) {
+      EXPECT_STATUS_OK(rotary(s, y.half, x.half, cosine.half, sine.half, transposed));
+      EXPECT_STATUS_OK(rotary(s, y.full, x.full, cosine.full, sine.full, transposed));
+      y.expect_rounded();
+    }
+    const index_tensor keys({2}, -1000, 1000);
+    EXPECT_STATUS_OK(dropout(s, y.half, x.half, keys, 0.3));
+    EXPECT_STATUS_OK(dropout(s, y.full, x.full, keys, 0.3));
     y.expect_rounded();
   }
-  const index_tensor keys({2}, -1000, 1000);
-  EXPECT_STATUS_OK(dropout(s, y.half, x.half, keys, 0.3));
-  EXPECT_STATUS_OK(dropout(s, y.full, x.full, keys, 0.3));
-  y.expect_rounded();
 }
 
 TYPED_TEST(HalfTypes, Reductions) {

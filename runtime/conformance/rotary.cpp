@@ -3,9 +3,10 @@
 namespace windlass::rt::testing {
 namespace {
 
-void check_rotary(const std::vector<int> &order, const std::vector<int> &table_order, std::int32_t threads) {
+void check_rotary(const std::vector<int> &order, const std::vector<int> &table_order, std::int32_t threads,
+                  std::int64_t depth = 26) {
   test_stream s(threads);
-  const std::int64_t tokens = 31, depth = 26, half = depth / 2, rows = 3 * 5 * tokens;
+  const std::int64_t tokens = 31, half = depth / 2, rows = 3 * 5 * tokens;
   const tensor x({3, 5, tokens, depth}, order), y({3, 5, tokens, depth}, {0, 2, 1, 3}),
       cosine({tokens, depth}, table_order), sine({tokens, depth}, table_order);
   std::vector<double> forward, transposed;
@@ -26,6 +27,12 @@ void check_rotary(const std::vector<int> &order, const std::vector<int> &table_o
 TEST(Rotary, Dense) {
   check_rotary({}, {}, 1);
   check_rotary({}, {}, 3);
+}
+TEST(Rotary, DepthsOfPacks) {
+  for (const std::int64_t depth : {16, 24, 128, 1040}) {
+    check_rotary({}, {}, 2, depth);
+    check_rotary({0, 2, 1, 3}, {}, 2, depth);
+  }
 }
 TEST(Rotary, Permuted) {
   check_rotary({0, 2, 1, 3}, {}, 3);

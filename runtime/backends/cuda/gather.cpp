@@ -48,9 +48,7 @@ status run_gather(stream &s, const char *name, const row_layout &l, const view &
     const std::int64_t bytes = size_of(part.type), pack = 16 / bytes;
     const bool has_packs = has_packs_along(l.full_post, full, pack) && has_packs_along(l.part_post, part, pack);
     const std::int64_t width = has_packs ? pack : 1, post = l.part_post.count() / width;
-    int lanes = 1;
-    while (lanes < block_threads && lanes < post)
-      lanes *= 2;
+    const int lanes = lanes_for(post);
     const std::int64_t rows = l.part_pre.count() * l.index_at.count();
     return with_bytes(bytes * width, [&](auto t) {
       return launch(s, blocks_for(rows * lanes), block_threads, gather_kernel<decltype(t)>, l, post,

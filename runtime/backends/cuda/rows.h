@@ -58,6 +58,14 @@ inline bool has_packs_along(const sequence &inner, const view &v, std::int64_t p
   return has && neighbours == 1;
 }
 
+/// Threads for each row where a block has several: a power of two that is enough for its packs, if it can be.
+inline int lanes_for(std::int64_t packs) {
+  int lanes = 1;
+  while (lanes < block_threads && lanes < packs)
+    lanes *= 2;
+  return lanes;
+}
+
 /// Threads of a block for rows of so many columns: whole warps, no more than have work.
 inline int threads_for_row(std::int64_t columns, int width) {
   const std::int64_t warps = (columns + width * warp_lanes - 1) / (width * warp_lanes);

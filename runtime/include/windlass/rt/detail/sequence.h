@@ -5,6 +5,9 @@
 #include "windlass/rt/detail/function.h"
 #include "windlass/rt/view.h"
 
+#include <cstdint>
+#include <limits>
+
 namespace windlass::rt::detail {
 
 /// The dims [first, last) of a view as one sequence in row-major order: where its element i begins.
@@ -35,15 +38,23 @@ public:
   WINDLASS_FN std::int64_t offset(std::int64_t i) const {
     if (rank_ <= 1)
       return rank_ == 0 ? 0 : i * strides_[0];
+    // Devices divide by software: 64 bits take several times as long.
+    return count_ <= std::numeric_limits<std::int32_t>::max() ? offset_by<std::uint32_t>(i)
+                                                              : offset_by<std::uint64_t>(i);
+  }
+
+private:
+  template <class Index> WINDLASS_FN std::int64_t offset_by(std::int64_t i) const {
+    Index rest = static_cast<Index>(i);
     std::int64_t result = 0;
     for (int d = rank_ - 1; d >= 0; --d) {
-      result += i % sizes_[d] * strides_[d];
-      i /= sizes_[d];
+      const Index size = static_cast<Index>(sizes_[d]);
+      result += std::int64_t(rest % size) * strides_[d];
+      rest /= size;
     }
     return result;
   }
 
-private:
   int rank_ = 0;
   std::int64_t count_ = 1, sizes_[max_rank] = {}, strides_[max_rank] = {};
 };
