@@ -57,6 +57,8 @@ private:
   LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
                       bool accumulates);
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
+  LogicalResult runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
+                          ArrayRef<Buffer> outs, int64_t rank);
   FailureOr<Tensor> ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
@@ -302,6 +304,33 @@ FailureOr<Tensor> BufferMachine::ownBlock(sched::LaunchOp op, const Tensor &bloc
   return sliceAlong(blocks, 0, block, 1);
 }
 
+/// One parameter after another; a rounded weight is the weight as it was stored.
+LogicalResult BufferMachine::runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
+                                       ArrayRef<Buffer> outs, int64_t rank) {
+  ArrayRef<Buffer> scalars = ins.drop_front(its.parameters * its.operands);
+  for (size_t i = 0; i < its.parameters; ++i) {
+    SmallVector<Tensor> inputs;
+    for (const Buffer &in : ins.slice(i * its.operands, its.operands))
+      inputs.push_back(load(in, rank));
+    for (const Buffer &in : scalars)
+      inputs.push_back(load(in, rank));
+    ArrayRef<Buffer> results = outs.slice(i * its.results, its.results), updated = results.take_front(its.updated);
+    SmallVector<RankedTensorType> types;
+    for (const Buffer &out : updated)
+      types.push_back(out.type);
+    llvm::Expected<SmallVector<Tensor>> computed =
+        evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
+    if (!computed)
+      return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
+    if (failed(storeResults(op, updated, *computed, false, rank)))
+      return failure();
+    if (its.isRounded() &&
+        failed(storeResults(op, results.back(), load(results.front(), rank).cast(results.back().kind), false, rank)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   if (failed(ins) || failed(outs))
@@ -309,15 +338,17 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
   if (failed(check(op, op.getStream(), *ins, *outs, mayRunInPlace(op.getKernel()), accumulates)))
     return failure();
-  // An optimizer step may write its weight a second time, as it was stored.
-  size_t updated = sched::getUpdatedOperands(op.getKernel());
-  bool isRoundedToo = updated > 0 && outs->size() == updated + 1;
-  ArrayRef<Buffer> computedOuts = ArrayRef<Buffer>(*outs).drop_back(isRoundedToo);
   SmallVector<RankedTensorType> types;
-  for (const Buffer &out : computedOuts)
+  for (const Buffer &out : *outs)
     types.push_back(out.type);
   bool roundsToTf32 = rounds && op.getKernel() == "matmul" && train::getPrecision(module) == "tf32";
+  std::optional<sched::UpdateOperands> update = sched::getUpdateOperands(op);
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    if (update) {
+      if (failed(runUpdate(op, *update, *ins, *outs, rank)))
+        return failure();
+      continue;
+    }
     SmallVector<Tensor> inputs, results;
     for (const Buffer &in : *ins) {
       inputs.push_back(load(in, rank));
@@ -343,10 +374,7 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
         return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
       results = std::move(*computed);
     }
-    if (failed(storeResults(op, computedOuts, results, accumulates, rank)))
-      return failure();
-    if (isRoundedToo &&
-        failed(storeResults(op, outs->back(), load(outs->front(), rank).cast(outs->back().kind), false, rank)))
+    if (failed(storeResults(op, *outs, results, accumulates, rank)))
       return failure();
   }
   return success();

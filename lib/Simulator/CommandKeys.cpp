@@ -1,5 +1,6 @@
 #include "windlass/Simulator/CommandKeys.h"
 
+#include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -117,13 +118,18 @@ static double countFlops(sched::LaunchOp op) {
     double products = isGradient ? 5 : 2, share = op.getSettings().contains("causal") ? 0.5 : 1;
     return 2 * products * share * elements(op.getIns()[isGradient ? 1 : 0]) * static_cast<double>(key.getDimSize(2));
   }
+  if (std::optional<sched::UpdateOperands> update = sched::getUpdateOperands(op)) {
+    double all = 0;
+    for (size_t i = 0; i < update->parameters; ++i)
+      all += elements(op.getIns()[i * update->operands]);
+    return 7 * all;
+  }
   double each = llvm::StringSwitch<double>(kernel)
                     .Case("softmax", 20)
                     .Cases({"softmax_cross_entropy", "softmax_cross_entropy_grad"}, 18)
                     .Case("dropout", 25)
                     .Cases({"layer_norm", "rms_norm"}, 8)
                     .Cases({"layer_norm_grad", "rms_norm_grad"}, 14)
-                    .Cases({"adamw", "sgd"}, 7)
                     .Cases({"copy", "own_part", "fill", "iota"}, 0)
                     .Default(1);
   double most = 0;

@@ -173,6 +173,55 @@ TYPED_TEST(RoundedWeights, AnyStrides) {
   expect_rounding(rounded, w);
 }
 
+/// A parameter with its state and gradient, twice.
+template <class H> struct parameter {
+  tensor w, m, v, g, w2, m2, v2;
+  basic_tensor<H> rounded;
+  explicit parameter(std::int64_t n)
+      : w({n}), m({n}), v({n}), g({n}), w2(copy_of(w)), m2(copy_of(m)), v2(copy_of(v)), rounded({n}, type_of<H>) {
+    make_positive(v);
+    make_positive(v2);
+  }
+};
+
+/// One command for several parameters leaves the bits that one for each leaves.
+template <class H> void check_list(std::int64_t offset, bool rounds, float factor, bool decays) {
+  test_stream s(2);
+  std::vector<parameter<H>> all;
+  for (const std::int64_t n : {1, 7, 4096, 20003, 4097, 12})
+    all.emplace_back(n + offset);
+  updated_parameters list;
+  list.rounded = rounds ? type_of<H> : element_type::f32;
+  for (const parameter<H> &p : all) {
+    const auto at = [offset](const view &of) { return behind(of, offset); };
+    list.of[list.count++] = {p.w.elements() - offset,       at(p.w2).template as<float>(),
+                             at(p.m2).template as<float>(), at(p.v2).template as<float>(),
+                             at(p.g).template as<float>(),  rounds ? at(p.rounded).data : nullptr};
+    for (std::int64_t i = 0; i < p.w.elements(); ++i)
+      p.rounded[i] = H(i < offset || !rounds ? p.w[i] : -77.0f);
+    EXPECT_STATUS_OK(run_adamw(s, at(p.w), at(p.m), at(p.v), view(), at(p.g), factor, decays));
+  }
+  EXPECT_STATUS_OK(adamw_list(s, list, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
+                              scalar_tensor(epsilon), scalar_tensor(decay), scalar_tensor(correction1),
+                              scalar_tensor(correction2), scalar_tensor(factor), decays));
+  for (const parameter<H> &p : all) {
+    EXPECT_EQ(p.w2.values(), p.w.values());
+    EXPECT_EQ(p.m2.values(), p.m.values());
+    EXPECT_EQ(p.v2.values(), p.v.values());
+    if (rounds)
+      expect_rounding(p.rounded, p.w);
+  }
+}
+
+TYPED_TEST(RoundedWeights, OfSeveralParametersInOneCommand) {
+  for (const std::int64_t offset : {0, 1, 2})
+    for (const bool rounds : {false, true})
+      for (const bool decays : {false, true})
+        check_list<TypeParam>(offset, rounds, scale, decays);
+  check_list<TypeParam>(0, true, std::numeric_limits<float>::quiet_NaN(), true);
+  check_list<TypeParam>(0, false, std::numeric_limits<float>::quiet_NaN(), true);
+}
+
 TEST(Updates, RefuseOperandsThatDoNotFit) {
   test_stream s;
   const tensor w({4}), m({4}), v({4}), g({4}), longer({5});

@@ -1,6 +1,7 @@
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
 
 #include "Kernels.h"
 #include "Repeats.h"
@@ -119,6 +120,48 @@ private:
     return found->second;
   }
 
+  /// An optimizer step for several parameters: a table says where they lie.
+  LogicalResult emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its) {
+    if (op.getKernel() != "adamw" || its.parameters > static_cast<size_t>(rt::updated_parameters::most))
+      return op.emitOpError("the runtime has no step '")
+             << op.getKernel() << "' of " << its.parameters << " parameters";
+    for (Value buffer : op.getOperands())
+      if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
+        return op.emitOpError("of several parameters needs them dense, but one is ") << buffer.getType();
+    bool hasColumns = false, hasOffsets = false;
+    auto placeOf = [&](Value buffer) -> int64_t {
+      int column = nextColumn(scope);
+      (column >= 0 ? hasColumns : hasOffsets) = true;
+      return column >= 0 ? column : buffer.getDefiningOp<sched::BufferOp>().getOffset();
+    };
+    std::vector<std::array<int64_t, 6>> places(its.parameters);
+    for (size_t i = 0; i < its.parameters; ++i) {
+      auto type = cast<MemRefType>(op.getIns()[i * its.operands].getType());
+      places[i] = {type.getNumElements(), 0, 0, 0, 0, -1};
+      for (size_t k = 0; k < its.operands; ++k)
+        places[i][1 + k] = placeOf(op.getIns()[i * its.operands + k]);
+    }
+    llvm::SmallVector<View> scalars;
+    for (Value scalar : op.getIns().drop_front(its.parameters * its.operands))
+      scalars.push_back(viewOf(scope, scalar));
+    for (auto [out, buffer] : llvm::enumerate(op.getOuts())) {
+      int64_t place = placeOf(buffer);
+      if (std::optional<size_t> in = its.getOperandOf(out); !in)
+        places[out / its.results][5] = place;
+      else if (place != places[out / its.results][1 + out % its.results])
+        return op.emitOpError("kernel 'adamw' updates in place: its results must be its first operands");
+    }
+    if (hasColumns && hasOffsets)
+      return op.emitOpError("must not be part of a repeated block");
+    Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
+    cpp::Stream stream = streamOf(scope, op.getStream());
+    scope.calls.adamwList(stream,
+                          hasColumns ? scope.calls.rowParameters(scope.context, *scope.row, rounded, places)
+                                     : scope.calls.deviceParameters(scope.context, rounded, places),
+                          scalars, op.getSettings().contains("decays"));
+    return success();
+  }
+
   LogicalResult emitCommand(Scope &scope, Operation *command) {
     auto viewsOf = [&](ValueRange buffers) {
       llvm::SmallVector<View> views;
@@ -128,6 +171,8 @@ private:
     };
     return llvm::TypeSwitch<Operation *, LogicalResult>(command)
         .Case([&](sched::LaunchOp op) {
+          if (auto update = sched::getUpdateOperands(op); update && update->parameters > 1)
+            return emitUpdates(scope, op, *update);
           cpp::Stream stream = streamOf(scope, op.getStream());
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds : cpp::boolean(op.getAccumulate());

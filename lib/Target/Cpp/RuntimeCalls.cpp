@@ -54,6 +54,27 @@ View RuntimeCalls::rowView(const Context &c, const Row &row, int64_t column, Mem
 
 View RuntimeCalls::absentView() { return View(callOpaque("absent_view", typeOf<rt::view>(), {})); }
 
+/// One line for each.
+static std::string placesText(llvm::ArrayRef<std::array<int64_t, 6>> places) {
+  std::string text = "{";
+  for (auto [i, place] : llvm::enumerate(places))
+    text += (i ? ",\n      " : "") + listText(place);
+  return text + "}";
+}
+
+Parameters RuntimeCalls::deviceParameters(const Context &c, Type rounded,
+                                          llvm::ArrayRef<std::array<int64_t, 6>> offsets) {
+  return Parameters(callOpaque("device_parameters", typeOf<rt::updated_parameters>(),
+                               {{c.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(offsets)}}));
+}
+
+Parameters RuntimeCalls::rowParameters(const Context &c, const Row &row, Type rounded,
+                                       llvm::ArrayRef<std::array<int64_t, 6>> columns) {
+  return Parameters(
+      callOpaque("row_parameters", typeOf<rt::updated_parameters>(),
+                 {{c.value, ""}, {row.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(columns)}}));
+}
+
 View RuntimeCalls::ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes) {
   return View(callOpaque("own_block", typeOf<rt::view>(), {{c.value, ""}, {blocks.value, ""}, {{}, listText(axes)}}));
 }
@@ -223,6 +244,11 @@ void RuntimeCalls::squareSum(const Stream &s, const View &out, const View &in, c
 void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
   WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], rounded, o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10],
                              o[11], boolean(decays));
+}
+
+void RuntimeCalls::adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(adamw_list, s, parameters, scalars[0], scalars[1], scalars[2], scalars[3], scalars[4],
+                             scalars[5], scalars[6], scalars[7], boolean(decays));
 }
 
 void RuntimeCalls::sgd(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {

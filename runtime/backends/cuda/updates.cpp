@@ -55,6 +55,76 @@ status submit_rounding(stream &s, const work &what, const Element &f, element_ty
                                     : submit_map(s, what, rounding_step<Element, f16>{f}, nest);
 }
 
+// Several parameters in one launch: blocks walk over chunks of all of them.
+
+constexpr int pack_elements = 4;
+constexpr std::int64_t chunk_elements = std::int64_t(block_threads) * pack_elements * 4;
+
+__host__ __device__ inline std::int64_t count_chunks(const updated_parameters::parameter &p) {
+  return (p.elements + chunk_elements - 1) / chunk_elements;
+}
+
+/// Whether packs of the parameter's elements are aligned, of which f32 has 16 bytes and H 8.
+__device__ inline bool has_aligned_packs(const updated_parameters::parameter &p) {
+  const auto all = reinterpret_cast<std::uintptr_t>(p.weight) | reinterpret_cast<std::uintptr_t>(p.exp_avg) |
+                   reinterpret_cast<std::uintptr_t>(p.exp_avg_sq) | reinterpret_cast<std::uintptr_t>(p.gradient) |
+                   2 * reinterpret_cast<std::uintptr_t>(p.rounded);
+  return all % 16 == 0;
+}
+
+/// Elements [W i, W i + W). H is void where no weight is rounded.
+template <class H, int W>
+__device__ inline void update_pack(const updated_parameters::parameter &p, const detail::adamw_step &step, bool keeps,
+                                   std::int64_t i) {
+  using floats = detail::pack<float, W>;
+  floats w = reinterpret_cast<const floats *>(p.weight)[i];
+  if (!keeps) {
+    floats m = reinterpret_cast<const floats *>(p.exp_avg)[i], v = reinterpret_cast<const floats *>(p.exp_avg_sq)[i];
+    const floats g = reinterpret_cast<const floats *>(p.gradient)[i];
+    for (int k = 0; k < W; ++k)
+      step.apply(w.of[k], m.of[k], v.of[k], w.of[k], m.of[k], v.of[k], g.of[k]);
+    reinterpret_cast<floats *>(p.weight)[i] = w;
+    reinterpret_cast<floats *>(p.exp_avg)[i] = m;
+    reinterpret_cast<floats *>(p.exp_avg_sq)[i] = v;
+  }
+  if constexpr (!std::is_void_v<H>) {
+    detail::pack<H, W> rounded;
+    for (int k = 0; k < W; ++k)
+      rounded.of[k] = H(w.of[k]);
+    reinterpret_cast<detail::pack<H, W> *>(p.rounded)[i] = rounded;
+  }
+}
+
+template <class H> __global__ void update_kernel(updated_parameters parameters, adamw_scalars of) {
+  const detail::adamw_step step(of);
+  const bool keeps = scalar::is_nan(step.gradient_scale);
+  std::int64_t chunk = blockIdx.x; // behind those of earlier parameters
+  for (int i = 0; i < parameters.count; ++i) {
+    const updated_parameters::parameter p = parameters.of[i];
+    const std::int64_t chunks = count_chunks(p);
+    const bool has_packs = has_aligned_packs(p);
+    for (; chunk < chunks; chunk += gridDim.x) {
+      const std::int64_t begin = chunk * chunk_elements, left = p.elements - begin;
+      const std::int64_t end = begin + (left < chunk_elements ? left : chunk_elements);
+      // Chunks begin at whole packs.
+      const std::int64_t packed = has_packs ? end / pack_elements * pack_elements : begin;
+      for (std::int64_t k = begin / pack_elements + threadIdx.x; k < packed / pack_elements; k += block_threads)
+        update_pack<H, pack_elements>(p, step, keeps, k);
+      for (std::int64_t k = packed + threadIdx.x; k < end; k += block_threads)
+        update_pack<H, 1>(p, step, keeps, k);
+    }
+    chunk -= chunks;
+  }
+}
+
+template <class H>
+status launch_update(const stream &s, const updated_parameters &parameters, const adamw_scalars &of) {
+  std::int64_t chunks = 0;
+  for (int i = 0; i < parameters.count; ++i)
+    chunks += count_chunks(parameters.of[i]);
+  return launch(s, blocks_for(chunks, 1), block_threads, update_kernel<H>, parameters, of);
+}
+
 } // namespace
 } // namespace cuda
 
@@ -65,10 +135,8 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
   using namespace cuda;
   if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
-  const adamw_element f = {{learning_rate.as<const float>(), one_minus_beta1.as<const float>(),
-                            one_minus_beta2.as<const float>(), epsilon.as<const float>(),
-                            weight_decay.as<const float>(), bias_correction1.as<const float>(),
-                            bias_correction2.as<const float>(), gradient_scale.as<const float>(), decays}};
+  const adamw_element f = {adamw_scalars(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay,
+                                         bias_correction1, bias_correction2, gradient_scale, decays)};
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
   if (rounded.is_absent())
@@ -77,6 +145,24 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
   return submit_rounding(
       s, what, f, rounded.type,
       nest_of<8>({&weight, &exp_avg, &exp_avg_sq, &rounded, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+}
+
+status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,
+                  const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
+                  const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+                  const view &gradient_scale, bool decays) {
+  const cuda::adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
+                               bias_correction2, gradient_scale, decays);
+  return s.submit(detail::work_of(parameters), [parameters, of, &s]() -> status {
+    switch (parameters.rounded) {
+    case element_type::bf16:
+      return cuda::launch_update<detail::bf16>(s, parameters, of);
+    case element_type::f16:
+      return cuda::launch_update<detail::f16>(s, parameters, of);
+    default:
+      return cuda::launch_update<void>(s, parameters, of);
+    }
+  });
 }
 
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,

@@ -98,6 +98,10 @@ status adamw(stream &s, const view &, const view &, const view &, const view &, 
              const view &, const view &, const view &, const view &, const view &, const view &, const view &, bool) {
   return issue(s, "adamw");
 }
+status adamw_list(stream &s, const updated_parameters &, const view &, const view &, const view &, const view &,
+                  const view &, const view &, const view &, const view &, bool) {
+  return issue(s, "adamw");
+}
 status sgd(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
            const view &, bool) {
   return issue(s, "sgd");

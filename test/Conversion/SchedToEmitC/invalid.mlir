@@ -104,3 +104,60 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @update() { return }
   func.func @evaluate() { return }
 }
+
+// -----
+
+sched.arena @device_arena bytes 4096
+func.func @init() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %m = sched.buffer @device_arena[128] : memref<4xf32>
+  %g = sched.buffer @device_arena[192] : memref<4xf32>
+  // expected-error@+1 {{the runtime has no step 'sgd' of 2 parameters}}
+  sched.launch "sgd" stream 0 ins(%a, %m, %g, %a, %m, %g, %s, %s, %s, %s) outs(%a, %m, %a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  return
+}
+func.func @forward() { return }
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }
+
+// -----
+
+sched.arena @device_arena bytes 4096
+func.func @init() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[64] : memref<2x2xf32>
+  %m = sched.buffer @device_arena[128] : memref<2x2xf32>
+  %v = sched.buffer @device_arena[192] : memref<2x2xf32>
+  %g = sched.buffer @device_arena[256] : memref<2x2xf32, strided<[1, 2]>>
+  // expected-error@+1 {{of several parameters needs them dense, but one is 'memref<2x2xf32, strided<[1, 2]>>'}}
+  sched.launch "adamw" stream 0 ins(%a, %m, %v, %g, %a, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %a, %m, %v) {} : (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>)
+  return
+}
+func.func @forward() { return }
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }
+
+// -----
+
+sched.arena @device_arena bytes 4096
+func.func @init() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %m = sched.buffer @device_arena[128] : memref<4xf32>
+  %v = sched.buffer @device_arena[192] : memref<4xf32>
+  %g = sched.buffer @device_arena[256] : memref<4xf32>
+  %b = sched.buffer @device_arena[320] : memref<4xf32>
+  // expected-error@+1 {{kernel 'adamw' updates in place: its results must be its first operands}}
+  sched.launch "adamw" stream 0 ins(%a, %m, %v, %g, %a, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %b, %m, %v) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  return
+}
+func.func @forward() { return }
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }

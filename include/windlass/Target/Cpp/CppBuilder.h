@@ -10,6 +10,7 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/IR/Builders.h"
 
+#include <array>
 #include <string>
 #include <type_traits>
 
@@ -31,6 +32,7 @@ using Event = Expr<rt::event>;
 using Communicator = Expr<rt::communicator>;
 using View = Expr<rt::view>;
 using Row = Expr<const std::int64_t *>;
+using Parameters = Expr<rt::updated_parameters>;
 
 Expr<bool> boolean(bool value);
 Expr<std::int32_t> int32(std::int64_t value);
@@ -63,6 +65,9 @@ template <> struct TypeName<rt::context &> {
 };
 template <> struct TypeName<rt::view> {
   static constexpr char text[] = "view";
+};
+template <> struct TypeName<rt::updated_parameters> {
+  static constexpr char text[] = "updated_parameters";
 };
 template <> struct TypeName<bool> {
   static constexpr char text[] = "bool";
@@ -122,6 +127,11 @@ public:
   View deviceView(const Context &c, int64_t offset, mlir::MemRefType type);
   View rowView(const Context &c, const Row &row, int64_t column, mlir::MemRefType type);
   View absentView();
+  /// Parameters of one optimizer step: each its elements, and where weight, state, gradient and rounded weight lie, or
+  /// -1. Offsets, or columns of a row. `rounded` is the element type of the rounded weights, f32 where there are none.
+  Parameters deviceParameters(const Context &c, mlir::Type rounded, llvm::ArrayRef<std::array<int64_t, 6>> offsets);
+  Parameters rowParameters(const Context &c, const Row &row, mlir::Type rounded,
+                           llvm::ArrayRef<std::array<int64_t, 6>> columns);
   /// Of blocks [n, rest...] the one that the rank's coordinates on these axes of the mesh number.
   View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
   Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
@@ -178,6 +188,7 @@ public:
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
   /// Of the operands in the order of `train.adamw` and `train.sgd`.
   void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
+  void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays);
   void sgd(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
 
   void allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind);

@@ -1,7 +1,5 @@
 #include "CommandMoves.h"
 
-#include "MemoryTimeline.h"
-
 #include "windlass/Support/TensorBytes.h"
 
 #include <limits>
@@ -15,6 +13,20 @@ MemRefType sched::typeOf(Value buffer) { return cast<MemRefType>(buffer.getType(
 int64_t sched::offsetOf(Value buffer) { return buffer.getDefiningOp<BufferOp>().getOffset(); }
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && offsetOf(a) == offsetOf(b); }
+
+ByteRange sched::getBounds(Value buffer) {
+  SmallVector<int64_t> strides;
+  int64_t offset, last = 0;
+  MemRefType type = typeOf(buffer);
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return {0, std::numeric_limits<int64_t>::max()};
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
+    if (size == 0)
+      return {offsetOf(buffer), offsetOf(buffer)};
+    last += (size - 1) * stride;
+  }
+  return {offsetOf(buffer), offsetOf(buffer) + (last + 1) * getElementBytes(type.getElementType())};
+}
 
 bool sched::overlap(Value a, Value b) {
   auto rangesOf = [](Value buffer) {
@@ -34,7 +46,7 @@ bool sched::overlap(ValueRange a, ValueRange b) {
   return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
 }
 
-static std::pair<ValueRange, ValueRange> getInsAndOuts(Operation *command) {
+std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
   if (auto launch = dyn_cast<LaunchOp>(command))
     return {launch.getIns(), launch.getOuts()};
   if (auto map = dyn_cast<LaunchMapOp>(command))

@@ -2,6 +2,8 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 
+#include "MemoryTimeline.h"
+
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 namespace windlass::sched {
@@ -11,6 +13,12 @@ int64_t offsetOf(mlir::Value buffer);
 
 /// The same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);
+
+/// What a command reads and writes.
+std::pair<mlir::ValueRange, mlir::ValueRange> getInsAndOuts(mlir::Operation *command);
+
+/// From a buffer's first byte to its last.
+ByteRange getBounds(mlir::Value buffer);
 
 /// Whether buffers share a byte.
 bool overlap(mlir::Value a, mlir::Value b);

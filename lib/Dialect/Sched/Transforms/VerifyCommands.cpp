@@ -127,12 +127,14 @@ private:
   static bool mayWorkInPlace(Operation *op, int64_t in, int64_t out) {
     if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
       return true;
-    StringRef kernel = cast<LaunchOp>(op).getKernel();
+    auto launch = cast<LaunchOp>(op);
+    StringRef kernel = launch.getKernel();
     if (kernel == "softmax")
       return in == 0;
     if (kernel == "softmax_grad" || kernel == "softmax_cross_entropy_grad")
       return in == 1;
-    return in == out && static_cast<size_t>(in) < getUpdatedOperands(kernel);
+    std::optional<UpdateOperands> update = getUpdateOperands(launch);
+    return update && update->getOperandOf(out) == static_cast<size_t>(in);
   }
 
   LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool addsToOuts) {

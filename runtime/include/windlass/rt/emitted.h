@@ -37,6 +37,35 @@ inline view row_view(context &c, row offsets, std::int32_t column, element_type 
 inline event &row_event(context &c, row numbers, std::int32_t column) {
   return c.get_event(static_cast<std::int32_t>(numbers[column]));
 }
+/// A parameter of an optimizer step for several: its elements, and where it lies. Offsets of the device arena in bytes,
+/// or the columns of a row that have them; -1 where no weight is rounded.
+struct parameter_place {
+  std::int64_t elements, weight, exp_avg, exp_avg_sq, gradient, rounded;
+};
+namespace detail {
+template <class At>
+updated_parameters parameters_at(element_type rounded, std::initializer_list<parameter_place> places, At at) {
+  updated_parameters parameters;
+  parameters.rounded = rounded;
+  for (const parameter_place &place : places) {
+    const auto floats = [&at](std::int64_t where) { return reinterpret_cast<float *>(at(where)); };
+    parameters.of[parameters.count++] = {place.elements,         floats(place.weight),
+                                         floats(place.exp_avg),  floats(place.exp_avg_sq),
+                                         floats(place.gradient), place.rounded < 0 ? nullptr : at(place.rounded)};
+  }
+  return parameters;
+}
+} // namespace detail
+/// At most updated_parameters::most of them.
+inline updated_parameters device_parameters(context &c, element_type rounded,
+                                            std::initializer_list<parameter_place> offsets) {
+  return detail::parameters_at(rounded, offsets, [&c](std::int64_t offset) { return c.device().at(offset); });
+}
+inline updated_parameters row_parameters(context &c, row offsets, element_type rounded,
+                                         std::initializer_list<parameter_place> columns) {
+  return detail::parameters_at(rounded, columns,
+                               [&c, offsets](std::int64_t column) { return c.device().at(offsets[column]); });
+}
 /// An optional operand that the model does not have.
 inline view absent_view() { return {}; }
 

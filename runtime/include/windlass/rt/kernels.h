@@ -132,6 +132,25 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, bool decays);
+/// Parameters that one command updates, all f32 whose elements follow each other, by value: a device takes them as the
+/// arguments of one launch, which may have 4 KiB.
+struct updated_parameters {
+  static constexpr std::int32_t most = 64;
+  struct parameter {
+    std::int64_t elements;
+    float *weight, *exp_avg, *exp_avg_sq;
+    const float *gradient;
+    std::byte *rounded;
+  };
+  element_type rounded = element_type::f32; ///< of the rounded weights, bf16 or f16; f32: there are none
+  std::int32_t count = 0;
+  parameter of[most];
+};
+/// `adamw` of each of them.
+status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,
+                  const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
+                  const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+                  const view &gradient_scale, bool decays);
 /// In place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; weight and state stay where
 /// gradient_scale is NaN. `rounded` as of adamw.
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,

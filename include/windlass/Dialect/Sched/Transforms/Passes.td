@@ -57,6 +57,15 @@ def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
   }];
 }
 
+def JoinUpdates : Pass<"sched-join-updates", "::mlir::ModuleOp"> {
+  let summary = "Makes one command of AdamW steps of several parameters";
+  let description = [{
+    Afterwards steps of dense buffers on one stream that share their scalars and settings, and either all round to one
+    type or do not, are one `adamw` at the place of the last, as far as nothing in between uses their bytes and no event or
+    collective is there. One has up to 64 parameters and 2^22 elements; a larger parameter stays alone.
+  }];
+}
+
 def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   let summary = "Checks commands: memory, order of streams, collectives";
   let description = [{

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_DETAIL_UPDATES_H
 #define WINDLASS_RT_DETAIL_UPDATES_H
 
+#include "windlass/rt/kernels.h"
 #include "windlass/rt/map.h"
 
 #include <cmath>
@@ -13,6 +14,15 @@ struct adamw_scalars {
   const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
       *bias_correction2, *gradient_scale;
   bool decays;
+
+  adamw_scalars(const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+                const view &epsilon, const view &weight_decay, const view &bias_correction1,
+                const view &bias_correction2, const view &gradient_scale, bool with_decay)
+      : learning_rate(learning_rate.as<const float>()), one_minus_beta1(one_minus_beta1.as<const float>()),
+        one_minus_beta2(one_minus_beta2.as<const float>()), epsilon(epsilon.as<const float>()),
+        weight_decay(weight_decay.as<const float>()), bias_correction1(bias_correction1.as<const float>()),
+        bias_correction2(bias_correction2.as<const float>()), gradient_scale(gradient_scale.as<const float>()),
+        decays(with_decay) {}
 };
 
 struct adamw_step {
@@ -85,6 +95,16 @@ inline bool are_updatable(const view &weight, std::initializer_list<view> others
     all = all && other.type == element_type::f32 && has_sizes(other);
   const bool is_half = rounded.type == element_type::bf16 || rounded.type == element_type::f16;
   return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
+}
+
+/// What one command of all of them does.
+inline work work_of(const updated_parameters &parameters) {
+  work what;
+  what.name = "adamw";
+  for (std::int32_t i = 0; i < parameters.count; ++i)
+    what.sizes[0] += parameters.of[i].elements;
+  what.bytes = what.sizes[0] * (7 * 4 + (parameters.rounded == element_type::f32 ? 0 : 2));
+  return what;
 }
 
 } // namespace windlass::rt::detail

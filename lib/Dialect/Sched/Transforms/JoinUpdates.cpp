@@ -1,0 +1,133 @@
+#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+#include "windlass/rt/kernels.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_JOINUPDATES
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+/// Of one command. Its work is then long beside a launch, and what measures it needs little memory.
+static constexpr int64_t kMostElements = int64_t(1) << 22;
+
+namespace {
+
+/// Steps that become one, at the place of the last.
+struct Group {
+  SmallVector<LaunchOp> updates;
+  int64_t elements = 0;
+  SmallVector<ByteRange> read, written;
+};
+
+class UpdateJoiner {
+public:
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isa<BufferOp>(op))
+        continue;
+      // Nobody may wait longer for a step, and a step for nobody, than before.
+      if (!isa<LaunchOp, LaunchMapOp>(op)) {
+        close([](const Group &) { return true; });
+        continue;
+      }
+      SmallVector<ByteRange> read, written;
+      auto [ins, outs] = getInsAndOuts(&op);
+      for (Value in : ins)
+        read.push_back(getBounds(in));
+      for (Value out : outs)
+        written.push_back(getBounds(out));
+      close([&](const Group &group) {
+        return meet(written, group.read) || meet(written, group.written) || meet(read, group.written);
+      });
+      if (auto launch = dyn_cast<LaunchOp>(op); launch && isJoinable(launch))
+        add(launch, read, written);
+    }
+    close([](const Group &) { return true; });
+  }
+
+private:
+  static bool meet(ArrayRef<ByteRange> a, ArrayRef<ByteRange> b) {
+    return llvm::any_of(a, [&](const ByteRange &x) {
+      return llvm::any_of(b, [&](const ByteRange &y) { return x.first < y.second && y.first < x.second; });
+    });
+  }
+
+  /// One AdamW of dense buffers.
+  static bool isJoinable(LaunchOp launch) {
+    std::optional<UpdateOperands> its = getUpdateOperands(launch);
+    return its && launch.getKernel() == "adamw" && its->parameters == 1 &&
+           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements &&
+           llvm::all_of(launch.getIns(), [](Value in) { return typeOf(in).getElementType().isF32(); }) &&
+           llvm::all_of(launch->getOperands(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
+  }
+
+  static bool isAlike(LaunchOp a, LaunchOp b) {
+    size_t operands = getUpdateOperands(a)->operands;
+    auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
+    return a.getStream() == b.getStream() && a.getSettings() == b.getSettings() &&
+           a.getOuts().size() == b.getOuts().size() &&
+           typeOf(a.getOuts().back()).getElementType() == typeOf(b.getOuts().back()).getElementType() &&
+           llvm::all_of(llvm::zip_equal(scalars(a), scalars(b)),
+                        [](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
+  }
+
+  void add(LaunchOp launch, ArrayRef<ByteRange> read, ArrayRef<ByteRange> written) {
+    int64_t elements = typeOf(launch.getIns()[0]).getNumElements();
+    auto alike = [&](const Group &group) { return isAlike(group.updates.front(), launch); };
+    close([&](const Group &group) {
+      return alike(group) && (group.updates.size() == static_cast<size_t>(rt::updated_parameters::most) ||
+                              group.elements + elements > kMostElements);
+    });
+    auto *group = llvm::find_if(open, alike);
+    if (group == open.end())
+      group = open.insert(open.end(), Group());
+    group->updates.push_back(launch);
+    group->elements += elements;
+    llvm::append_range(group->read, read);
+    llvm::append_range(group->written, written);
+  }
+
+  void close(llvm::function_ref<bool(const Group &)> isDone) {
+    for (const Group &group : open)
+      if (isDone(group) && group.updates.size() > 1)
+        join(group.updates);
+    llvm::erase_if(open, isDone);
+  }
+
+  static void join(ArrayRef<LaunchOp> updates) {
+    LaunchOp first = updates.front(), last = updates.back();
+    size_t operands = getUpdateOperands(first)->operands;
+    SmallVector<Value> ins, outs;
+    for (LaunchOp update : updates) {
+      llvm::append_range(ins, update.getIns().take_front(operands));
+      llvm::append_range(outs, update.getOuts());
+    }
+    llvm::append_range(ins, last.getIns().drop_front(operands));
+    OpBuilder builder(last);
+    auto all = LaunchOp::create(builder, first.getLoc(), first.getKernel(), first.getStream(), ins, outs,
+                                first.getSettings(), false, false);
+    if (auto id = first->getAttrOfType<StringAttr>(train::kIdAttr))
+      all->setAttr(train::kIdAttr,
+                   builder.getStringAttr(id.getValue() + " and " + Twine(updates.size() - 1) + " more"));
+    for (LaunchOp update : updates)
+      update.erase();
+  }
+
+  SmallVector<Group, 2> open;
+};
+
+struct JoinUpdates : sched::impl::JoinUpdatesBase<JoinUpdates> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(kScalarFunctionAttr))
+        UpdateJoiner().run(function.getBody().front());
+  }
+};
+
+} // namespace

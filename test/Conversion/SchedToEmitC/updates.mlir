@@ -1,0 +1,35 @@
+// RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
+
+// An optimizer step of several parameters is one call, with a table of elements and offsets: of the weight, its moments,
+// the gradient and the rounded weight. One of one parameter takes views.
+
+// CHECK: func @update(%[[C:.*]]: !emitc.opaque<"context &">
+// CHECK: %[[RATE:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
+// CHECK: %[[P:.*]] = call_opaque "device_parameters"(%[[C]]) {args = [0 : index, #emitc.opaque<"element_type::bf16">, #emitc.opaque<"{{[{]}}{8, 128, 192, 256, 320, 384},\0A {{ *}}{4, 448, 512, 576, 640, 704}}">]}
+// CHECK: call_opaque "adamw_list"(%[[S]], %[[P]], %[[RATE]], {{.*}} #emitc.opaque<"true">
+// CHECK: %[[H:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"960">
+// CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
+sched.arena @device_arena bytes 4096
+func.func @init() { return }
+func.func @forward() { return }
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[128] : memref<2x4xf32>
+  %am = sched.buffer @device_arena[192] : memref<2x4xf32>
+  %av = sched.buffer @device_arena[256] : memref<2x4xf32>
+  %ag = sched.buffer @device_arena[320] : memref<2x4xf32>
+  %ah = sched.buffer @device_arena[384] : memref<2x4xbf16>
+  %b = sched.buffer @device_arena[448] : memref<4xf32>
+  %bm = sched.buffer @device_arena[512] : memref<4xf32>
+  %bv = sched.buffer @device_arena[576] : memref<4xf32>
+  %bg = sched.buffer @device_arena[640] : memref<4xf32>
+  %bh = sched.buffer @device_arena[704] : memref<4xbf16>
+  %h = sched.buffer @device_arena[960] : memref<4xbf16>
+  sched.launch "adamw" stream 0 ins(%a, %am, %av, %ag, %b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av, %ah, %b, %bm, %bv, %bh) {decays} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xbf16>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch "adamw" stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  return
+}
+func.func @evaluate() { return }
