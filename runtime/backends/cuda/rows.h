@@ -131,40 +131,54 @@ template <int N, int W> struct row_pack {
   float of[N][W];
 };
 
-/// A thread's columns of N rows of `size` columns each. Packs of W go to the threads in turn, columns that fill none
-/// one by one. The first packs stay in registers; what is behind them is read again each time.
+/// Calls f(first column, an empty row_pack of W or 1) for a thread's columns of rows of `size` columns: packs of W go
+/// to the threads in turn, of which `skipped` were there before, columns that fill none one by one.
+template <int N, int W, class F> __device__ inline void each_pack(std::int64_t size, const F &f, int skipped = 0) {
+  const std::int64_t whole = size / W * W;
+  for (std::int64_t i = (threadIdx.x + std::int64_t(skipped) * blockDim.x) * W; i < whole;
+       i += std::int64_t(blockDim.x) * W)
+    f(i, row_pack<N, W>());
+  if (whole + threadIdx.x < size)
+    f(whole + threadIdx.x, row_pack<N, 1>());
+}
+
+/// A thread's columns of N rows of `size` columns each. The first packs, and the column that fills none, stay in
+/// registers; what is behind them is read again each time.
 template <int N, int W> class row_part {
 public:
   __device__ row_part(const operand (&of)[N], const std::int64_t (&base)[N], const std::int64_t (&stride)[N],
                       std::int64_t size)
-      : whole(size / W * W), rest(whole + threadIdx.x), end(size) {
+      : size(size) {
     for (int k = 0; k < N; ++k) {
       data[k] = of[k].data;
       type[k] = of[k].type;
       from[k] = base[k];
       step[k] = stride[k];
     }
+    const std::int64_t whole = size / W * W;
 #pragma unroll
     for (int p = 0; p < kept; ++p)
       if (column_of(p) < whole)
         read(packs[p], column_of(p));
-    if (rest < end)
-      read(single, rest);
+    if (whole + threadIdx.x < size)
+      read(single, whole + threadIdx.x);
   }
 
   /// Calls f(first column, row_pack of W or 1) for each.
   template <class F> __device__ void each(const F &f) const {
 #pragma unroll
     for (int p = 0; p < kept; ++p)
-      if (column_of(p) < whole)
+      if (column_of(p) < size / W * W)
         f(column_of(p), packs[p]);
-    for (std::int64_t i = column_of(kept); i < whole; i += std::int64_t(blockDim.x) * W) {
-      row_pack<N, W> pack;
-      read(pack, i);
-      f(i, pack);
-    }
-    if (rest < end)
-      f(rest, single);
+    const auto later = [&](std::int64_t i, auto pack) {
+      if constexpr (pack.width == W) {
+        read(pack, i);
+        f(i, pack);
+      } else {
+        f(i, single);
+      }
+    };
+    each_pack<N, W>(size, later, kept);
   }
 
 private:
@@ -178,7 +192,7 @@ private:
 
   std::byte *data[N];
   element_type type[N];
-  std::int64_t from[N], step[N], whole, rest, end;
+  std::int64_t from[N], step[N], size;
   row_pack<N, W> packs[kept];
   row_pack<N, 1> single;
 };

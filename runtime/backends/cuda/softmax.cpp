@@ -71,20 +71,11 @@ struct exp_sum {
   }
 };
 
-/// Calls f(first column, pack) for a thread's columns of a row: packs of W in turn, columns that fill none one by one.
-template <int W, class F> __device__ inline void each_pack(std::int64_t n, const F &f) {
-  const std::int64_t whole = n / W * W;
-  for (std::int64_t i = threadIdx.x * std::int64_t(W); i < whole; i += blockDim.x * std::int64_t(W))
-    f(i, row_pack<1, W>());
-  if (whole + threadIdx.x < n)
-    f(whole + threadIdx.x, row_pack<1, 1>());
-}
-
 /// The logarithm of the sum of exp over a row, the same on every thread.
 template <int W> __device__ inline float log_sum_exp(const rows &x, std::int64_t row, std::int64_t n) {
   exp_sum of_thread;
   const std::int64_t base = x.at.offset(row);
-  each_pack<W>(n, [&](std::int64_t i, auto in) {
+  each_pack<1, W>(n, [&](std::int64_t i, auto in) {
     load(in.of[0], x.of, base + i * x.stride);
     of_thread.raise(largest(in.of[0]));
     for (int w = 0; w < in.width; ++w)
@@ -145,7 +136,7 @@ __global__ void cross_entropy_grad_kernel(rows dlogits, operand dsum, rows logit
                        label = labels[of_labels.offset(row)];
     const bool is_ignored = label == ignore_index;
     const float factor = is_ignored ? 0.0f : dsum.get(0), total = lse.get(of_lse.offset(row));
-    each_pack<W>(classes, [&](std::int64_t i, auto x) {
+    each_pack<1, W>(classes, [&](std::int64_t i, auto x) {
       if (!is_ignored)
         load(x.of[0], logits.of, base + i * logits.stride);
       for (int w = 0; w < x.width; ++w) {
