@@ -161,6 +161,8 @@ int main(int argc, char **argv) {
       {"softmax_cross_entropy", 1, [&] { return softmax_cross_entropy(s, sum, count, mean, logits, labels, -100); }});
   kernels.push_back({"softmax_cross_entropy_grad", 1,
                      [&] { return softmax_cross_entropy_grad(s, logits, small, logits, labels, mean, -100); }});
+  kernels.push_back({"softmax_cross_entropy_with_grad", 1,
+                     [&] { return softmax_cross_entropy_with_grad(s, sum, logits, small, labels, -100); }});
   kernels.push_back({"square_sum", 3, [&] { return square_sum(s, sum, table_grad, false); }});
   kernels.push_back({"adamw", 3, [&] {
                        return adamw(s, table, first, second, view(), table_grad, small, one, one, one, small, one, one,

@@ -295,6 +295,10 @@ TYPED_TEST(HalfTypes, CrossEntropy) {
     EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.half, dsum, logits.half, labels, lse, -100));
     EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d.full, dsum, logits.full, labels, lse, -100));
     d.expect_rounded();
+    EXPECT_STATUS_OK(softmax_cross_entropy_with_grad(s, full_sum, logits.half, dsum, labels, -100));
+    EXPECT_EQ(full_sum[0], sum[0]);
+    for (std::int64_t i = 0; i < d.half.elements(); ++i)
+      ASSERT_EQ(logits.half[i].bits, d.half[i].bits) << "element " << i;
   }
 }
 

@@ -173,11 +173,28 @@ TEST(RmsNorm, RefusesSizesThatDisagree) {
   EXPECT_EQ(rms_norm(s, x, rstd, x, scale, 1e-5).code(), status_code::internal);
 }
 
+void expect_same_bits(const tensor &a, const tensor &b) {
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    const float x = a[i], y = b[i];
+    ASSERT_EQ(std::memcmp(&x, &y, sizeof x), 0) << "element " << i << " is " << x << " and " << y;
+  }
+}
+
+/// The command that does both has the bits of the two, which are given.
+void check_with_grad(stream &s, const tensor &logits, const tensor &dsum, const index_tensor &labels,
+                     std::int64_t ignore_index, const tensor &sum, const tensor &dlogits) {
+  const tensor own_sum({});
+  EXPECT_STATUS_OK(softmax_cross_entropy_with_grad(s, own_sum, logits, dsum, labels, ignore_index));
+  expect_same_bits(own_sum, sum);
+  expect_same_bits(logits, dlogits);
+}
+
 void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int32_t threads, std::int64_t n = 83,
                          std::int64_t gap = 0) {
   test_stream s(threads);
   const std::int64_t rows = 6 * 35;
-  const tensor logits({6, 35, n}, order, gap), other({6, 35, n}, {}, gap), lse({6, 35}), sum({}), count({}), dsum({});
+  const tensor logits({6, 35, n}, order, gap), other({6, 35, n}, {}, gap), lse({6, 35}), sum({}), count({}), dsum({}),
+      copy({6, 35, n}, order, gap), counted({});
   index_tensor labels({6, 35}, 0, n, {1, 0});
   labels[3] = labels[100] = -100;
   double e_sum = 0;
@@ -198,9 +215,14 @@ void check_cross_entropy(const std::vector<int> &order, bool in_place, std::int3
   EXPECT_NEAR(double(sum[0]), e_sum, 1e-6 * e_sum);
   EXPECT_EQ(count[0], float(rows - 2));
   expect_near(lse, e_lse, 1e-6);
+  EXPECT_STATUS_OK(count_labels(s, counted, labels, -100));
+  EXPECT_EQ(counted[0], count[0]);
+  for (std::int64_t i = 0; i < logits.elements(); ++i)
+    copy[i] = logits[i];
   const tensor &d = in_place ? logits : other;
   EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, d, dsum, logits, labels, lse, -100));
   expect_near(d, e_d, 1e-6);
+  check_with_grad(s, copy, dsum, labels, -100, sum, d);
 }
 
 TEST(CrossEntropy, Dense) {
@@ -216,12 +238,17 @@ TEST(CrossEntropy, RowsOfAnyWidth) {
 
 TEST(CrossEntropy, AllRowsIgnored) {
   test_stream s;
-  const tensor logits({4, 5}), lse({4}), sum({}), count({});
+  const tensor logits({4, 5}), lse({4}), sum({}), count({}), dsum({}), counted({});
   index_tensor labels({4}, 0, 5);
   labels.fill_with([](std::int64_t) { return -1; });
+  tensor zeros({4, 5});
+  zeros.fill_with([](std::int64_t) { return 0.0f; });
   EXPECT_STATUS_OK(softmax_cross_entropy(s, sum, count, lse, logits, labels, -1));
   EXPECT_EQ(sum[0], 0.0f);
   EXPECT_EQ(count[0], 0.0f);
+  check_with_grad(s, logits, dsum, labels, -1, sum, zeros);
+  EXPECT_STATUS_OK(count_labels(s, counted, labels, -1));
+  EXPECT_EQ(counted[0], 0.0f);
 }
 
 TEST(CrossEntropy, FarAndInfiniteLogits) {
@@ -230,7 +257,7 @@ TEST(CrossEntropy, FarAndInfiniteLogits) {
   const std::uint32_t bits = 0x7fc00155;
   std::memcpy(&marked, &bits, sizeof marked);
   test_stream s;
-  const tensor logits({7, 40}), lse({7}), sum({}), count({});
+  const tensor logits({7, 40}), lse({7}), sum({}), count({}), dsum({}), dlogits({7, 40});
   index_tensor labels({7}, 0, 40);
   labels.fill_with([](std::int64_t) { return 0; });
   const float others[] = {-80, -87.5f, -500, -infinity, infinity, marked, 3e38f};
@@ -246,16 +273,20 @@ TEST(CrossEntropy, FarAndInfiniteLogits) {
   EXPECT_EQ(lse[4], infinity);
   EXPECT_TRUE(std::isnan(lse[5]));
   EXPECT_EQ(lse[6], 3e38f);
+  EXPECT_STATUS_OK(softmax_cross_entropy_grad(s, dlogits, dsum, logits, labels, lse, -100));
+  check_with_grad(s, logits, dsum, labels, -100, sum, dlogits);
 }
 
 TEST(CrossEntropy, RefusesLabelsOutsideOfTheClasses) {
   test_stream s;
-  const tensor logits({4, 5}), lse({4}), sum({}), count({});
+  const tensor logits({4, 5}), lse({4}), sum({}), count({}), dsum({});
   index_tensor labels({4}, 0, 5);
   labels[2] = 5;
-  const status result = softmax_cross_entropy(s, sum, count, lse, logits, labels, -100);
-  EXPECT_EQ(result.code(), status_code::bad_input);
-  EXPECT_NE(result.message().find("label 5 at position 2"), std::string::npos) << result.message();
+  for (const status &result : {softmax_cross_entropy(s, sum, count, lse, logits, labels, -100),
+                               softmax_cross_entropy_with_grad(s, sum, logits, dsum, labels, -100)}) {
+    EXPECT_EQ(result.code(), status_code::bad_input);
+    EXPECT_NE(result.message().find("label 5 at position 2"), std::string::npos) << result.message();
+  }
 }
 
 } // namespace

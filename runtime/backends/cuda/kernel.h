@@ -20,6 +20,8 @@ using detail::sequence;
 
 constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int warp_lanes = 32;
+/// Of a block.
+constexpr int most_threads = 1024;
 
 /// A floating-point operand of any of the types that kernels compute with, in f32.
 struct operand {
@@ -91,7 +93,7 @@ struct smaller_value {
 };
 /// Passes NaN over.
 struct larger_number {
-  template <class T> WINDLASS_FN static T join(T a, T b) { return a > b || b != b ? a : b; }
+  template <class T> WINDLASS_FN static T join(T a, T b) { return std::fmax(a, b); }
 };
 
 template <class Op, class T> __device__ inline T reduce_warp(T value) {
@@ -100,9 +102,9 @@ template <class Op, class T> __device__ inline T reduce_warp(T value) {
   return value;
 }
 
-/// Of whole warps, block_threads threads at most.
+/// Of whole warps.
 template <class Op, class T> __device__ inline T reduce_block(T value) {
-  __shared__ T warps[block_threads / warp_lanes];
+  __shared__ T warps[most_threads / warp_lanes];
   __shared__ T result;
   value = reduce_warp<Op>(value);
   if (threadIdx.x % warp_lanes == 0)

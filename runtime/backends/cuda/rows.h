@@ -67,9 +67,9 @@ inline int lanes_for(std::int64_t packs) {
 }
 
 /// Threads of a block for rows of so many columns: whole warps, no more than have work.
-inline int threads_for_row(std::int64_t columns, int width) {
+inline int threads_for_row(std::int64_t columns, int width, int most = block_threads) {
   const std::int64_t warps = (columns + width * warp_lanes - 1) / (width * warp_lanes);
-  return static_cast<int>(std::clamp<std::int64_t>(warps * warp_lanes, warp_lanes, block_threads));
+  return static_cast<int>(std::clamp<std::int64_t>(warps * warp_lanes, warp_lanes, most));
 }
 
 template <class T, int W> __device__ inline void load_as(float (&to)[W], const std::byte *data, std::int64_t at) {

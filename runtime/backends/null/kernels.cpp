@@ -75,6 +75,11 @@ status softmax_cross_entropy_grad(stream &s, const view &, const view &, const v
                                   std::int64_t) {
   return issue(s, "softmax_cross_entropy_grad");
 }
+status softmax_cross_entropy_with_grad(stream &s, const view &, const view &, const view &, const view &,
+                                       std::int64_t) {
+  return issue(s, "softmax_cross_entropy_with_grad");
+}
+status count_labels(stream &s, const view &, const view &, std::int64_t) { return issue(s, "count_labels"); }
 
 status embedding(stream &s, const view &, const view &, const view &, const view &, std::int64_t) {
   return issue(s, "embedding");

@@ -98,6 +98,11 @@ status softmax_cross_entropy(stream &s, const view &sum, const view &count, cons
 /// dlogits = dsum * (softmax(logits) - onehot(label)), 0 for ignored rows. dsum is a scalar view. In place allowed.
 status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &dsum, const view &logits,
                                   const view &labels, const view &lse, std::int64_t ignore_index);
+/// Both, the gradient in the place of the logits, with the same bits: each row is read from memory once.
+status softmax_cross_entropy_with_grad(stream &s, const view &sum, const view &logits, const view &dsum,
+                                       const view &labels, std::int64_t ignore_index);
+/// count = number of labels that are not `ignore_index` (a scalar, f32).
+status count_labels(stream &s, const view &count, const view &labels, std::int64_t ignore_index);
 
 /// out[ids.., d] = table[id, d]; an id outside the table is bad_input (negative ids are too). Where `first` is not
 /// absent the table has some of `all_rows` rows only: as many equal parts as `first` (i64) has elements, each beginning
