@@ -30,6 +30,7 @@ class ProfileTest(common.Case):
         self.assertEqual({(each['kind'], each['members']) for each in made['collectives']}, {(kind, 2) for kind in KINDS})
         for family in ('matmul', 'map', 'attention', 'attention_grad', 'adamw', 'softmax_cross_entropy'):
             self.assertTrue(any(each['family'] == family for each in made['commands'].values()), family)
+        self.assertTrue(any(key.startswith('softmax_cross_entropy_with_grad(') for key in made['commands']))
         matmuls = [each for key, each in made['commands'].items() if key.startswith('matmul(f32[')]
         self.assertTrue(all(each['flops'] > 0 and each['bytes'] > 0 for each in matmuls))
         self.assertIn('fit_error_share', said['families'][0])

@@ -48,6 +48,8 @@ private:
   FailureOr<Buffer> bufferOf(Operation *user, Value value);
   FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
   Tensor load(const Buffer &buffer, int64_t rank);
+  /// To what a buffer of such elements holds of it.
+  void roundToElement(Type element, Tensor &value) const;
   void store(const Buffer &buffer, Tensor value, int64_t rank);
   int64_t findScale();
   /// Bytes between elements.
@@ -59,6 +61,8 @@ private:
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
   LogicalResult runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
                           ArrayRef<Buffer> outs, int64_t rank);
+  llvm::Expected<SmallVector<Tensor>> lossWithGrad(sched::LaunchOp op, ArrayRef<Tensor> inputs,
+                                                   ArrayRef<RankedTensorType> types);
   FailureOr<Tensor> ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
@@ -212,11 +216,15 @@ Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
   return result;
 }
 
-void BufferMachine::store(const Buffer &buffer, Tensor value, int64_t rank) {
+void BufferMachine::roundToElement(Type element, Tensor &value) const {
   if (rounds)
-    roundDoublesTo(buffer.type.getElementType(), value);
+    roundDoublesTo(element, value);
   else
-    roundTo(buffer.type.getElementType(), value);
+    roundTo(element, value);
+}
+
+void BufferMachine::store(const Buffer &buffer, Tensor value, int64_t rank) {
+  roundToElement(buffer.type.getElementType(), value);
   const Window &window = buffer.window;
   int64_t bytes = bytesOf(buffer.kind);
   copyElements(memory[rank][window.arena].data() + window.offset * scale, scaled(window.strides, pitch(buffer)),
@@ -284,7 +292,8 @@ LogicalResult BufferMachine::storeResults(Operation *op, ArrayRef<Buffer> outs, 
 
 /// Kernels whose results may stand where they read the operand.
 static bool mayRunInPlace(StringRef kernel) {
-  static const llvm::StringSet<> names = {"softmax", "softmax_grad", "softmax_cross_entropy_grad", "adamw", "sgd"};
+  static const llvm::StringSet<> names = {
+      "softmax", "softmax_grad", "softmax_cross_entropy_grad", "softmax_cross_entropy_with_grad", "adamw", "sgd"};
   return names.contains(kernel);
 }
 
@@ -331,6 +340,33 @@ LogicalResult BufferMachine::runUpdate(sched::LaunchOp op, const sched::UpdateOp
   return success();
 }
 
+/// The two operators, with the rows' logarithms as the first would have stored them.
+llvm::Expected<SmallVector<Tensor>> BufferMachine::lossWithGrad(sched::LaunchOp op, ArrayRef<Tensor> inputs,
+                                                                ArrayRef<RankedTensorType> types) {
+  const Tensor &dsum = inputs[0], &logits = inputs[1], &labels = inputs[2];
+  RankedTensorType rows = RankedTensorType::get(labels.getShape(), types[0].getElementType());
+  llvm::Expected<SmallVector<Tensor>> loss = evaluate("train.softmax_cross_entropy", op.getSettings(), {logits, labels},
+                                                      {types[0], types[0], rows}, precision);
+  if (!loss)
+    return loss;
+  roundToElement(rows.getElementType(), (*loss)[2]);
+  llvm::Expected<SmallVector<Tensor>> gradient = evaluate("train.softmax_cross_entropy_grad", op.getSettings(),
+                                                          {dsum, logits, labels, (*loss)[2]}, types[1], precision);
+  if (!gradient)
+    return gradient;
+  return SmallVector<Tensor>{(*loss)[0], gradient->front()};
+}
+
+/// How many labels count, as a number of that type.
+static FailureOr<Tensor> countLabels(sched::LaunchOp op, const Tensor &labels, const Buffer &count) {
+  auto ignored = op.getSettings().getAs<IntegerAttr>("ignore_index");
+  if (!ignored || isFloat(labels.getKind()))
+    return op.emitError("cannot be executed: needs integer labels and the setting 'ignore_index'");
+  const Tensor wide = labels.cast(ElementKind::i64);
+  int64_t counted = llvm::count_if(wide.values<int64_t>(), [&](int64_t label) { return label != ignored.getInt(); });
+  return Tensor::filled(count.kind, count.type.getShape(), static_cast<double>(counted));
+}
+
 LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   if (failed(ins) || failed(outs))
@@ -367,9 +403,16 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
       if (!value)
         return op.emitError("cannot be executed: needs the float setting 'value'");
       results.push_back(Tensor::filled(outs->front().kind, outs->front().type.getShape(), value.getValueAsDouble()));
+    } else if (op.getKernel() == "count_labels" && inputs.size() == 1 && outs->size() == 1) {
+      FailureOr<Tensor> count = countLabels(op, inputs.front(), outs->front());
+      if (failed(count))
+        return failure();
+      results.push_back(*count);
     } else {
+      bool isBoth = op.getKernel() == "softmax_cross_entropy_with_grad" && inputs.size() == 3 && outs->size() == 2;
       llvm::Expected<SmallVector<Tensor>> computed =
-          evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
+          isBoth ? lossWithGrad(op, inputs, types)
+                 : evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
       if (!computed)
         return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
       results = std::move(*computed);

@@ -126,6 +126,7 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
     manager.addPass(sched::createOverlapCollectives());
     manager.addPass(sched::createLowerToCommands());
     // On buffers that stay where they are.
+    manager.addPass(sched::createFuseLosses());
     manager.addPass(sched::createFuseUpdates());
     manager.addPass(sched::createJoinUpdates());
   });

@@ -127,6 +127,7 @@ static double countFlops(sched::LaunchOp op) {
   double each = llvm::StringSwitch<double>(kernel)
                     .Case("softmax", 20)
                     .Cases({"softmax_cross_entropy", "softmax_cross_entropy_grad"}, 18)
+                    .Case("softmax_cross_entropy_with_grad", 36)
                     .Case("dropout", 25)
                     .Cases({"layer_norm", "rms_norm"}, 8)
                     .Cases({"layer_norm_grad", "rms_norm_grad"}, 14)
@@ -175,7 +176,9 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   Type element = getElementTypeOrSelf(command->getOperand(0));
   bool isNarrow = llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
   bool multiplies = launch && sched::isProduct(name);
-  key.work.family = makeFamily(multiplies ? "matmul" : launch ? name : "map", isNarrow);
+  // Memory counts, of which it moves as much as the gradient alone, and older profiles know that.
+  std::string family = name == "softmax_cross_entropy_with_grad" ? "softmax_cross_entropy_grad" : name;
+  key.work.family = makeFamily(multiplies ? "matmul" : launch ? family : "map", isNarrow);
   key.work.isNarrow = isNarrow && (multiplies || name == "attention" || name == "attention_grad");
   llvm::raw_string_ostream out(key.text);
   // What was measured of one is not true of the other.
@@ -236,8 +239,8 @@ static int64_t getLimit(sched::LaunchOp op, unsigned operand) {
     return sizeOf(op.getOuts()[0], setting("axis"));
   if (kernel == "softmax_cross_entropy")
     return sizeOf(op.getIns()[0], -1);
-  if (kernel == "softmax_cross_entropy_grad")
-    return sizeOf(op.getOuts()[0], -1);
+  if (kernel == "softmax_cross_entropy_grad" || kernel == "softmax_cross_entropy_with_grad")
+    return sizeOf(op.getOuts().back(), -1);
   return kAnyInteger;
 }
 

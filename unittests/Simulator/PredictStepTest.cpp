@@ -115,6 +115,30 @@ TEST_F(PredictStepTest, WorkOfAMatmul) {
   EXPECT_EQ(work.bytes, 4 * (32 + 32 + 16));
 }
 
+/// A profile that knows the gradient alone says what both take together.
+TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
+  auto loss = parseSourceString<ModuleOp>(R"(
+    func.func @forward() {
+      %d = sched.buffer @device_arena[0] : memref<f32>
+      %x = sched.buffer @device_arena[64] : memref<4x8xbf16>
+      %y = sched.buffer @device_arena[128] : memref<4xi64>
+      %s = sched.buffer @device_arena[192] : memref<f32>
+      sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
+      return
+    })",
+                                          &context);
+  ASSERT_TRUE(loss);
+  auto launch = *loss->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  CommandKeys keys(*loss);
+  const CommandKey &key = keys.get(launch, false);
+  EXPECT_EQ(key.text, "softmax_cross_entropy_with_grad(f32[], bf16[4x8], i64[4]) -> f32[], bf16[4x8] =1 "
+                      "{ignore_index = -1 : i64}");
+  EXPECT_EQ(key.work.family, "softmax_cross_entropy_grad");
+  EXPECT_EQ(key.work.bytes, 4 + 2 * 64 + 32 + 4);
+  // Labels that it is measured with name classes.
+  EXPECT_EQ(getOperands(launch, false)[2].limit, 8);
+}
+
 /// (7 + 1) + 2 (7 + 2) of the repeat, 7, then the reduction, a matmul and the copy.
 TEST_F(PredictStepTest, WhereRanksShareCoresStreamsAdd) {
   Profile profile = makeProfile("cpu:2");

@@ -154,6 +154,17 @@ const llvm::StringMap<Entry> &entries() {
           r.softmaxCrossEntropyGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
                                     integerOf(c, "ignore_index"));
         }}},
+      {"softmax_cross_entropy_with_grad",
+       {3, 3, 2, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.softmaxCrossEntropyWithGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[2],
+                                        integerOf(c, "ignore_index"));
+        }}},
+      {"count_labels",
+       {1, 1, 1, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          r.countLabels(c.stream, c.outs[0], c.ins[0], integerOf(c, "ignore_index"));
+        }}},
       {"embedding",
        {2, 3, 1, false,
         [](RuntimeCalls &r, const KernelCall &c) {
@@ -205,14 +216,21 @@ const llvm::StringMap<Entry> &entries() {
   return table;
 }
 
-/// adamw and sgd update their first operands in place: the outs must be those buffers.
-bool updatesInPlace(sched::LaunchOp op) {
-  for (auto [out, in] : llvm::zip(op.getOuts().take_front(sched::getUpdatedOperands(op.getKernel())), op.getIns())) {
-    auto a = out.getDefiningOp<sched::BufferOp>(), b = in.getDefiningOp<sched::BufferOp>();
-    if (!a || !b || a.getOffset() != b.getOffset() || a.getType() != b.getType())
-      return false;
-  }
-  return true;
+bool isSameBuffer(Value out, Value in) {
+  auto a = out.getDefiningOp<sched::BufferOp>(), b = in.getDefiningOp<sched::BufferOp>();
+  return a && b && a.getOffset() == b.getOffset() && a.getType() == b.getType();
+}
+
+/// What the runtime knows by one view only: adamw and sgd update their first operands, a gradient takes the place of
+/// the logits.
+LogicalResult checkInPlace(sched::LaunchOp op) {
+  for (auto [out, in] : llvm::zip(op.getOuts().take_front(sched::getUpdatedOperands(op.getKernel())), op.getIns()))
+    if (!isSameBuffer(out, in))
+      return op.emitOpError("kernel '") << op.getKernel()
+                                        << "' updates in place: its results must be its first operands";
+  if (op.getKernel() == "softmax_cross_entropy_with_grad" && !isSameBuffer(op.getOuts()[1], op.getIns()[1]))
+    return op.emitOpError("kernel '") << op.getKernel() << "' writes over its logits: its second result must be those";
+  return success();
 }
 
 /// own_part copies one of [n, rest...] blocks to [rest...], n being the members of its axes together.
@@ -248,9 +266,7 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
            << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
   if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
     return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
-  if (!updatesInPlace(call.op))
-    return call.op.emitOpError("kernel '") << kernel << "' updates in place: its results must be its first operands";
-  if (kernel == "own_part" && failed(checkOwnPart(call.op)))
+  if (failed(checkInPlace(call.op)) || (kernel == "own_part" && failed(checkOwnPart(call.op))))
     return failure();
   entry.emit(calls, call);
   return success();

@@ -209,6 +209,15 @@ void RuntimeCalls::softmaxCrossEntropyGrad(const Stream &s, const View &dlogits,
   WINDLASS_RUNTIME_STATEMENT(softmax_cross_entropy_grad, s, dlogits, dsum, logits, labels, lse, int64(ignoreIndex));
 }
 
+void RuntimeCalls::softmaxCrossEntropyWithGrad(const Stream &s, const View &sum, const View &logits, const View &dsum,
+                                               const View &labels, int64_t ignoreIndex) {
+  WINDLASS_RUNTIME_STATEMENT(softmax_cross_entropy_with_grad, s, sum, logits, dsum, labels, int64(ignoreIndex));
+}
+
+void RuntimeCalls::countLabels(const Stream &s, const View &count, const View &labels, int64_t ignoreIndex) {
+  WINDLASS_RUNTIME_STATEMENT(count_labels, s, count, labels, int64(ignoreIndex));
+}
+
 void RuntimeCalls::embedding(const Stream &s, const View &out, const View &table, const View &ids, const View &first,
                              int64_t allRows) {
   WINDLASS_RUNTIME_STATEMENT(embedding, s, out, table, ids, first, int64(allRows));

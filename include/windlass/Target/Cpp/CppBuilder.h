@@ -175,6 +175,9 @@ public:
                            const View &labels, int64_t ignoreIndex);
   void softmaxCrossEntropyGrad(const Stream &s, const View &dlogits, const View &dsum, const View &logits,
                                const View &labels, const View &lse, int64_t ignoreIndex);
+  void softmaxCrossEntropyWithGrad(const Stream &s, const View &sum, const View &logits, const View &dsum,
+                                   const View &labels, int64_t ignoreIndex);
+  void countLabels(const Stream &s, const View &count, const View &labels, int64_t ignoreIndex);
   void embedding(const Stream &s, const View &out, const View &table, const View &ids, const View &first,
                  int64_t allRows);
   void embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout, const View &first,

@@ -133,6 +133,8 @@ private:
       return in == 0;
     if (kernel == "softmax_grad" || kernel == "softmax_cross_entropy_grad")
       return in == 1;
+    if (kernel == "softmax_cross_entropy_with_grad")
+      return in == 1 && out == 1;
     std::optional<UpdateOperands> update = getUpdateOperands(launch);
     return update && update->getOperandOf(out) == static_cast<size_t>(in);
   }

@@ -48,6 +48,18 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
 
+def FuseLosses : Pass<"sched-fuse-losses", "::mlir::ModuleOp"> {
+  let summary = "Lets the forward pass write the gradient of cross entropy over the logits";
+  let description = [{
+    Afterwards `@forward` has `count_labels`, the map that makes the gradient's factor of the count, in the bytes of the rows'
+    logarithms, and `softmax_cross_entropy_with_grad` before the first reader of the sum, where it had
+    `softmax_cross_entropy`; the backward functions have neither the map nor `softmax_cross_entropy_grad`. Only where every
+    one of them has both, the gradient takes the logits' place, the map reads nothing but the count and hyperparameters,
+    and nobody else reads the factor, the logarithms, or the logits behind the loss. The same bits are written, and memory
+    stays as it is. `@evaluate` is left alone.
+  }];
+}
+
 def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
   let summary = "Lets optimizer steps write the 16-bit weights too";
   let description = [{

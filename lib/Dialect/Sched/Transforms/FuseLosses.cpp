@@ -1,0 +1,239 @@
+#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Support/TensorBytes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_FUSELOSSES
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+/// The value that a buffer holds, by its storage.
+std::optional<int64_t> valueOf(Value buffer) {
+  auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
+  return storage ? std::optional<int64_t>(storage.getInt()) : std::nullopt;
+}
+
+/// The same elements of the same value.
+bool isSameValue(Value a, Value b) { return isSame(a, b) && valueOf(a) && valueOf(a) == valueOf(b); }
+
+bool isRepeated(Operation *op) { return op->hasAttr(plan::kRepeatAttr); }
+
+/// Removes a command, and its buffers where nobody else uses them.
+void drop(Operation *command) {
+  llvm::SmallSetVector<Value, 8> buffers(command->operand_begin(), command->operand_end());
+  command->erase();
+  for (Value buffer : buffers)
+    if (buffer.use_empty())
+      buffer.getDefiningOp()->erase();
+}
+
+/// Who reads or writes each value, in the order of the texts.
+class Uses {
+public:
+  explicit Uses(ModuleOp module) {
+    module.walk([&](Operation *op) {
+      if (isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op))
+        for (Value operand : op->getOperands())
+          if (std::optional<int64_t> value = valueOf(operand);
+              value && (all[*value].empty() || all[*value].back() != op))
+            all[*value].push_back(op);
+    });
+  }
+
+  ArrayRef<Operation *> of(Value buffer) const {
+    auto found = all.find(*valueOf(buffer));
+    return found == all.end() ? ArrayRef<Operation *>() : ArrayRef<Operation *>(found->second);
+  }
+  SmallVector<Operation *> of(Value buffer, Block *block) const {
+    return llvm::filter_to_vector(of(buffer), [&](Operation *op) { return op->getBlock() == block; });
+  }
+  static bool isWrite(Operation *op, Value buffer) {
+    return llvm::any_of(getInsAndOuts(op).second, [&](Value out) { return valueOf(out) == valueOf(buffer); });
+  }
+
+private:
+  DenseMap<int64_t, SmallVector<Operation *>> all;
+};
+
+/// A gradient of a loss, and the map that makes its factor.
+struct Gradient {
+  LaunchMapOp factor;
+  LaunchOp launch;
+};
+
+/// A loss of @forward with its gradients, of which every backward function has one.
+class LossFusion {
+public:
+  LossFusion(ModuleOp module, Block &forward, ArrayRef<Block *> backwards, LaunchOp loss)
+      : module(module), forward(forward), backwards(backwards), uses(module), loss(loss), logits(loss.getIns()[0]),
+        labels(loss.getIns()[1]), sum(loss.getOuts()[0]), count(loss.getOuts()[1]), logSum(loss.getOuts()[2]) {}
+
+  void run() {
+    if (isRepeated(loss) || !llvm::all_of(loss->getOperands(), [](Value buffer) { return valueOf(buffer); }) ||
+        !findReader() || !isLastOfLogits() || !findGradients() || !hasRoomForFactor())
+      return;
+    replace();
+  }
+
+private:
+  bool isOnStream(Operation *op) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    auto map = dyn_cast<LaunchMapOp>(op);
+    return (launch && launch.getStream() == loss.getStream()) || (map && map.getStream() == loss.getStream());
+  }
+  bool isBehind(Operation *op) { return op->getBlock() == &forward && loss->isBeforeInBlock(op); }
+
+  /// The loss may be computed as late as at the first reader of its sum. As that reads the count too, it runs behind
+  /// what reduces the count over ranks.
+  bool findReader() {
+    for (Operation *op : uses.of(sum)) {
+      if (!isOnStream(op))
+        return false;
+      if (!reader && isBehind(op))
+        reader = dyn_cast<LaunchMapOp>(op);
+      if (!reader && isBehind(op))
+        return false;
+    }
+    return reader && !isRepeated(reader) &&
+           llvm::any_of(reader.getIns(), [&](Value in) { return isSameValue(in, count); }) &&
+           llvm::none_of(uses.of(count, &forward),
+                         [&](Operation *op) { return Uses::isWrite(op, count) && !op->isBeforeInBlock(reader); });
+  }
+
+  /// Nobody in @forward needs the logits any more, and nobody on another stream may still be reading them.
+  bool isLastOfLogits() {
+    return llvm::all_of(uses.of(logits, &forward), [&](Operation *op) { return isOnStream(op) && !isBehind(op); }) &&
+           llvm::none_of(uses.of(labels, &forward),
+                         [&](Operation *op) { return Uses::isWrite(op, labels) && isBehind(op); });
+  }
+
+  bool findGradients() {
+    for (Block *backward : backwards) {
+      SmallVector<Operation *> ofLogits = uses.of(logits, backward);
+      auto launch = ofLogits.empty() ? LaunchOp() : dyn_cast<LaunchOp>(ofLogits.front());
+      if (!launch || !isGradient(launch))
+        return false;
+      Value dsum = launch.getIns()[0];
+      SmallVector<Operation *> ofFactor = uses.of(dsum, backward), ofCount = uses.of(count, backward);
+      auto factor = ofFactor.size() == 2 ? dyn_cast<LaunchMapOp>(ofFactor[0]) : LaunchMapOp();
+      bool isOwn = valueOf(dsum) != valueOf(count);
+      if (!factor || ofFactor[1] != launch || !isFactor(factor, dsum) ||
+          llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }) ||
+          llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return Uses::isWrite(op, labels); }))
+        return false;
+      gradients.push_back({factor, launch});
+    }
+    LaunchMapOp first = gradients.front().factor;
+    return llvm::all_of(gradients, [&](Gradient &other) {
+      return other.factor.getFunction() == first.getFunction() &&
+             llvm::equal(first.getIns(), other.factor.getIns(), isSameValue);
+    });
+  }
+
+  bool isGradient(LaunchOp launch) {
+    return launch.getKernel() == "softmax_cross_entropy_grad" && isOnStream(launch) && !isRepeated(launch) &&
+           launch.getSettings() == loss.getSettings() && valueOf(launch.getIns()[0]) &&
+           isSameValue(launch.getIns()[1], logits) && isSameValue(launch.getIns()[2], labels) &&
+           isSameValue(launch.getIns()[3], logSum) && isSameValue(launch.getOuts()[0], logits);
+  }
+
+  /// A map to one number from what is known in @forward.
+  bool isFactor(LaunchMapOp map, Value dsum) {
+    return isOnStream(map) && !isRepeated(map) && !map.getAccumulateAfterFirst() && map.getOuts().size() == 1 &&
+           isSameValue(map.getOuts()[0], dsum) && isTransient(dsum) &&
+           llvm::all_of(map.getIns(), [&](Value in) { return isSameValue(in, count) || isHyperparameter(in); });
+  }
+
+  /// A scalar of the step that the host writes.
+  bool isHyperparameter(Value in) {
+    bool isScalar = llvm::any_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
+      return resource.getKind() == ResourceKind::scalar && resource.getOffset() == offsetOf(in);
+    });
+    return isScalar && valueOf(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
+             return Uses::isWrite(op, in) &&
+                    (op->getBlock() == &forward || llvm::is_contained(backwards, op->getBlock()));
+           });
+  }
+
+  /// In no resource, which the host may read.
+  bool isTransient(Value buffer) {
+    auto [begin, end] = getBounds(buffer);
+    return llvm::none_of(module.getOps<ResourceOp>(), [&, first = begin, last = end](ResourceOp resource) {
+      int64_t offset = resource.getOffset().value_or(0);
+      return offset < last && first < offset + getTensorBytes(resource.getTensorType());
+    });
+  }
+
+  /// Nobody else reads the logarithms, whose bytes then hold the factor: the loss still reads the count behind it.
+  bool hasRoomForFactor() {
+    MemRefType factor = typeOf(gradients.front().launch.getIns()[0]), room = typeOf(logSum);
+    return uses.of(logSum).size() == 1 + gradients.size() && isTransient(logSum) && factor.getRank() == 0 &&
+           room.getNumElements() > 0 && room.getElementType() == factor.getElementType();
+  }
+
+  void replace() {
+    OpBuilder builder(loss);
+    auto launch = [&](StringRef kernel, ValueRange ins, ValueRange outs) {
+      auto op = LaunchOp::create(builder, loss.getLoc(), kernel, loss.getStream(), ins, outs, loss.getSettings(), false,
+                                 false);
+      op->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
+    };
+    launch("count_labels", labels, count);
+
+    builder.setInsertionPoint(reader);
+    LaunchMapOp made = gradients.front().factor;
+    auto room = logSum.getDefiningOp<BufferOp>();
+    auto factor = BufferOp::create(builder, made.getLoc(), made.getOuts()[0].getType(), room.getArenaAttr(),
+                                   room.getOffsetAttr());
+    factor->setDiscardableAttrs(room->getDiscardableAttrDictionary());
+    SmallVector<Value> ins;
+    for (Value in : made.getIns())
+      ins.push_back(isSameValue(in, count) ? count : builder.clone(*in.getDefiningOp())->getResult(0));
+    auto map = LaunchMapOp::create(builder, made.getLoc(), TypeRange(), made.getFunctionAttr(), made.getStreamAttr(),
+                                   ins, ValueRange(factor.getResult()), UnitAttr());
+    map->setDiscardableAttrs(made->getDiscardableAttrDictionary());
+    launch("softmax_cross_entropy_with_grad", {factor, logits, labels}, {sum, logits});
+
+    for (const Gradient &gradient : gradients) {
+      drop(gradient.launch);
+      drop(gradient.factor);
+    }
+    drop(loss);
+  }
+
+  ModuleOp module;
+  Block &forward;
+  ArrayRef<Block *> backwards;
+  Uses uses;
+  LaunchOp loss;
+  Value logits, labels, sum, count, logSum;
+  LaunchMapOp reader;
+  SmallVector<Gradient, 2> gradients;
+};
+
+struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    SmallVector<Block *, 2> backwards;
+    for (StringRef name : {kBackwardFunction, kBackwardReduceFunction})
+      if (auto function = getOperation().lookupSymbol<func::FuncOp>(name))
+        backwards.push_back(&function.getBody().front());
+    if (!forward || backwards.empty())
+      return;
+    Block &block = forward.getBody().front();
+    SmallVector<LaunchOp> losses = llvm::filter_to_vector(
+        block.getOps<LaunchOp>(), [](LaunchOp launch) { return launch.getKernel() == "softmax_cross_entropy"; });
+    for (LaunchOp loss : losses)
+      LossFusion(getOperation(), block, backwards, loss).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,29 @@
+// RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
+
+// The gradient takes the place of the logits, which are one view.
+
+// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
+// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
+// CHECK: %[[Y:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"192">
+// CHECK: %[[N:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"256">
+// CHECK: call_opaque "count_labels"(%[[S]], %[[N]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"-100">]}
+// CHECK: %[[D:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"64">
+// CHECK: %[[X:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"128">
+// CHECK: %[[SUM:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
+sched.arena @device_arena bytes 4096
+func.func @init() { return }
+func.func @forward() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %d = sched.buffer @device_arena[64] : memref<f32>
+  %x = sched.buffer @device_arena[128] : memref<2x4xf32>
+  %y = sched.buffer @device_arena[192] : memref<2xi64>
+  %n = sched.buffer @device_arena[256] : memref<f32>
+  sched.launch "count_labels" stream 0 ins(%y) outs(%n) {ignore_index = -100 : i64} : (memref<2xi64>) -> memref<f32>
+  sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
+  return
+}
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }

@@ -1,0 +1,636 @@
+// RUN: windlass-opt %s -split-input-file -sched-fuse-losses | FileCheck %s
+
+// The loss writes its gradient, behind what reduces the count over ranks. The factor stands where the logarithms did;
+// @evaluate stays.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.communicator @c over ["data"] stream 1
+  sched.resource scalar @scale : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
+  // CHECK-LABEL: func.func @forward
+  // CHECK-NEXT: %[[X:.*]] = sched.buffer @device_arena[64]
+  // CHECK-NEXT: %[[Y:.*]] = sched.buffer @device_arena[192]
+  // CHECK-NEXT: %[[S:.*]] = sched.buffer @device_arena[256]
+  // CHECK-NEXT: %[[C:.*]] = sched.buffer @device_arena[320] : memref<f32>
+  // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
+  // CHECK-NEXT: %[[ALL:.*]] = sched.buffer @device_arena[320] : memref<1xf32>
+  // CHECK-NEXT: sched.launch "count_labels" stream 0 ins(%[[Y]]) outs(%[[C]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4xi64>) -> memref<f32>
+  // CHECK-NEXT: sched.record 0 stream 0
+  // CHECK-NEXT: sched.wait 0 stream 1
+  // CHECK-NEXT: sched.launch_collective all_reduce sum @c, %[[ALL]] -> %[[ALL]]
+  // CHECK-NEXT: sched.record 0 stream 1
+  // CHECK-NEXT: sched.wait 0 stream 0
+  // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[384] : memref<f32> {sched.storage = 5 : i64}
+  // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+  // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[K]], %[[C]]) outs(%[[D]]) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+  // CHECK-NEXT: sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
+  // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[S]], %[[C]]) outs(%[[R]])
+  // CHECK-NEXT: return
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    %ac = sched.buffer @device_arena[320] : memref<1xf32> {sched.storage = 4 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.record 0 stream 0
+    sched.wait 0 stream 1
+    sched.launch_collective all_reduce sum @c, %ac -> %ac : memref<1xf32> -> memref<1xf32>
+    sched.record 0 stream 1
+    sched.wait 0 stream 0
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  // CHECK-LABEL: func.func @backward()
+  // CHECK-NEXT: sched.buffer @device_arena[64]
+  // CHECK-NEXT: sched.buffer
+  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: return
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    return
+  }
+  // CHECK-LABEL: func.func @backward_reduce()
+  // CHECK-NEXT: sched.buffer @device_arena[64]
+  // CHECK-NEXT: sched.buffer
+  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: return
+  func.func @backward_reduce() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    return
+  }
+  // CHECK-LABEL: func.func @evaluate
+  // CHECK: launch "softmax_cross_entropy" stream
+  func.func @evaluate() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 101 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 102 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 103 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 104 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 105 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 106 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The factor may have had a place of its own, and there may be no other backward function.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy_with_grad" stream
+  // CHECK-LABEL: func.func @backward
+  // CHECK-NEXT: return
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The logits are read behind the loss, or before the gradient.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// Another stream may still read the logits.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.communicator @c over ["data"] stream 1
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    %ax = sched.buffer @device_arena[64] : memref<32xf32> {sched.storage = 1 : i64}
+    %az = sched.buffer @device_arena[576] : memref<32xf32> {sched.storage = 8 : i64}
+    sched.launch_collective permute sum @c, %ax -> %az to [1, 0] : memref<32xf32> -> memref<32xf32>
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// Somebody else reads the logarithms.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %lz = sched.buffer @device_arena[576] : memref<4xf32> {sched.storage = 8 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch "copy" stream 0 ins(%l) outs(%lz) {} : (memref<4xf32>) -> memref<4xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// Somebody else reads the factor.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch "copy" stream 0 ins(%c) outs(%r) {} : (memref<f32>) -> memref<f32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The factor depends on what the host does not write.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The count is no longer there for the factor.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The sum is read before the count is known everywhere.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch "copy" stream 0 ins(%s) outs(%r) {} : (memref<f32>) -> memref<f32>
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// Ranks join their sums first.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.communicator @c over ["data"] stream 1
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    %as = sched.buffer @device_arena[256] : memref<1xf32> {sched.storage = 3 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.record 0 stream 0
+    sched.wait 0 stream 1
+    sched.launch_collective all_reduce sum @c, %as -> %as : memref<1xf32> -> memref<1xf32>
+    sched.record 0 stream 1
+    sched.wait 0 stream 0
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// Another label is ignored.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The gradient has a place of its own.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%z) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The logits are computed again.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    %again = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 9 : i64}
+    sched.launch "copy" stream 0 ins(%z) outs(%again) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %again, %y, %l) outs(%again) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// One of the backward functions does without.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func @backward_reduce() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The loss belongs to a repeated block.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {plan.repeat = #plan.repeat<"h", 0>} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
