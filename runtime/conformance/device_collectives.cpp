@@ -1,5 +1,8 @@
-// Collectives and events of ranks that are threads and share one device.
+// Collectives and events of ranks that are threads: they share one device, or have one each and use NCCL.
 #include "testing.h"
+
+#include "communicator.h"
+#include "windlass/rt/detail/cuda_stream.h"
 
 #include "windlass/rt/transport.h"
 
@@ -22,15 +25,24 @@ tensor filled(std::int64_t n, std::int32_t member) {
   return t;
 }
 
-void check_member(transport &world, std::int64_t n) {
+/// How a member opens its device, and then makes its communicator from that of the hosts.
+struct device_group {
+  std::function<status(transport &)> open;
+  std::function<status(const transport &, std::unique_ptr<communicator> hosts, stream &,
+                       std::unique_ptr<communicator> &)>
+      make;
+};
+
+void check_member(transport &world, const device_group &group, std::int64_t n) {
   const std::int32_t size = world.size(), me = world.rank();
   std::vector<std::int32_t> members(static_cast<std::size_t>(size));
   std::iota(members.begin(), members.end(), 0);
-  ASSERT_TRUE(detail::open_device(world, 0).is_ok());
+  ASSERT_TRUE(group.open(world).is_ok());
   const std::unique_ptr<stream> compute = make_worker_stream(1, nullptr, 0), side = make_worker_stream(1, nullptr, 0);
   std::unique_ptr<communicator> c;
   ASSERT_TRUE(world.make_communicator(members, c).is_ok());
-  ASSERT_TRUE(detail::make_device_communicator(world, std::move(c), *side, c).is_ok());
+  const status made = group.make(world, std::move(c), *side, c);
+  ASSERT_TRUE(made.is_ok()) << made.message();
   event ready, done;
   const auto run = [&](const std::function<status()> &issue) {
     EXPECT_STATUS_OK(compute->record(ready));
@@ -79,20 +91,43 @@ void check_member(transport &world, std::int64_t n) {
     ASSERT_EQ(part[i], value_of(i, (2 * size - 2) % size));
 }
 
-class SharedDevice : public ::testing::TestWithParam<std::int32_t> {};
-
-TEST_P(SharedDevice, Collectives) {
+void check_collectives(std::int32_t ranks, const device_group &group) {
   for (const std::int64_t n : {1, 17, 5000}) {
-    std::vector<std::unique_ptr<transport>> world = make_local_transports(GetParam());
+    std::vector<std::unique_ptr<transport>> world = make_local_transports(ranks);
     std::vector<std::thread> threads;
     for (std::unique_ptr<transport> &each : world)
-      threads.emplace_back([&each, n] { check_member(*each, n); });
+      threads.emplace_back([&] { check_member(*each, group, n); });
     for (std::thread &t : threads)
       t.join();
   }
 }
 
+class SharedDevice : public ::testing::TestWithParam<std::int32_t> {};
+
+TEST_P(SharedDevice, Collectives) {
+  check_collectives(GetParam(),
+                    {[](transport &world) { return detail::open_device(world, 0); }, detail::make_device_communicator});
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedDevice, ::testing::Values(1, 2, 3, 4, 8));
+
+/// NCCL refuses two ranks of one device, so two need two; sums of two numbers are the same in any order.
+class Nccl : public ::testing::TestWithParam<std::int32_t> {};
+
+TEST_P(Nccl, Collectives) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < GetParam())
+    GTEST_SKIP() << "needs " << GetParam() << " devices, there are " << devices;
+  if (const status opened = cuda::open_nccl(); !opened.is_ok())
+    GTEST_SKIP() << opened.message();
+  check_collectives(GetParam(), {[](transport &world) { return cuda::check(cudaSetDevice(world.rank()), "a device"); },
+                                 [](const transport &, std::unique_ptr<communicator> hosts, stream &s,
+                                    std::unique_ptr<communicator> &out) {
+                                   return cuda::make_nccl_communicator(std::move(hosts), s, out);
+                                 }});
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, ::testing::Values(1, 2));
 
 } // namespace
 } // namespace windlass::rt::testing

@@ -113,7 +113,7 @@ public:
   }
 
   status create() {
-    WINDLASS_TRY(nccl().opened);
+    WINDLASS_TRY(open_nccl());
     ncclUniqueId id = {};
     if (index() == 0)
       WINDLASS_TRY(check_nccl(nccl().get_unique_id(&id), "a name for the group"));
@@ -206,6 +206,8 @@ private:
 
 } // namespace
 
+status open_nccl() { return nccl().opened; }
+
 status make_nccl_communicator(std::unique_ptr<communicator> hosts, stream &s, std::unique_ptr<communicator> &out) {
   auto made = std::make_unique<nccl_communicator>(std::move(hosts), s);
   WINDLASS_TRY(made->create());
@@ -216,11 +218,15 @@ status make_nccl_communicator(std::unique_ptr<communicator> hosts, stream &s, st
 
 #else
 
-status make_nccl_communicator(std::unique_ptr<communicator>, stream &, std::unique_ptr<communicator> &) {
+status open_nccl() {
   return bad_input(
              "several processes need NCCL, but nccl.h was not found when the program was built; install it, or run "
              "the ranks as threads with --communicator local")
       .as(diagnostic::backend);
+}
+
+status make_nccl_communicator(std::unique_ptr<communicator>, stream &, std::unique_ptr<communicator> &) {
+  return open_nccl();
 }
 
 #endif
