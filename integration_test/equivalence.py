@@ -23,7 +23,7 @@ TO_L3 = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '
          '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
 TO_L4 = ('--plan-to-sched',)
 TO_FUSED = ('--sched-fuse-elementwise', '--sched-overlap-collectives')
-TO_L5 = ('--sched-lower-to-commands', '--sched-fuse-losses', '--sched-fuse-updates', '--sched-join-updates', '--sched-verify-commands')
+TO_L5 = ('--sched-lower-to-commands', '--sched-fuse-losses', '--sched-fuse-norms', '--sched-fuse-updates', '--sched-join-updates', '--sched-verify-commands')
 
 
 class Failure(Exception):

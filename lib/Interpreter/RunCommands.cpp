@@ -5,6 +5,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
 
@@ -59,6 +60,8 @@ private:
   LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
                       bool accumulates);
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
+  LogicalResult runNormOfSum(sched::LaunchOp op, size_t terms, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
+                             int64_t rank);
   LogicalResult runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
                           ArrayRef<Buffer> outs, int64_t rank);
   llvm::Expected<SmallVector<Tensor>> lossWithGrad(sched::LaunchOp op, ArrayRef<Tensor> inputs,
@@ -262,19 +265,26 @@ LogicalResult BufferMachine::finishStep(ArrayRef<sched::ResourceOp> outputs) {
   return success();
 }
 
+/// Whether a command that accumulates adds to that result.
+static bool addsToResult(Operation *op, size_t out) {
+  auto launch = llvm::dyn_cast<sched::LaunchOp>(op);
+  return !launch || sched::addsToResult(launch, out);
+}
+
 LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
                                    bool isInPlace, bool accumulates) {
   checker->begin(op, stream);
   for (const Buffer &in : ins)
     if (failed(report(op, checker->read(in.window))))
       return failure();
-  if (accumulates)
-    for (const Buffer &out : outs)
-      if (failed(report(op, checker->read(out.window))))
-        return failure();
-  for (const Buffer &out : outs) {
-    bool isAlsoRead = isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == out.window; });
-    if (failed(report(op, checker->write(out.window, isAlsoRead || accumulates))))
+  auto adds = [&](size_t out) { return accumulates && addsToResult(op, out); };
+  for (size_t o = 0; o < outs.size(); ++o)
+    if (adds(o) && failed(report(op, checker->read(outs[o].window))))
+      return failure();
+  for (size_t o = 0; o < outs.size(); ++o) {
+    const Window &window = outs[o].window;
+    bool isAlsoRead = isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == window; });
+    if (failed(report(op, checker->write(window, isAlsoRead || adds(o)))))
       return failure();
   }
   return success();
@@ -282,18 +292,29 @@ LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffe
 
 LogicalResult BufferMachine::storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results,
                                           bool accumulates, int64_t rank) {
-  for (auto [out, result] : llvm::zip_equal(outs, results)) {
+  for (auto [o, out, result] : llvm::enumerate(outs, results)) {
     if (result.getKind() != out.kind || result.getShape() != out.type.getShape())
       return op->emitError("cannot be executed: a result does not fit its buffer");
-    store(out, accumulates ? combineAll({load(out, rank), result}, train::ReductionKind::sum) : result, rank);
+    store(out,
+          accumulates && addsToResult(op, o) ? combineAll({load(out, rank), result}, train::ReductionKind::sum)
+                                             : result,
+          rank);
   }
   return success();
 }
 
 /// Kernels whose results may stand where they read the operand.
 static bool mayRunInPlace(StringRef kernel) {
-  static const llvm::StringSet<> names = {
-      "softmax", "softmax_grad", "softmax_cross_entropy_grad", "softmax_cross_entropy_with_grad", "adamw", "sgd"};
+  static const llvm::StringSet<> names = {"softmax",
+                                          "softmax_grad",
+                                          "softmax_cross_entropy_grad",
+                                          "softmax_cross_entropy_with_grad",
+                                          "add_layer_norm",
+                                          "add_rms_norm",
+                                          "layer_norm_grad",
+                                          "rms_norm_grad",
+                                          "adamw",
+                                          "sgd"};
   return names.contains(kernel);
 }
 
@@ -311,6 +332,37 @@ FailureOr<Tensor> BufferMachine::ownBlock(sched::LaunchOp op, const Tensor &bloc
   if (!axes || blocks.getRank() == 0 || blocks.getShape().front() != count)
     return op.emitError("cannot be executed: needs a block for each of ") << count << " members";
   return sliceAlong(blocks, 0, block, 1);
+}
+
+/// The norm reads the sum as it was stored.
+LogicalResult BufferMachine::runNormOfSum(sched::LaunchOp op, size_t terms, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
+                                          int64_t rank) {
+  SmallVector<Tensor> added, inputs;
+  for (const Buffer &in : ins.take_front(terms)) {
+    if (in.kind != outs.front().kind || in.type.getShape() != outs.front().type.getShape())
+      return op.emitError("cannot be executed: adds what differs in shape or type");
+    added.push_back(load(in, rank));
+  }
+  // As functions of maps do: each sum is rounded, but where programs' roundings are asked for.
+  Tensor sum = added.front();
+  for (const Tensor &term : llvm::drop_begin(added)) {
+    sum = combineAll({sum, term}, train::ReductionKind::sum);
+    if (!rounds)
+      roundToElement(outs.front().type.getElementType(), sum);
+  }
+  if (failed(storeResults(op, outs.front(), sum, false, rank)))
+    return failure();
+  inputs.push_back(load(outs.front(), rank));
+  for (const Buffer &in : ins.drop_front(terms))
+    inputs.push_back(load(in, rank));
+  SmallVector<RankedTensorType> types;
+  for (const Buffer &out : outs.drop_front())
+    types.push_back(out.type);
+  llvm::Expected<SmallVector<Tensor>> computed = evaluate(("train." + op.getKernel().drop_front(strlen("add_"))).str(),
+                                                          op.getSettings(), inputs, types, precision);
+  if (!computed)
+    return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
+  return storeResults(op, outs.drop_front(), *computed, false, rank);
 }
 
 /// One parameter after another; a rounded weight is the weight as it was stored.
@@ -379,7 +431,16 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
     types.push_back(out.type);
   bool roundsToTf32 = rounds && op.getKernel() == "matmul" && train::getPrecision(module) == "tf32";
   std::optional<sched::UpdateOperands> update = sched::getUpdateOperands(op);
+  size_t terms = sched::getNormTerms(op);
+  if (terms > 0 && (ins->size() < terms || outs->empty()))
+    return op.emitError("cannot be executed: has ") << ins->size() << " operands but adds " << terms << " up";
+  auto gradient = sched::getNormGradOperands(op);
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    if (terms > 0) {
+      if (failed(runNormOfSum(op, terms, *ins, *outs, rank)))
+        return failure();
+      continue;
+    }
     if (update) {
       if (failed(runUpdate(op, *update, *ins, *outs, rank)))
         return failure();
@@ -409,13 +470,21 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
         return failure();
       results.push_back(*count);
     } else {
+      auto operands = ArrayRef<Tensor>(inputs).take_front(gradient ? gradient->operands : inputs.size());
       bool isBoth = op.getKernel() == "softmax_cross_entropy_with_grad" && inputs.size() == 3 && outs->size() == 2;
       llvm::Expected<SmallVector<Tensor>> computed =
           isBoth ? lossWithGrad(op, inputs, types)
-                 : evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
+                 : evaluate(("train." + op.getKernel()).str(), op.getSettings(), operands, types, precision);
       if (!computed)
         return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
       results = std::move(*computed);
+    }
+    if (gradient && gradient->addsOperand) {
+      if (inputs.back().getKind() != results.front().getKind() ||
+          inputs.back().getShape() != results.front().getShape())
+        return op.emitError("cannot be executed: adds what differs in shape or type");
+      roundToElement(outs->front().type.getElementType(), results.front());
+      results.front() = combineAll({results.front(), inputs.back()}, train::ReductionKind::sum);
     }
     if (failed(storeResults(op, *outs, results, accumulates, rank)))
       return failure();

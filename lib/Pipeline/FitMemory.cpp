@@ -127,6 +127,7 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
     manager.addPass(sched::createLowerToCommands());
     // On buffers that stay where they are.
     manager.addPass(sched::createFuseLosses());
+    manager.addPass(sched::createFuseNorms());
     manager.addPass(sched::createFuseUpdates());
     manager.addPass(sched::createJoinUpdates());
   });

@@ -1,5 +1,6 @@
 #include "windlass/Simulator/CommandKeys.h"
 
+#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
@@ -129,7 +130,7 @@ static double countFlops(sched::LaunchOp op) {
                     .Cases({"softmax_cross_entropy", "softmax_cross_entropy_grad"}, 18)
                     .Case("softmax_cross_entropy_with_grad", 36)
                     .Case("dropout", 25)
-                    .Cases({"layer_norm", "rms_norm"}, 8)
+                    .Cases({"layer_norm", "rms_norm", "add_layer_norm", "add_rms_norm"}, 8)
                     .Cases({"layer_norm_grad", "rms_norm_grad"}, 14)
                     .Cases({"copy", "own_part", "fill", "iota"}, 0)
                     .Default(1);
@@ -176,8 +177,12 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   Type element = getElementTypeOrSelf(command->getOperand(0));
   bool isNarrow = llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
   bool multiplies = launch && sched::isProduct(name);
-  // Memory counts, of which it moves as much as the gradient alone, and older profiles know that.
-  std::string family = name == "softmax_cross_entropy_with_grad" ? "softmax_cross_entropy_grad" : name;
+  // Memory counts, and older profiles know the kernel alone that moves as much of it.
+  std::string family = llvm::StringSwitch<std::string>(name)
+                           .Case("softmax_cross_entropy_with_grad", "softmax_cross_entropy_grad")
+                           .Case("add_layer_norm", "layer_norm")
+                           .Case("add_rms_norm", "rms_norm")
+                           .Default(name);
   key.work.family = makeFamily(multiplies ? "matmul" : launch ? family : "map", isNarrow);
   key.work.isNarrow = isNarrow && (multiplies || name == "attention" || name == "attention_grad");
   llvm::raw_string_ostream out(key.text);
@@ -255,7 +260,7 @@ std::vector<CommandOperand> windlass::getOperands(Operation *command, bool isLat
       operands.push_back({typeOf(command, i).getElementType(), 0, launch ? getLimit(launch, i) : kAnyInteger, false});
     CommandOperand &operand = operands[found->second];
     operand.elements = std::max(operand.elements, countElements(typeOf(command, i)).second);
-    operand.isRead |= i < ins || adds(command, isLater);
+    operand.isRead |= i < ins || (adds(command, isLater) && (!launch || sched::addsToResult(launch, i - ins)));
   }
   return operands;
 }

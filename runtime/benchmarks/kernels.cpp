@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
   kernels.push_back({"add", 24, [&] { return map(s, adds(), {dx}, {x, y}); }});
   kernels.push_back({"layer_norm", 25, [&] { return layer_norm(s, y, mean, rstd, x, gain, bias, 1e-5); }});
   kernels.push_back(
-      {"layer_norm_grad", 25, [&] { return layer_norm_grad(s, dx, gain, bias, y, x, gain, mean, rstd); }});
+      {"layer_norm_grad", 25, [&] { return layer_norm_grad(s, dx, gain, bias, y, x, gain, mean, rstd, {}, false); }});
   kernels.push_back({"reduce to a bias", 12, [&] {
                        const view by_columns = transposed(wide);
                        view out = wide_out;

@@ -249,18 +249,57 @@ TYPED_TEST(HalfTypes, Norms) {
     EXPECT_STATUS_OK(layer_norm(s, y.half, mean, rstd, x.half, scale.half, bias.half, 1e-3));
     EXPECT_STATUS_OK(layer_norm(s, y.full, mean, rstd, x.full, scale.full, bias.full, 1e-3));
     y.expect_rounded();
-    EXPECT_STATUS_OK(layer_norm_grad(s, dx.half, dscale, dbias, dy.half, x.half, scale.half, mean, rstd));
-    EXPECT_STATUS_OK(layer_norm_grad(s, dx.full, full_dscale, full_dbias, dy.full, x.full, scale.full, mean, rstd));
+    EXPECT_STATUS_OK(layer_norm_grad(s, dx.half, dscale, dbias, dy.half, x.half, scale.half, mean, rstd, {}, false));
+    EXPECT_STATUS_OK(
+        layer_norm_grad(s, dx.full, full_dscale, full_dbias, dy.full, x.full, scale.full, mean, rstd, {}, false));
     dx.expect_rounded();
     expect_near(dscale, full_dscale.values(), noise);
     expect_near(dbias, full_dbias.values(), noise);
     EXPECT_STATUS_OK(rms_norm(s, y.half, rstd, x.half, scale.half, 1e-3));
     EXPECT_STATUS_OK(rms_norm(s, y.full, rstd, x.full, scale.full, 1e-3));
     y.expect_rounded();
-    EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, x.half, scale.half, rstd));
-    EXPECT_STATUS_OK(rms_norm_grad(s, dx.full, full_dscale, dy.full, x.full, scale.full, rstd));
+    EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, x.half, scale.half, rstd, {}, false));
+    EXPECT_STATUS_OK(rms_norm_grad(s, dx.full, full_dscale, dy.full, x.full, scale.full, rstd, {}, false));
     dx.expect_rounded();
     expect_near(dscale, full_dscale.values(), noise);
+  }
+}
+
+/// The norm reads the sum as it is stored.
+TYPED_TEST(HalfTypes, NormsOfSums) {
+  using H = TypeParam;
+  test_stream s;
+  for (const auto &[n, gap] : widths) {
+    const sizes shape = {3, 29, n};
+    const both<H> a(shape, {}, {}, gap), b(shape, {}, {0, 1}), c(shape, {1, 0, 2}, {}, gap), scale({n}), bias({n}),
+        sum(shape, {}, {}, gap), y(shape, {}, {}, gap), want(shape, {}, {}, gap), dy(shape, {}, {}, gap),
+        dx(shape, {}, {}, gap);
+    const tensor mean({3, 29}), rstd({3, 29}), want_mean({3, 29}), want_rstd({3, 29}), dscale({n}), dbias({n});
+    EXPECT_STATUS_OK(
+        add_layer_norm(s, sum.half, y.half, mean, rstd, a.half, b.half, c.half, scale.half, bias.half, 1e-3));
+    for (std::int64_t i = 0; i < sum.full.elements(); ++i)
+      sum.full[i] = a.full[i] + b.full[i] + c.full[i];
+    for (std::int64_t i = 0; i < sum.full.elements(); ++i)
+      ASSERT_EQ(static_cast<float>(sum.half[i]), static_cast<float>(H(sum.full[i])));
+    EXPECT_STATUS_OK(layer_norm(s, want.half, want_mean, want_rstd, sum.half, scale.half, bias.half, 1e-3));
+    for (std::int64_t i = 0; i < y.half.elements(); ++i)
+      ASSERT_EQ(static_cast<float>(y.half[i]), static_cast<float>(want.half[i]));
+    EXPECT_STATUS_OK(add_rms_norm(s, sum.half, y.half, rstd, a.half, b.half, {}, scale.half, 1e-3));
+    EXPECT_STATUS_OK(rms_norm(s, want.half, want_rstd, sum.half, scale.half, 1e-3));
+    for (std::int64_t i = 0; i < y.half.elements(); ++i)
+      ASSERT_EQ(static_cast<float>(y.half[i]), static_cast<float>(want.half[i]));
+    // What is added is added to the gradient as it is stored.
+    const auto expect_sum = [&] {
+      for (std::int64_t i = 0; i < dx.half.elements(); ++i)
+        ASSERT_EQ(static_cast<float>(dx.half[i]), static_cast<float>(H(static_cast<float>(want.half[i]) + c.full[i])));
+    };
+    EXPECT_STATUS_OK(layer_norm_grad(s, want.half, dscale, dbias, dy.half, a.half, scale.half, mean, rstd, {}, false));
+    EXPECT_STATUS_OK(
+        layer_norm_grad(s, dx.half, dscale, dbias, dy.half, a.half, scale.half, mean, rstd, c.half, false));
+    expect_sum();
+    EXPECT_STATUS_OK(rms_norm_grad(s, want.half, dscale, dy.half, a.half, scale.half, rstd, {}, false));
+    EXPECT_STATUS_OK(rms_norm_grad(s, dx.half, dscale, dy.half, a.half, scale.half, rstd, c.half, false));
+    expect_sum();
   }
 }
 

@@ -70,6 +70,9 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %over = sched.buffer @device_arena[8] : memref<4x16xT>
     %dw = sched.buffer @device_arena[12288] : memref<8x16xf32>
     %db = sched.buffer @device_arena[16384] : memref<16xf32>
+    %s = sched.buffer @device_arena[20480] : memref<16xT>
+    %r = sched.buffer @device_arena[24576] : memref<4xf32>
+    %r2 = sched.buffer @device_arena[28672] : memref<4xf32>
 )" + commands + "    return\n  }\n}\n";
     const std::pair<llvm::StringRef, std::string> names[] = {
         {"PRODUCT", kProduct}, {"GRADIENT", kGradient}, {"SUM", kSum},     {"TWO", kTwo},
@@ -135,6 +138,37 @@ TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
   EXPECT_EQ(fused.getIns()[3].getDefiningOp<sched::BufferOp>().getOffset(), 8192u);
   EXPECT_EQ(add("%v", "memref<4x16xT, strided<[0, 1]>>").size(), 2u) << "not a matrix like the result";
   EXPECT_EQ(add("%y", "memref<4x16xT>").size(), 2u) << "the product itself, which nobody has then";
+}
+
+TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
+  const std::string three =
+      "    sched.launch \"add_rms_norm\" stream 0 ins(%y, %v, %z, %s) outs(%y, %z, %r) {epsilon = "
+      "1.0e-5 : f64, terms = 3 : i64} : (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>, "
+      "memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>)\n";
+  const std::string two =
+      "    sched.launch \"add_layer_norm\" stream 0 ins(%v, %y, %s, %s) outs(%y, %z, %r, %r2) "
+      "{epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT, strided<[0, 1]>>, memref<4x16xT>, "
+      "memref<16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>, memref<4xf32>)\n";
+  EXPECT_THAT(fuse("PRODUCT" + three), ElementsAre("matmul_bias", "rms_norm"));
+  sched::LaunchOp product, norm;
+  module->walk([&](sched::LaunchOp launch) { (launch.getKernel() == "rms_norm" ? norm : product) = launch; });
+  EXPECT_EQ(product.getIns().size(), 4u);
+  EXPECT_EQ(norm.getIns()[0], product.getOuts()[0]);
+  EXPECT_EQ(norm.getIns().size(), 2u);
+  EXPECT_EQ(norm.getOuts().size(), 2u);
+  EXPECT_FALSE(norm.getSettings().contains("terms"));
+  EXPECT_TRUE(norm.getSettings().contains("epsilon"));
+  EXPECT_THAT(fuse("PRODUCT" + two), ElementsAre("matmul_bias", "layer_norm"));
+
+  parse("PRODUCT" + three);
+  sched::fuseEpilogues(*module, [](sched::LaunchOp) { return false; });
+  EXPECT_THAT(kernels(), ElementsAre("matmul", "add_rms_norm")) << "it is not faster";
+  EXPECT_THAT(
+      fuse("PRODUCT    sched.launch \"add_rms_norm\" stream 0 ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
+           "1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT>, memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, "
+           "memref<4x16xT>, memref<4xf32>)\n"),
+      ElementsAre("matmul", "add_rms_norm"))
+      << "not one number for each column";
 }
 
 TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {

@@ -1,6 +1,7 @@
 #include "Kernels.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -102,9 +103,10 @@ const llvm::StringMap<Entry> &entries() {
                       c.ins.size() > 2 ? c.ins[2] : r.absentView(), realOf(c, "epsilon"));
         }}},
       {"layer_norm_grad",
-       {5, 5, 3, false,
+       {5, 6, 3, true,
         [](RuntimeCalls &r, const KernelCall &c) {
-          r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4]);
+          r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4],
+                          c.ins.size() > 5 ? c.ins[5] : r.absentView(), c.accumulate);
         }}},
       {"rms_norm",
        {2, 2, 2, false,
@@ -112,9 +114,24 @@ const llvm::StringMap<Entry> &entries() {
           r.rmsNorm(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], realOf(c, "epsilon"));
         }}},
       {"rms_norm_grad",
-       {4, 4, 2, false,
+       {4, 5, 2, true,
         [](RuntimeCalls &r, const KernelCall &c) {
-          r.rmsNormGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2], c.ins[3]);
+          r.rmsNormGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
+                        c.ins.size() > 4 ? c.ins[4] : r.absentView(), c.accumulate);
+        }}},
+      {"add_layer_norm",
+       {3, 5, 4, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          size_t terms = sched::getNormTerms(c.op);
+          r.addLayerNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
+                         c.ins.size() > terms + 1 ? c.ins[terms + 1] : r.absentView(), realOf(c, "epsilon"));
+        }}},
+      {"add_rms_norm",
+       {3, 4, 3, false,
+        [](RuntimeCalls &r, const KernelCall &c) {
+          size_t terms = sched::getNormTerms(c.op);
+          r.addRmsNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
+                       realOf(c, "epsilon"));
         }}},
       {"rotary",
        {3, 3, 1, false,
@@ -266,6 +283,10 @@ LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) 
            << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
   if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
     return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
+  if (size_t terms = sched::getNormTerms(call.op);
+      terms > 0 && call.ins.size() != terms + 1 && !(kernel == "add_layer_norm" && call.ins.size() == terms + 2))
+    return call.op.emitOpError("kernel '")
+           << kernel << "' of " << terms << " terms does not take " << call.ins.size() << " operands";
   if (failed(checkInPlace(call.op)) || (kernel == "own_part" && failed(checkOwnPart(call.op))))
     return failure();
   entry.emit(calls, call);

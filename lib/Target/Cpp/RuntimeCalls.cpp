@@ -164,8 +164,9 @@ void RuntimeCalls::layerNorm(const Stream &s, const View &y, const View &mean, c
 }
 
 void RuntimeCalls::layerNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dbias, const View &dy,
-                                 const View &x, const View &scale, const View &mean, const View &rstd) {
-  WINDLASS_RUNTIME_STATEMENT(layer_norm_grad, s, dx, dscale, dbias, dy, x, scale, mean, rstd);
+                                 const View &x, const View &scale, const View &mean, const View &rstd,
+                                 const View &added, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(layer_norm_grad, s, dx, dscale, dbias, dy, x, scale, mean, rstd, added, accumulate);
 }
 
 void RuntimeCalls::rmsNorm(const Stream &s, const View &y, const View &rstd, const View &x, const View &scale,
@@ -174,8 +175,19 @@ void RuntimeCalls::rmsNorm(const Stream &s, const View &y, const View &rstd, con
 }
 
 void RuntimeCalls::rmsNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dy, const View &x,
-                               const View &scale, const View &rstd) {
-  WINDLASS_RUNTIME_STATEMENT(rms_norm_grad, s, dx, dscale, dy, x, scale, rstd);
+                               const View &scale, const View &rstd, const View &added, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(rms_norm_grad, s, dx, dscale, dy, x, scale, rstd, added, accumulate);
+}
+
+void RuntimeCalls::addLayerNorm(const Stream &s, llvm::ArrayRef<View> outs, const View &a, const View &b, const View &c,
+                                const View &scale, const View &bias, double epsilon) {
+  WINDLASS_RUNTIME_STATEMENT(add_layer_norm, s, outs[0], outs[1], outs[2], outs[3], a, b, c, scale, bias,
+                             real(epsilon));
+}
+
+void RuntimeCalls::addRmsNorm(const Stream &s, llvm::ArrayRef<View> outs, const View &a, const View &b, const View &c,
+                              const View &scale, double epsilon) {
+  WINDLASS_RUNTIME_STATEMENT(add_rms_norm, s, outs[0], outs[1], outs[2], a, b, c, scale, real(epsilon));
 }
 
 void RuntimeCalls::rotary(const Stream &s, const View &y, const View &x, const View &cosine, const View &sine,

@@ -40,15 +40,17 @@ struct vector {
 };
 
 /// y = (x - mean) rstd scale + bias, and the rows' mean and rstd. Without `centers` the mean is 0 and not written.
-template <bool centers>
+/// begin(row) comes before the row is read.
+template <bool centers, class Begin>
 void normalize(const view &y, const view &mean, const view &rstd, const view &x, const view &scale, const view &bias,
-               double epsilon, std::int32_t threads) {
+               double epsilon, std::int32_t threads, const Begin &begin) {
   const int lead = x.rank - 1;
   const std::int64_t n = x.sizes[lead];
   const sequence of_x(x, 0, lead), of_y(y, 0, lead), of_mean(centers ? mean : rstd, 0, lead), of_rstd(rstd, 0, lead);
   const vector scales(scale), biases(bias);
   const auto run = [&](auto sx, auto sy, auto sscale, auto sbias) {
     cpu::for_rows(threads, of_x.count(), n * 2, [&](std::int64_t row) {
+      begin(row);
       const float *in = x.as<const float>() + of_x.offset(row);
       float *out = y.as<float>() + of_y.offset(row);
       float m = 0;
@@ -89,14 +91,51 @@ void normalize(const view &y, const view &mean, const view &rstd, const view &x,
     run(cpu::last_stride(x), cpu::last_stride(y), scales.stride, biases.stride);
 }
 
-/// dx, and dscale and dbias as sums over all rows. Without `centers` the mean is 0 and does not depend on x.
+constexpr auto nothing = [](std::int64_t) {};
+
+/// Of `sum`, which gets a + b + c row by row, just before the row is read.
+template <bool centers>
+void add_and_normalize(const view &sum, const view &y, const view &mean, const view &rstd, const view &a, const view &b,
+                       const view &c, const view &scale, const view &bias, double epsilon, std::int32_t threads) {
+  const int lead = sum.rank - 1;
+  const std::int64_t n = sum.sizes[lead];
+  const sequence of_sum(sum, 0, lead), of_a(a, 0, lead), of_b(b, 0, lead), of_c(c.is_absent() ? b : c, 0, lead);
+  const auto run = [&](auto to, auto sa, auto sb, auto sc) {
+    normalize<centers>(y, mean, rstd, sum, scale, bias, epsilon, threads, [&](std::int64_t row) {
+      float *const out = sum.as<float>() + of_sum.offset(row);
+      const float *const x1 = a.as<const float>() + of_a.offset(row), *const x2 =
+                                                                          b.as<const float>() + of_b.offset(row);
+      if (c.is_absent()) {
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i * to] = x1[i * sa] + x2[i * sb];
+      } else {
+        const float *const x3 = c.as<const float>() + of_c.offset(row);
+        WINDLASS_SIMD
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i * to] = x1[i * sa] + x2[i * sb] + x3[i * sc];
+      }
+    });
+  };
+  const std::int64_t third = c.is_absent() ? 1 : cpu::last_stride(c);
+  constexpr cpu::unit_stride one;
+  if (cpu::last_stride(sum) == 1 && cpu::last_stride(a) == 1 && cpu::last_stride(b) == 1 && third == 1)
+    run(one, one, one, one);
+  else
+    run(cpu::last_stride(sum), cpu::last_stride(a), cpu::last_stride(b), third);
+}
+
+/// dx, to which `added` is added, and dscale and dbias as sums over all rows. Without `centers` the mean is 0 and does
+/// not depend on x.
 template <bool centers>
 void normalize_grad(const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
-                    const view &scale, const view &mean, const view &rstd, double *scratch, std::int32_t threads) {
+                    const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate,
+                    double *scratch, std::int32_t threads) {
   const int lead = x.rank - 1;
   const std::int64_t n = x.sizes[lead];
   const sequence of_x(x, 0, lead), of_dx(dx, 0, lead), of_dy(dy, 0, lead), of_mean(centers ? mean : rstd, 0, lead),
-      of_rstd(rstd, 0, lead);
+      of_rstd(rstd, 0, lead), of_added(added.is_absent() ? dx : added, 0, lead);
+  const std::int64_t added_stride = added.is_absent() ? 1 : cpu::last_stride(added);
   const vector scales(scale), dscales(dscale), dbiases(dbias);
   const std::int64_t rows = of_x.count();
   const std::int32_t parts = detail::part_count(rows, cpu::grain / (n * 4 + 1) + 1, threads);
@@ -132,8 +171,13 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
       constexpr std::int64_t strip = 256;
       for (std::int64_t from = 0; from < n; from += strip) {
         const std::int64_t columns = std::min(strip, n - from);
-        float scale_strip[strip] = {}, bias_strip[strip] = {};
+        float scale_strip[strip] = {}, bias_strip[strip] = {}, more[strip] = {};
         for (std::int64_t g = 0; g < count; ++g) {
+          if (!added.is_absent()) {
+            const float *const added_row = added.as<const float>() + of_added.offset(first + g) + from * added_stride;
+            for (std::int64_t i = 0; i < columns; ++i)
+              more[i] = added_row[i * added_stride];
+          }
           const float *const in_row = in[g] + from * sx, *const d_row = d[g] + from * sdy;
           const float row_mean = m[g], row_rstd = r[g], slope_mean = means[g], dot = dots[g];
           float *const out_row = out[g] + from * sdx;
@@ -143,7 +187,7 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
             const float slope = d_row[i * sdy] * weights[(from + i) * sscale];
             scale_strip[i] += d_row[i * sdy] * normal;
             bias_strip[i] += d_row[i * sdy];
-            out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot);
+            out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot) + more[i];
           }
         }
         WINDLASS_SIMD
@@ -181,10 +225,12 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
       scale_sum += scratch[part * 2 * n + i];
       bias_sum += scratch[part * 2 * n + n + i];
     }
-    if (dscales.data != nullptr)
-      dscales.data[i * dscales.stride] = static_cast<float>(scale_sum);
-    if (dbiases.data != nullptr)
-      dbiases.data[i * dbiases.stride] = static_cast<float>(bias_sum);
+    const auto write = [&](const vector &to, double sum) {
+      if (to.data != nullptr)
+        to.data[i * to.stride] = (accumulate ? to.data[i * to.stride] : 0.0f) + static_cast<float>(sum);
+    };
+    write(dscales, scale_sum);
+    write(dbiases, bias_sum);
   }
 }
 
@@ -202,18 +248,29 @@ status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, 
   WINDLASS_TRY(check({x, y}, {mean, rstd}, {scale, bias}));
   return s.submit({"layer_norm", 0, bytes_of({y, mean, rstd, x}), {x.elements()}},
                   [=, threads = s.threads()]() -> status {
-                    normalize<true>(y, mean, rstd, x, scale, bias, epsilon, threads);
+                    normalize<true>(y, mean, rstd, x, scale, bias, epsilon, threads, nothing);
+                    return {};
+                  });
+}
+
+status add_layer_norm(stream &s, const view &sum, const view &y, const view &mean, const view &rstd, const view &a,
+                      const view &b, const view &c, const view &scale, const view &bias, double epsilon) {
+  WINDLASS_TRY(check({sum, y, a, b, c.is_absent() ? b : c}, {mean, rstd}, {scale, bias}));
+  return s.submit({"add_layer_norm", 0, bytes_of({sum, y, mean, rstd, a, b, c}), {sum.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    add_and_normalize<true>(sum, y, mean, rstd, a, b, c, scale, bias, epsilon, threads);
                     return {};
                   });
 }
 
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
-                       const view &scale, const view &mean, const view &rstd) {
-  WINDLASS_TRY(check({x, dx, dy}, {mean, rstd}, {scale, dscale, dbias}));
+                       const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate) {
+  WINDLASS_TRY(check({x, dx, dy, added.is_absent() ? dx : added}, {mean, rstd}, {scale, dscale, dbias}));
   WINDLASS_TRY(check_scratch(s, "layer_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
-  return s.submit({"layer_norm_grad", 0, bytes_of({dx, dy, x, mean, rstd}), {x.elements()}},
+  return s.submit({"layer_norm_grad", 0, bytes_of({dx, dy, x, mean, rstd, added}), {x.elements()}},
                   [=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
-                    normalize_grad<true>(dx, dscale, dbias, dy, x, scale, mean, rstd, scratch, threads);
+                    normalize_grad<true>(dx, dscale, dbias, dy, x, scale, mean, rstd, added, accumulate, scratch,
+                                         threads);
                     return {};
                   });
 }
@@ -221,18 +278,29 @@ status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view
 status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon) {
   WINDLASS_TRY(check({x, y}, {rstd}, {scale}));
   return s.submit({"rms_norm", 0, bytes_of({y, rstd, x}), {x.elements()}}, [=, threads = s.threads()]() -> status {
-    normalize<false>(y, view(), rstd, x, scale, view(), epsilon, threads);
+    normalize<false>(y, view(), rstd, x, scale, view(), epsilon, threads, nothing);
     return {};
   });
 }
 
+status add_rms_norm(stream &s, const view &sum, const view &y, const view &rstd, const view &a, const view &b,
+                    const view &c, const view &scale, double epsilon) {
+  WINDLASS_TRY(check({sum, y, a, b, c.is_absent() ? b : c}, {rstd}, {scale}));
+  return s.submit({"add_rms_norm", 0, bytes_of({sum, y, rstd, a, b, c}), {sum.elements()}},
+                  [=, threads = s.threads()]() -> status {
+                    add_and_normalize<false>(sum, y, view(), rstd, a, b, c, scale, view(), epsilon, threads);
+                    return {};
+                  });
+}
+
 status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
-                     const view &rstd) {
-  WINDLASS_TRY(check({x, dx, dy}, {rstd}, {scale, dscale}));
+                     const view &rstd, const view &added, bool accumulate) {
+  WINDLASS_TRY(check({x, dx, dy, added.is_absent() ? dx : added}, {rstd}, {scale, dscale}));
   WINDLASS_TRY(check_scratch(s, "rms_norm_grad", norm_grad_scratch_bytes(x, s.threads())));
-  return s.submit({"rms_norm_grad", 0, bytes_of({dx, dy, x, rstd}), {x.elements()}},
+  return s.submit({"rms_norm_grad", 0, bytes_of({dx, dy, x, rstd, added}), {x.elements()}},
                   [=, threads = s.threads(), scratch = reinterpret_cast<double *>(s.scratch())]() -> status {
-                    normalize_grad<false>(dx, dscale, view(), dy, x, scale, view(), rstd, scratch, threads);
+                    normalize_grad<false>(dx, dscale, view(), dy, x, scale, view(), rstd, added, accumulate, scratch,
+                                          threads);
                     return {};
                   });
 }

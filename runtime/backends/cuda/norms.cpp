@@ -6,11 +6,44 @@ namespace windlass::rt {
 namespace cuda {
 namespace {
 
-template <bool centers, int W>
+/// The numbers of a row: read.
+template <int W> struct read_row {
+  rows x;
+
+  __device__ row_part<1, W> part(std::int64_t row, std::int64_t n) const {
+    return row_part<1, W>({x.of}, {x.at.offset(row)}, {x.stride}, n);
+  }
+};
+
+/// The numbers of a row: the sum of two or three others, which is also written. Each number is read and written by one
+/// thread, so that the sum and what is made of it may take a term's place.
+template <int W, int terms> struct add_rows {
+  rows x, of[terms];
+
+  __device__ row_part<1, W> part(std::int64_t row, std::int64_t n) const {
+    const std::int64_t base = x.at.offset(row);
+    std::int64_t from[terms];
+    for (int t = 0; t < terms; ++t)
+      from[t] = of[t].at.offset(row);
+    return row_part<1, W>::made({x.of}, {base}, {x.stride}, n, [&](std::int64_t i, auto &sum) {
+      load(sum.of[0], of[0].of, from[0] + i * of[0].stride);
+      for (int t = 1; t < terms; ++t) {
+        auto term = sum;
+        load(term.of[0], of[t].of, from[t] + i * of[t].stride);
+        for (int w = 0; w < sum.width; ++w)
+          sum.of[0][w] += term.of[0][w];
+      }
+      store(x.of, base + i * x.stride, sum.of[0]);
+      round_as(x.of.type, sum.of[0]);
+    });
+  }
+};
+
+template <bool centers, int W, class Row>
 __global__ void __launch_bounds__(block_threads, 4)
-    normalize(rows y, rows mean, rows rstd, rows x, columns scale, columns bias, std::int64_t n, float epsilon) {
-  for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
-    const row_part<1, W> part({x.of}, {x.at.offset(row)}, {x.stride}, n);
+    normalize(rows y, rows mean, rows rstd, Row x, columns scale, columns bias, std::int64_t n, float epsilon) {
+  for (std::int64_t row = blockIdx.x; row < y.at.count(); row += gridDim.x) {
+    const auto part = x.part(row, n);
     const std::int64_t out = y.at.offset(row);
     float m = 0;
     if (centers) {
@@ -45,13 +78,13 @@ __global__ void __launch_bounds__(block_threads, 4)
   }
 }
 
-/// dx. Without `centers` the mean is 0 and does not depend on x.
+/// dx, to which `added` is added where it is not absent. Without `centers` the mean is 0 and does not depend on x.
 template <bool centers, int W>
 __global__ void __launch_bounds__(block_threads, 3)
-    normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, std::int64_t n) {
+    normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, rows added, std::int64_t n) {
   for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
     const row_part<2, W> part({x.of, dy.of}, {x.at.offset(row), dy.at.offset(row)}, {x.stride, dy.stride}, n);
-    const std::int64_t out = dx.at.offset(row);
+    const std::int64_t out = dx.at.offset(row), more = added.of.is_absent() ? 0 : added.at.offset(row);
     const float m = centers ? mean.of.get(mean.at.offset(row)) : 0.0f, r = rstd.of.get(rstd.at.offset(row));
     float sum = 0, dot = 0;
     part.each([&](std::int64_t i, const auto &in) {
@@ -70,6 +103,12 @@ __global__ void __launch_bounds__(block_threads, 3)
       load(factor.of[0], scale, i, 1.0f);
       for (int w = 0; w < in.width; ++w)
         in.of[0][w] = r * (in.of[1][w] * factor.of[0][w] - sum - (in.of[0][w] - m) * r * dot);
+      if (!added.of.is_absent()) {
+        round_as(dx.of.type, in.of[0]); // as two commands do
+        load(in.of[1], added.of, more + i * added.stride);
+        for (int w = 0; w < in.width; ++w)
+          in.of[0][w] += in.of[1][w];
+      }
       store(dx.of, out + i * dx.stride, in.of[0]);
     });
   }
@@ -115,17 +154,21 @@ __global__ void parameter_grad(double *partial, rows dy, rows x, rows mean, rows
 
 /// A block for each `warp_lanes` of the 2 n sums.
 __global__ void join_parameter_grad(columns dscale, columns dbias, const double *partial, std::int64_t n,
-                                    std::int64_t parts) {
+                                    std::int64_t parts, bool accumulate) {
+  const auto write = [&](const columns &to, std::int64_t i, double sum) {
+    if (!to.is_absent())
+      to.of.set(to.offset(i), (accumulate ? to.of.get(to.offset(i)) : 0.0f) + static_cast<float>(sum));
+  };
   for (std::int64_t first = blockIdx.x * std::int64_t(warp_lanes); first < 2 * n;
        first += gridDim.x * std::int64_t(warp_lanes)) {
     const std::int64_t i = first + threadIdx.x % warp_lanes;
     const double sum = join_parts<add_values>(partial + i, i < 2 * n, parts, 2 * n, 0.0);
     if (threadIdx.x >= warp_lanes)
       continue;
-    if (i < n && !dscale.is_absent())
-      dscale.of.set(dscale.offset(i), static_cast<float>(sum));
-    else if (i >= n && i < 2 * n && !dbias.is_absent())
-      dbias.of.set(dbias.offset(i - n), static_cast<float>(sum));
+    if (i < n)
+      write(dscale, i, sum);
+    else if (i < 2 * n)
+      write(dbias, i - n, sum);
   }
 }
 
@@ -142,36 +185,53 @@ status check_norm(std::initializer_list<view> full, std::initializer_list<view> 
   return check_views(fits, "a norm");
 }
 
-template <bool centers, int W>
-status run_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
-                const view &bias, double epsilon) {
-  const int lead = x.rank - 1;
-  const std::int64_t n = x.sizes[lead];
-  const rows of_x(x, lead);
-  return launch(s, blocks_for_rows(of_x.at.count()), threads_for_row(n, W), normalize<centers, W>, rows(y, lead),
-                rows(centers ? mean : rstd, lead), rows(rstd, lead), of_x, columns(scale), columns(bias), n,
+template <bool centers, int W, class Row>
+status run_norm_of(stream &s, const view &y, const view &mean, const view &rstd, const Row &x, const view &scale,
+                   const view &bias, double epsilon) {
+  const int lead = y.rank - 1;
+  const std::int64_t n = y.sizes[lead];
+  const rows of_y(y, lead);
+  return launch(s, blocks_for_rows(of_y.at.count()), threads_for_row(n, W), normalize<centers, W, Row>, of_y,
+                rows(centers ? mean : rstd, lead), rows(rstd, lead), x, columns(scale), columns(bias), n,
                 static_cast<float>(epsilon));
 }
 
 template <bool centers, int W>
+status run_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
+                const view &bias, double epsilon) {
+  return run_norm_of<centers, W>(s, y, mean, rstd, read_row<W>{rows(x, x.rank - 1)}, scale, bias, epsilon);
+}
+
+template <bool centers, int W>
+status run_add_norm(stream &s, const view &sum, const view &y, const view &mean, const view &rstd, const view &a,
+                    const view &b, const view &c, const view &scale, const view &bias, double epsilon) {
+  const int lead = sum.rank - 1;
+  const rows of_sum(sum, lead), of_a(a, lead), of_b(b, lead);
+  if (c.is_absent())
+    return run_norm_of<centers, W>(s, y, mean, rstd, add_rows<W, 2>{of_sum, {of_a, of_b}}, scale, bias, epsilon);
+  return run_norm_of<centers, W>(s, y, mean, rstd, add_rows<W, 3>{of_sum, {of_a, of_b, rows(c, lead)}}, scale, bias,
+                                 epsilon);
+}
+
+template <bool centers, int W>
 status run_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
-                     const view &scale, const view &mean, const view &rstd) {
+                     const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate) {
   const int lead = x.rank - 1;
   const std::int64_t n = x.sizes[lead], packs = std::max<std::int64_t>((n + W - 1) / W, 1);
   const rows of_x(x, lead), of_dy(dy, lead), of_mean(centers ? mean : rstd, lead), of_rstd(rstd, lead);
   WINDLASS_TRY(launch(s, blocks_for_rows(of_x.at.count()), threads_for_row(n, W), normalize_grad<centers, W>,
-                      rows(dx, lead), of_dy, of_x, columns(scale), of_mean, of_rstd, n));
+                      rows(dx, lead), of_dy, of_x, columns(scale), of_mean, of_rstd,
+                      rows(added, added.is_absent() ? 0 : lead), n));
   const std::int64_t room = s.scratch_bytes() / std::max<std::int64_t>(n * 16, 1);
   if (room < 1)
     return internal_error("the gradient of a norm needs " + std::to_string(n * 16) +
                           " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
-  constexpr std::int64_t enough_threads = 1 << 16; // to fill a large device
-  const std::int64_t parts = std::clamp<std::int64_t>(std::min(of_x.at.count() / 16, enough_threads / packs), 1, room);
+  const std::int64_t parts = parts_for(of_x.at.count(), packs, room);
   double *partial = reinterpret_cast<double *>(s.scratch());
   WINDLASS_TRY(launch(s, blocks_for(packs * parts), block_threads, parameter_grad<centers, W>, partial, of_dy, of_x,
                       of_mean, of_rstd, n, parts));
   return launch(s, blocks_for(2 * n, warp_lanes), block_threads, join_parameter_grad, columns(dscale), columns(dbias),
-                partial, n, parts);
+                partial, n, parts, accumulate);
 }
 
 } // namespace
@@ -187,14 +247,26 @@ status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, 
   });
 }
 
+status add_layer_norm(stream &s, const view &sum, const view &y, const view &mean, const view &rstd, const view &a,
+                      const view &b, const view &c, const view &scale, const view &bias, double epsilon) {
+  WINDLASS_TRY(cuda::check_norm({sum, y, a, b, c.is_absent() ? b : c}, {mean, rstd}, {scale, bias}));
+  return s.submit(
+      {"add_layer_norm", 0, bytes_of({sum, y, mean, rstd, a, b, c}), {sum.elements()}}, [=, &s]() -> status {
+        const auto run = cuda::have_packs({sum, y, a, b, c, scale, bias}) ? cuda::run_add_norm<true, cuda::pack_columns>
+                                                                          : cuda::run_add_norm<true, 1>;
+        return run(s, sum, y, mean, rstd, a, b, c, scale, bias, epsilon);
+      });
+}
+
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
-                       const view &scale, const view &mean, const view &rstd) {
-  WINDLASS_TRY(cuda::check_norm({x, dx, dy}, {mean, rstd}, {scale, dscale, dbias}));
-  return s.submit({"layer_norm_grad", 0, bytes_of({dx, dy, x, mean, rstd}), {x.elements()}}, [=, &s]() -> status {
-    const auto run = cuda::have_packs({x, dx, dy, scale}) ? cuda::run_norm_grad<true, cuda::pack_columns>
-                                                          : cuda::run_norm_grad<true, 1>;
-    return run(s, dx, dscale, dbias, dy, x, scale, mean, rstd);
-  });
+                       const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate) {
+  WINDLASS_TRY(cuda::check_norm({x, dx, dy, added.is_absent() ? dx : added}, {mean, rstd}, {scale, dscale, dbias}));
+  return s.submit(
+      {"layer_norm_grad", 0, bytes_of({dx, dy, x, mean, rstd, added}), {x.elements()}}, [=, &s]() -> status {
+        const auto run = cuda::have_packs({x, dx, dy, scale, added}) ? cuda::run_norm_grad<true, cuda::pack_columns>
+                                                                     : cuda::run_norm_grad<true, 1>;
+        return run(s, dx, dscale, dbias, dy, x, scale, mean, rstd, added, accumulate);
+      });
 }
 
 status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon) {
@@ -206,13 +278,23 @@ status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const
   });
 }
 
+status add_rms_norm(stream &s, const view &sum, const view &y, const view &rstd, const view &a, const view &b,
+                    const view &c, const view &scale, double epsilon) {
+  WINDLASS_TRY(cuda::check_norm({sum, y, a, b, c.is_absent() ? b : c}, {rstd}, {scale}));
+  return s.submit({"add_rms_norm", 0, bytes_of({sum, y, rstd, a, b, c}), {sum.elements()}}, [=, &s]() -> status {
+    const auto run = cuda::have_packs({sum, y, a, b, c, scale}) ? cuda::run_add_norm<false, cuda::pack_columns>
+                                                                : cuda::run_add_norm<false, 1>;
+    return run(s, sum, y, view(), rstd, a, b, c, scale, view(), epsilon);
+  });
+}
+
 status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
-                     const view &rstd) {
-  WINDLASS_TRY(cuda::check_norm({x, dx, dy}, {rstd}, {scale, dscale}));
-  return s.submit({"rms_norm_grad", 0, bytes_of({dx, dy, x, rstd}), {x.elements()}}, [=, &s]() -> status {
-    const auto run = cuda::have_packs({x, dx, dy, scale}) ? cuda::run_norm_grad<false, cuda::pack_columns>
-                                                          : cuda::run_norm_grad<false, 1>;
-    return run(s, dx, dscale, view(), dy, x, scale, view(), rstd);
+                     const view &rstd, const view &added, bool accumulate) {
+  WINDLASS_TRY(cuda::check_norm({x, dx, dy, added.is_absent() ? dx : added}, {rstd}, {scale, dscale}));
+  return s.submit({"rms_norm_grad", 0, bytes_of({dx, dy, x, rstd, added}), {x.elements()}}, [=, &s]() -> status {
+    const auto run = cuda::have_packs({x, dx, dy, scale, added}) ? cuda::run_norm_grad<false, cuda::pack_columns>
+                                                                 : cuda::run_norm_grad<false, 1>;
+    return run(s, dx, dscale, view(), dy, x, scale, view(), rstd, added, accumulate);
   });
 }
 

@@ -114,9 +114,7 @@ status reduce_columns_as(stream &s, const view &out, const view &in, const seque
                          std::int64_t room, bool adds) {
   using value = typename Op::value;
   const std::int64_t columns = kept_in.count(), packs = columns / W;
-  constexpr std::int64_t enough_threads = 1 << 16; // to fill a large device
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(std::min(reduced.count() / 16, enough_threads / packs), 1, room / columns);
+  const std::int64_t parts = parts_for(reduced.count(), packs, room / columns);
   value *partial = reinterpret_cast<value *>(s.scratch());
   WINDLASS_TRY(launch(s, blocks_for(packs * parts), block_threads, reduce_columns<Op, W>, partial, operand(in), kept_in,
                       reduced, parts));

@@ -72,6 +72,13 @@ inline int threads_for_row(std::int64_t columns, int width, int most = block_thr
   return static_cast<int>(std::clamp<std::int64_t>(warps * warp_lanes, warp_lanes, most));
 }
 
+/// Into how many parts a kernel cuts rows whose columns are summed: enough of its packs to fill a large device, of 16
+/// rows or more, at most as many as there is room for.
+inline std::int64_t parts_for(std::int64_t rows, std::int64_t packs, std::int64_t room) {
+  constexpr std::int64_t enough_threads = 1 << 16;
+  return std::clamp<std::int64_t>(std::min(rows / 16, enough_threads / packs), 1, room);
+}
+
 template <class T, int W> __device__ inline void load_as(float (&to)[W], const std::byte *data, std::int64_t at) {
   constexpr int each = W == 1 ? 1 : 16 / sizeof(T);
   for (int p = 0; p < W / each; ++p) {
@@ -117,6 +124,15 @@ template <int W> __device__ inline void store(const operand &to, std::int64_t at
     store_as<detail::f16>(to.data, at, from);
 }
 
+/// What `store` leaves of the numbers.
+template <int W> __device__ inline void round_as(element_type type, float (&x)[W]) {
+  for (int w = 0; w < W; ++w)
+    if (type == element_type::bf16)
+      x[w] = static_cast<float>(detail::bf16(x[w]));
+    else if (type == element_type::f16)
+      x[w] = static_cast<float>(detail::f16(x[w]));
+}
+
 /// W columns of a vector, `otherwise` where it is absent.
 template <int W> __device__ inline void load(float (&to)[W], const columns &from, std::int64_t i, float otherwise) {
   if (!from.is_absent())
@@ -148,20 +164,22 @@ template <int N, int W> class row_part {
 public:
   __device__ row_part(const operand (&of)[N], const std::int64_t (&base)[N], const std::int64_t (&stride)[N],
                       std::int64_t size)
-      : size(size) {
-    for (int k = 0; k < N; ++k) {
-      data[k] = of[k].data;
-      type[k] = of[k].type;
-      from[k] = base[k];
-      step[k] = stride[k];
-    }
-    const std::int64_t whole = size / W * W;
-#pragma unroll
-    for (int p = 0; p < kept; ++p)
-      if (column_of(p) < whole)
-        read(packs[p], column_of(p));
-    if (whole + threadIdx.x < size)
-      read(single, whole + threadIdx.x);
+      : row_part(of, base, stride, size, nullptr) {
+    keep([&](std::int64_t i, auto &pack) { read(pack, i); });
+  }
+
+  /// make(first column, row_pack) computes what the rows hold and writes it to them.
+  template <class F>
+  __device__ static row_part made(const operand (&of)[N], const std::int64_t (&base)[N],
+                                  const std::int64_t (&stride)[N], std::int64_t size, const F &make) {
+    row_part part(of, base, stride, size, nullptr);
+    part.keep(make);
+    const auto later = [&](std::int64_t i, auto pack) {
+      if constexpr (pack.width == W)
+        make(i, pack);
+    };
+    each_pack<N, W>(size, later, kept);
+    return part;
   }
 
   /// Calls f(first column, row_pack of W or 1) for each.
@@ -183,6 +201,28 @@ public:
 
 private:
   static constexpr int kept = W == 1 ? 4 : 2 / N;
+
+  __device__ row_part(const operand (&of)[N], const std::int64_t (&base)[N], const std::int64_t (&stride)[N],
+                      std::int64_t size, std::nullptr_t)
+      : size(size) {
+    for (int k = 0; k < N; ++k) {
+      data[k] = of[k].data;
+      type[k] = of[k].type;
+      from[k] = base[k];
+      step[k] = stride[k];
+    }
+  }
+
+  /// Calls get(first column, row_pack) for what stays in registers.
+  template <class F> __device__ void keep(const F &get) {
+    const std::int64_t whole = size / W * W;
+#pragma unroll
+    for (int p = 0; p < kept; ++p)
+      if (column_of(p) < whole)
+        get(column_of(p), packs[p]);
+    if (whole + threadIdx.x < size)
+      get(whole + threadIdx.x, single);
+  }
 
   __device__ std::int64_t column_of(int p) const { return (threadIdx.x + std::int64_t(p) * blockDim.x) * W; }
   template <int V> __device__ void read(row_pack<N, V> &pack, std::int64_t i) const {

@@ -46,14 +46,23 @@ status layer_norm(stream &s, const view &, const view &, const view &, const vie
   return issue(s, "layer_norm");
 }
 status layer_norm_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
-                       const view &, const view &) {
+                       const view &, const view &, const view &, bool) {
   return issue(s, "layer_norm_grad");
 }
 status rms_norm(stream &s, const view &, const view &, const view &, const view &, double) {
   return issue(s, "rms_norm");
 }
-status rms_norm_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &) {
+status rms_norm_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                     const view &, bool) {
   return issue(s, "rms_norm_grad");
+}
+status add_layer_norm(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                      const view &, const view &, const view &, double) {
+  return issue(s, "add_layer_norm");
+}
+status add_rms_norm(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                    const view &, double) {
+  return issue(s, "add_rms_norm");
 }
 status rotary(stream &s, const view &, const view &, const view &, const view &, bool) { return issue(s, "rotary"); }
 status dropout(stream &s, const view &, const view &, const view &, double) { return issue(s, "dropout"); }

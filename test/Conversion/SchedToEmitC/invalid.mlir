@@ -180,3 +180,21 @@ func.func @backward() { return }
 func.func @backward_reduce() { return }
 func.func @update() { return }
 func.func @evaluate() { return }
+
+// -----
+
+sched.arena @device_arena bytes 4096
+func.func @init() {
+  %a = sched.buffer @device_arena[0] : memref<4x8xf32>
+  %s = sched.buffer @device_arena[256] : memref<8xf32>
+  %r = sched.buffer @device_arena[320] : memref<4xf32>
+  %y = sched.buffer @device_arena[384] : memref<4x8xf32>
+  // expected-error@+1 {{kernel 'add_rms_norm' of 3 terms does not take 3 operands}}
+  sched.launch "add_rms_norm" stream 0 ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  return
+}
+func.func @forward() { return }
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }

@@ -160,10 +160,15 @@ public:
   void layerNorm(const Stream &s, const View &y, const View &mean, const View &rstd, const View &x, const View &scale,
                  const View &bias, double epsilon);
   void layerNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dbias, const View &dy,
-                     const View &x, const View &scale, const View &mean, const View &rstd);
+                     const View &x, const View &scale, const View &mean, const View &rstd, const View &added,
+                     const Expr<bool> &accumulate);
   void rmsNorm(const Stream &s, const View &y, const View &rstd, const View &x, const View &scale, double epsilon);
   void rmsNormGrad(const Stream &s, const View &dx, const View &dscale, const View &dy, const View &x,
-                   const View &scale, const View &rstd);
+                   const View &scale, const View &rstd, const View &added, const Expr<bool> &accumulate);
+  void addLayerNorm(const Stream &s, llvm::ArrayRef<View> outs, const View &a, const View &b, const View &c,
+                    const View &scale, const View &bias, double epsilon);
+  void addRmsNorm(const Stream &s, llvm::ArrayRef<View> outs, const View &a, const View &b, const View &c,
+                  const View &scale, double epsilon);
   void rotary(const Stream &s, const View &y, const View &x, const View &cosine, const View &sine, bool transposed);
   void dropout(const Stream &s, const View &y, const View &x, const View &keys, double ratio);
   void attention(const Stream &s, const View &out, const View &lse, const View &q, const View &k, const View &v,

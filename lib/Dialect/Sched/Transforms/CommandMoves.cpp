@@ -55,14 +55,15 @@ std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
   return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
 }
 
-bool sched::canMove(LaunchOp earlier, Operation *later) {
+bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> others) {
+  auto [read, written] = getInsAndOuts(earlier);
   for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
-    if (isa<BufferOp, WaitOp>(op))
+    if (isa<BufferOp, WaitOp>(op) || llvm::is_contained(others, op))
       continue;
     if (isa<RecordOp>(op))
       return false; // another stream may wait for it
     auto [ins, outs] = getInsAndOuts(op);
-    if (overlap(ins, earlier.getOuts()) || overlap(outs, earlier.getOuts()) || overlap(outs, earlier.getIns()))
+    if (overlap(ins, written) || overlap(outs, written) || overlap(outs, read))
       return false;
   }
   return true;

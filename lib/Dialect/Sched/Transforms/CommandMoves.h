@@ -24,8 +24,9 @@ ByteRange getBounds(mlir::Value buffer);
 bool overlap(mlir::Value a, mlir::Value b);
 bool overlap(mlir::ValueRange a, mlir::ValueRange b);
 
-/// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says.
-bool canMove(LaunchOp earlier, mlir::Operation *later);
+/// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says,
+/// but for `others`.
+bool canMove(mlir::Operation *earlier, mlir::Operation *later, llvm::ArrayRef<mlir::Operation *> others = {});
 
 } // namespace windlass::sched
 

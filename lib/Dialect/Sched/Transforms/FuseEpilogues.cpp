@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
 #include "CommandMoves.h"
+#include "windlass/Dialect/Sched/IR/Norms.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -29,7 +30,7 @@ public:
           sums.push_back(launch);
       }
     for (LaunchOp product : products)
-      if (!fuseMap(product))
+      if (!fuseMap(product) && !fuseNorm(product))
         fuseSum(product, sums);
   }
 
@@ -87,11 +88,51 @@ private:
     return block ? map.getIns()[block.getArgNumber()] : Value();
   }
 
-  bool fuseMap(LaunchOp product) {
+  static Operation *getNextCommand(LaunchOp product) {
     Operation *next = product->getNextNode();
     while (isa<BufferOp>(next))
       next = next->getNextNode();
-    auto map = dyn_cast<LaunchMapOp>(next);
+    return next;
+  }
+
+  /// A norm that adds a bias, or that and another matrix, to the product leaves the sum to the product.
+  bool fuseNorm(LaunchOp product) {
+    auto norm = dyn_cast<LaunchOp>(getNextCommand(product));
+    size_t terms = norm ? getNormTerms(norm) : 0;
+    if (terms == 0 || norm.getStream() != product.getStream() || product.getAccumulate() ||
+        product.getAccumulateAfterFirst())
+      return false;
+    Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0], sum = norm.getOuts()[0];
+    Value x = norm.getIns()[0], bias = norm.getIns()[1];
+    if (!isSame(x, out))
+      std::swap(x, bias);
+    SmallVector<Value> ins = {a, b, bias};
+    if (terms > 2)
+      ins.push_back(norm.getIns()[2]);
+    if (!isSame(x, out) || !isSame(sum, out) || !isBias(typeOf(bias), typeOf(out)) ||
+        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1 ||
+        (terms > 2 && ins.back().getType() != out.getType()))
+      return false;
+    OpBuilder builder(norm);
+    builder.setInsertionPointAfter(norm);
+    SmallVector<NamedAttribute> settings;
+    for (NamedAttribute setting : norm.getSettings())
+      if (setting.getName() != "terms")
+        settings.push_back(setting);
+    SmallVector<Value> normIns = {sum};
+    llvm::append_range(normIns, norm.getIns().drop_front(terms));
+    auto apart =
+        LaunchOp::create(builder, norm.getLoc(), norm.getKernel().drop_front(strlen("add_")), norm.getStream(), normIns,
+                         norm.getOuts().drop_front(), builder.getDictionaryAttr(settings), false, false);
+    apart->setDiscardableAttrs(norm->getDiscardableAttrDictionary());
+    if (replace(product, norm, norm, "matmul_bias", ins, sum, false))
+      return true;
+    apart.erase();
+    return false;
+  }
+
+  bool fuseMap(LaunchOp product) {
+    auto map = dyn_cast<LaunchMapOp>(getNextCommand(product));
     if (!map || map.getIns().size() > 3 || map.getStream() != product.getStream() || map.getAccumulateAfterFirst() ||
         product.getAccumulate() || product.getAccumulateAfterFirst())
       return false;

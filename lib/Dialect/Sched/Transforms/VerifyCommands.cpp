@@ -1,5 +1,7 @@
+#include "CommandMoves.h"
 #include "MemoryTimeline.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
@@ -135,11 +137,15 @@ private:
       return in == 1;
     if (kernel == "softmax_cross_entropy_with_grad")
       return in == 1 && out == 1;
+    if (size_t terms = getNormTerms(launch))
+      return in < static_cast<int64_t>(terms) && out < 2;
+    if (auto gradient = getNormGradOperands(launch))
+      return gradient->addsOperand && in == static_cast<int64_t>(gradient->operands) && out == 0;
     std::optional<UpdateOperands> update = getUpdateOperands(launch);
     return update && update->getOperandOf(out) == static_cast<size_t>(in);
   }
 
-  LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool addsToOuts) {
+  LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool accumulates) {
     memory.beginCommand(stream);
     auto report = [&](const std::string &problem) -> LogicalResult {
       if (problem.empty())
@@ -159,7 +165,7 @@ private:
       const Window &written = windows[out];
       for (auto [i, in] : llvm::enumerate(ins)) {
         const Window &read = windows[in];
-        if (in == out && mayWorkInPlace(op, i, o))
+        if (isSame(in, out) && mayWorkInPlace(op, i, o))
           continue;
         if (read.isExact && written.isExact && overlap(read.ranges, written.ranges))
           return op->emitOpError("writes over its operand ") << i << ", which it may not do in place";
@@ -167,7 +173,9 @@ private:
       for (size_t other = 0; other < o; ++other)
         if (written.isExact && windows[outs[other]].isExact && overlap(windows[outs[other]].ranges, written.ranges))
           return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
-      if (addsToOuts && failed(report(memory.read(written.ranges, written.owner))))
+      auto launch = dyn_cast<LaunchOp>(op);
+      if (accumulates && (!launch || addsToResult(launch, o)) &&
+          failed(report(memory.read(written.ranges, written.owner))))
         return failure();
     }
     for (Value out : outs)

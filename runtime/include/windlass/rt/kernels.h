@@ -59,13 +59,20 @@ status softmax_grad(stream &s, const view &dx, const view &y, const view &dy);
 /// absent.
 status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
                   const view &bias, double epsilon);
-/// dx, dscale, dbias from dy; dscale and dbias sum over all rows. dbias may be absent.
+/// dx, dscale, dbias from dy; dscale and dbias sum over all rows, and add to what they hold with `accumulate`. dbias
+/// may be absent. `added` (of x's sizes, may be absent, may be dx) is added to dx as its type holds it.
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
-                       const view &scale, const view &mean, const view &rstd);
+                       const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate);
 /// RMS norm: the same without mean and bias, rstd = 1 / sqrt(mean(x²) + epsilon).
 status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon);
 status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
-                     const view &rstd);
+                     const view &rstd, const view &added, bool accumulate);
+/// sum = a + b + c, in this order, and the norm of what `sum` holds then. c may be absent; strides of 0 repeat a
+/// vector. sum and y may be any of the three where they are the same view.
+status add_layer_norm(stream &s, const view &sum, const view &y, const view &mean, const view &rstd, const view &a,
+                      const view &b, const view &c, const view &scale, const view &bias, double epsilon);
+status add_rms_norm(stream &s, const view &sum, const view &y, const view &rstd, const view &a, const view &b,
+                    const view &c, const view &scale, double epsilon);
 /// Of layer_norm_grad and rms_norm_grad.
 std::int64_t norm_grad_scratch_bytes(const view &x, std::int32_t threads);
 

@@ -219,3 +219,44 @@ func.func @evaluate() {
   sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
+
+// -----
+
+// A norm may write the sum and its result over terms, of whatever value, but no statistics; its gradient goes over what is
+// added to it, and later micro-batches add to its parameters' gradients only.
+sched.arena @device_arena bytes 1024
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+  %y = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 3 : i64}
+  %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 4 : i64}
+  %r = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 5 : i64}
+  %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
+  %over = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 7 : i64}
+  %z = sched.buffer @device_arena[448] : memref<4x8xf32> {sched.storage = 8 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch "add_rms_norm" stream 0 ins(%a, %b, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch "rms_norm_grad" stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch "rms_norm_grad" stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} accumulate : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  // expected-error @below {{writes over its operand 0, which it may not do in place}}
+  sched.launch "add_rms_norm" stream 0 ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 1024
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+  %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 4 : i64}
+  %r = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 5 : i64}
+  %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
+  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch "fill" stream 0 ins() outs(%r) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{writes over its operand 0, which it may not do in place}}
+  sched.launch "rms_norm_grad" stream 0 ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  return
+}

@@ -38,6 +38,9 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `matmul_bias` (also of a bias of the result's sizes, with strides of 0, and of what else is added), `matmul_bias_gelu` (also with a second result, the
     sum) and `matmul_bias_grad` (also to the sum of its first or, with `sums_b`, second operand over what is contracted)
     are a product without a batch and what follows it;
+    `add_layer_norm` and `add_rms_norm` write the sum of their first operands, as many as the setting `terms` says, and the
+    norm of that; `layer_norm_grad` and `rms_norm_grad` may have one operand more, which is added to their first result, and
+    accumulate to the others only;
     `reduce` takes a view with the reduced dims last and the settings `kind` and `reduced_rank`. Kernels that are no op:
     `fill` (setting `value`, f64), `copy`, and `own_part`, which copies the rank's block of a view whose first dim counts
     the blocks (setting `axes`, the indices of the axes whose coordinates, first axis outermost, number the blocks). `count_labels` counts labels that are not `ignore_index`;

@@ -60,6 +60,16 @@ def FuseLosses : Pass<"sched-fuse-losses", "::mlir::ModuleOp"> {
   }];
 }
 
+def FuseNorms : Pass<"sched-fuse-norms", "::mlir::ModuleOp"> {
+  let summary = "Lets norms compute the sum that they read, and their gradients add to others";
+  let description = [{
+    Afterwards a norm behind a map that only adds two or three buffers up does that too (`add_layer_norm`,
+    `add_rms_norm`); the gradient of a norm adds to the gradients of its parameters where maps did, and adds to that of its
+    input what a map added. Commands work on the same buffers and streams, the earlier one at the place of the later,
+    unless bytes in between or an event that another stream may wait for forbid that; memory stays as it is.
+  }];
+}
+
 def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
   let summary = "Lets optimizer steps write the 16-bit weights too";
   let description = [{

@@ -1,0 +1,275 @@
+#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/IR/Norms.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_FUSENORMS
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
+
+namespace {
+
+int64_t storageOf(Value buffer) {
+  auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
+  return storage ? storage.getInt() : 0;
+}
+
+/// The maps of a block that read or write at an offset, in order.
+using Maps = DenseMap<int64_t, SmallVector<LaunchMapOp>>;
+
+class NormFusion {
+public:
+  explicit NormFusion(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(kScalarFunctionAttr))
+        functions[function.getName()] = function;
+  }
+
+  void run(Block &block) {
+    SmallVector<LaunchOp> norms, gradients;
+    written.clear();
+    read.clear();
+    for (Operation &op : block) {
+      if (auto launch = dyn_cast<LaunchOp>(op)) {
+        if (launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm")
+          norms.push_back(launch);
+        else if (getNormGradOperands(launch) && !launch.getAccumulate() && !launch.getAccumulateAfterFirst())
+          gradients.push_back(launch);
+      } else if (auto map = dyn_cast<LaunchMapOp>(op)) {
+        for (Value out : map.getOuts())
+          written[offsetOf(out)].push_back(map);
+        for (Value in : map.getIns())
+          read[offsetOf(in)].push_back(map);
+      }
+    }
+    for (LaunchOp norm : norms)
+      takeSum(norm);
+    for (LaunchOp gradient : gradients)
+      takeAdditionTo(takeParameters(gradient));
+  }
+
+  /// Those that no map applies any more.
+  void dropFunctions(ModuleOp module) {
+    DenseSet<StringRef> applied;
+    module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
+    for (StringRef name : taken)
+      if (!applied.contains(name))
+        if (auto found = functions.find(name); found != functions.end()) {
+          found->second.erase();
+          functions.erase(found);
+        }
+  }
+
+private:
+  /// Of a map whose function only adds its two or three arguments up: which operand is added first, second, third.
+  SmallVector<Value> getTerms(LaunchMapOp map) const {
+    auto found = functions.find(map.getFunction());
+    if (found == functions.end() || map.getOuts().size() != 1)
+      return {};
+    func::FuncOp function = found->second;
+    Block &body = function.getBody().front();
+    Value result = body.getTerminator()->getOperand(0);
+    SmallVector<Value> terms;
+    size_t ops = 0;
+    for (Value left = result; terms.size() < 3;) {
+      Operation *add = left.getDefiningOp();
+      if (!add || !isa<train::AddOp, train::AccumulateOp>(add) || add->getNumOperands() != 2)
+        break;
+      ++ops;
+      // What is itself a sum comes first: floats may change places, but not brackets.
+      Value first = add->getOperand(0), second = add->getOperand(1);
+      if (isa<BlockArgument>(first) && !isa<BlockArgument>(second))
+        std::swap(first, second);
+      auto argument = dyn_cast<BlockArgument>(second);
+      if (!argument)
+        return {};
+      terms.push_back(map.getIns()[argument.getArgNumber()]);
+      left = first;
+      if (auto last = dyn_cast<BlockArgument>(first)) {
+        terms.push_back(map.getIns()[last.getArgNumber()]);
+        break;
+      }
+    }
+    bool isAll = terms.size() >= 2 && terms.size() == ops + 1 &&
+                 ops == static_cast<size_t>(std::distance(body.begin(), body.end())) - 1;
+    auto element = typeOf(map.getOuts()[0]).getElementType();
+    if (!isAll || !isa<FloatType>(element) ||
+        llvm::any_of(terms, [&](Value term) { return typeOf(term).getElementType() != element; }))
+      return {};
+    std::reverse(terms.begin(), terms.end());
+    return terms;
+  }
+
+  /// Whether the map's function is the identity.
+  bool isCopy(LaunchMapOp map) const {
+    auto found = functions.find(map.getFunction());
+    if (found == functions.end() || map.getIns().size() != 1 || map.getOuts().size() != 1)
+      return false;
+    func::FuncOp function = found->second;
+    Block &body = function.getBody().front();
+    return &body.front() == body.getTerminator() && body.getTerminator()->getOperand(0) == body.getArgument(0);
+  }
+
+  static bool inOrder(Operation *earlier, Operation *later) {
+    return earlier->getBlock() == later->getBlock() && earlier->isBeforeInBlock(later);
+  }
+
+  /// Whether results may be written while operands are read, `inPlace` those that a result may take the place of.
+  static bool isSound(ValueRange ins, ValueRange outs, llvm::function_ref<bool(size_t, size_t)> inPlace) {
+    for (auto [o, out] : llvm::enumerate(outs)) {
+      for (auto [i, in] : llvm::enumerate(ins))
+        if (!(inPlace(i, o) && isSame(in, out)) && overlap(in, out))
+          return false;
+      for (Value other : outs.take_front(o))
+        if (overlap(out, other))
+          return false;
+    }
+    return true;
+  }
+
+  /// A command of both at the place of the later one, of which it has the block; `named` says of which operator it is.
+  static LaunchOp replace(Operation *earlier, Operation *later, LaunchOp named, StringRef kernel, ValueRange ins,
+                          ValueRange outs, DictionaryAttr settings, bool accumulatesAfterFirst) {
+    OpBuilder builder(later);
+    auto both = LaunchOp::create(builder, named.getLoc(), kernel, named.getStream(), ins, outs, settings,
+                                 /*accumulate=*/false, accumulatesAfterFirst);
+    both->setDiscardableAttrs(named->getDiscardableAttrDictionary());
+    if (Attribute repeat = later->getAttr(plan::kRepeatAttr))
+      both->setAttr(plan::kRepeatAttr, repeat);
+    else
+      both->removeAttr(plan::kRepeatAttr);
+    return both;
+  }
+
+  void erase(LaunchMapOp map) {
+    taken.insert(map.getFunction());
+    for (Value out : map.getOuts())
+      llvm::erase(written[offsetOf(out)], map);
+    for (Value in : map.getIns())
+      llvm::erase(read[offsetOf(in)], map);
+    map.erase();
+  }
+
+  /// The sum that the norm reads becomes a result of it.
+  void takeSum(LaunchOp norm) {
+    Value x = norm.getIns()[0];
+    LaunchMapOp sum;
+    for (LaunchMapOp map : written.lookup(offsetOf(x)))
+      if (inOrder(map, norm))
+        sum = map;
+    if (!sum || sum.getOuts().size() != 1 || !isSame(sum.getOuts()[0], x) || sum.getStream() != norm.getStream() ||
+        sum.getAccumulateAfterFirst() || storageOf(sum.getOuts()[0]) != storageOf(x) || !canMove(sum, norm))
+      return;
+    SmallVector<Value> ins = getTerms(sum), outs(norm.getOuts());
+    size_t terms = ins.size();
+    if (terms == 0)
+      return;
+    llvm::append_range(ins, norm.getIns().drop_front());
+    outs.insert(outs.begin(), x);
+    if (!isSound(ins, outs, [&](size_t in, size_t out) { return in < terms && out < 2; }))
+      return;
+    Builder builder(norm.getContext());
+    SmallVector<NamedAttribute> settings(norm.getSettings().getValue());
+    settings.push_back(builder.getNamedAttr("terms", builder.getI64IntegerAttr(terms)));
+    replace(sum, norm, norm, ("add_" + norm.getKernel()).str(), ins, outs, builder.getDictionaryAttr(settings), false);
+    norm.erase();
+    erase(sum);
+  }
+
+  /// The only command that reads what `producer` writes there; none if that is no map on its stream behind it.
+  LaunchMapOp getOnlyReader(LaunchOp producer, Value out) const {
+    LaunchMapOp reader;
+    for (Operation *op = producer->getNextNode(); op; op = op->getNextNode()) {
+      if (isa<BufferOp, RecordOp, WaitOp, func::ReturnOp>(op))
+        continue;
+      auto [ins, outs] = getInsAndOuts(op);
+      if (llvm::any_of(ins, [&](Value in) { return storageOf(in) == storageOf(out) && overlap(in, out); })) {
+        auto map = dyn_cast<LaunchMapOp>(op);
+        if (reader || !map || map.getStream() != producer.getStream())
+          return {};
+        reader = map;
+      }
+      if (llvm::any_of(outs, [&](Value other) { return isSame(other, out); }))
+        break; // another value from here on
+    }
+    return reader;
+  }
+
+  /// Gradients of parameters are added to what their buffers hold by the command that computes them, if all are.
+  LaunchOp takeParameters(LaunchOp gradient) {
+    SmallVector<Operation *> maps;
+    SmallVector<Value> outs = {gradient.getOuts()[0]};
+    for (Value out : gradient.getOuts().drop_front()) {
+      LaunchMapOp map = getOnlyReader(gradient, out);
+      if (!map || !map.getAccumulateAfterFirst() || !isCopy(map) || !isSame(map.getIns()[0], out) ||
+          typeOf(map.getOuts()[0]) != typeOf(out))
+        return gradient;
+      maps.push_back(map);
+      outs.push_back(map.getOuts()[0]);
+    }
+    if (maps.empty() || !isSound(gradient.getIns(), outs, [](size_t, size_t) { return false; }))
+      return gradient;
+    Operation *last = *llvm::max_element(maps, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    if (!canMove(gradient, last, maps))
+      return gradient;
+    // What stands in between must not touch where the sums go either.
+    for (Operation *op = gradient->getNextNode(); op != last; op = op->getNextNode()) {
+      if (isa<BufferOp, WaitOp>(op) || llvm::is_contained(maps, op))
+        continue;
+      auto [read, wrote] = getInsAndOuts(op);
+      if (overlap(read, ValueRange(outs).drop_front()) || overlap(wrote, ValueRange(outs).drop_front()))
+        return gradient;
+    }
+    LaunchOp both =
+        replace(gradient, last, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
+    gradient.erase();
+    for (Operation *map : maps)
+      erase(cast<LaunchMapOp>(map));
+    return both;
+  }
+
+  /// What a map adds to the gradient of the norm's input is an operand of the command.
+  void takeAdditionTo(LaunchOp gradient) {
+    Value dx = gradient.getOuts()[0];
+    LaunchMapOp map = getOnlyReader(gradient, dx);
+    if (!map || map.getAccumulateAfterFirst() || getNormGradOperands(gradient)->addsOperand || !canMove(gradient, map))
+      return;
+    SmallVector<Value> terms = getTerms(map);
+    if (terms.size() != 2)
+      return;
+    if (!isSame(terms[0], dx))
+      std::swap(terms[0], terms[1]);
+    Value total = map.getOuts()[0];
+    if (!isSame(terms[0], dx) || overlap(terms[1], dx) || typeOf(terms[1]).getShape() != typeOf(dx).getShape())
+      return;
+    SmallVector<Value> ins(gradient.getIns()), outs(gradient.getOuts());
+    ins.push_back(terms[1]);
+    outs[0] = total;
+    if (!isSound(ins, outs, [&](size_t in, size_t out) { return in + 1 == ins.size() && out == 0; }))
+      return;
+    replace(gradient, map, gradient, gradient.getKernel(), ins, outs, gradient.getSettings(),
+            gradient.getAccumulateAfterFirst());
+    gradient.erase();
+    erase(map);
+  }
+
+  DenseMap<StringRef, func::FuncOp> functions;
+  DenseSet<StringRef> taken;
+  Maps written, read;
+};
+
+struct FuseNorms : sched::impl::FuseNormsBase<FuseNorms> {
+  void runOnOperation() override {
+    NormFusion fusion(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(kScalarFunctionAttr))
+        fusion.run(function.getBody().front());
+    fusion.dropFunctions(getOperation());
+  }
+};
+
+} // namespace
