@@ -139,7 +139,8 @@ private:
   }
 
   bool isGradient(LaunchOp launch) {
-    return launch.getKernel() == "softmax_cross_entropy_grad" && isOnStream(launch) && !isRepeated(launch) &&
+    return launch.getKernel() == "softmax_cross_entropy_grad" && launch.getIns().size() == 4 &&
+           launch.getOuts().size() == 1 && isOnStream(launch) && !isRepeated(launch) &&
            launch.getSettings() == loss.getSettings() && valueOf(launch.getIns()[0]) &&
            isSameValue(launch.getIns()[1], logits) && isSameValue(launch.getIns()[2], labels) &&
            isSameValue(launch.getIns()[3], logSum) && isSameValue(launch.getOuts()[0], logits);
@@ -229,8 +230,10 @@ struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
     if (!forward || backwards.empty())
       return;
     Block &block = forward.getBody().front();
-    SmallVector<LaunchOp> losses = llvm::filter_to_vector(
-        block.getOps<LaunchOp>(), [](LaunchOp launch) { return launch.getKernel() == "softmax_cross_entropy"; });
+    SmallVector<LaunchOp> losses = llvm::filter_to_vector(block.getOps<LaunchOp>(), [](LaunchOp launch) {
+      return launch.getKernel() == "softmax_cross_entropy" && launch.getIns().size() == 2 &&
+             launch.getOuts().size() == 3;
+    });
     for (LaunchOp loss : losses)
       LossFusion(getOperation(), block, backwards, loss).run();
   }
