@@ -99,8 +99,8 @@ private:
   bool fuseNorm(LaunchOp product) {
     auto norm = dyn_cast<LaunchOp>(getNextCommand(product));
     size_t terms = norm ? getNormTerms(norm) : 0;
-    if (terms == 0 || norm.getStream() != product.getStream() || product.getAccumulate() ||
-        product.getAccumulateAfterFirst())
+    if (terms == 0 || norm.getIns().size() <= terms || norm.getOuts().empty() ||
+        norm.getStream() != product.getStream() || product.getAccumulate() || product.getAccumulateAfterFirst())
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0], sum = norm.getOuts()[0];
     Value x = norm.getIns()[0], bias = norm.getIns()[1];

@@ -18,9 +18,6 @@ int64_t storageOf(Value buffer) {
   return storage ? storage.getInt() : 0;
 }
 
-/// The maps of a block that read or write at an offset, in order.
-using Maps = DenseMap<int64_t, SmallVector<LaunchMapOp>>;
-
 class NormFusion {
 public:
   explicit NormFusion(ModuleOp module) {
@@ -31,19 +28,18 @@ public:
 
   void run(Block &block) {
     SmallVector<LaunchOp> norms, gradients;
-    written.clear();
-    read.clear();
+    users.clear();
     for (Operation &op : block) {
+      if (!isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op))
+        continue;
+      note(&op);
       if (auto launch = dyn_cast<LaunchOp>(op)) {
-        if (launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm")
+        bool isNorm = launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm";
+        if (isNorm && launch.getIns().size() > 1)
           norms.push_back(launch);
-        else if (getNormGradOperands(launch) && !launch.getAccumulate() && !launch.getAccumulateAfterFirst())
+        else if (getNormGradOperands(launch) && !launch.getOuts().empty() && !launch.getAccumulate() &&
+                 !launch.getAccumulateAfterFirst())
           gradients.push_back(launch);
-      } else if (auto map = dyn_cast<LaunchMapOp>(op)) {
-        for (Value out : map.getOuts())
-          written[offsetOf(out)].push_back(map);
-        for (Value in : map.getIns())
-          read[offsetOf(in)].push_back(map);
       }
     }
     for (LaunchOp norm : norms)
@@ -114,8 +110,22 @@ private:
     return &body.front() == body.getTerminator() && body.getTerminator()->getOperand(0) == body.getArgument(0);
   }
 
-  static bool inOrder(Operation *earlier, Operation *later) {
-    return earlier->getBlock() == later->getBlock() && earlier->isBeforeInBlock(later);
+  void note(Operation *command) {
+    for (Value buffer : command->getOperands()) {
+      SmallVector<Operation *> &list = users[storageOf(buffer)];
+      auto *place = list.end();
+      while (place != list.begin() && !(*(place - 1))->isBeforeInBlock(command) && *(place - 1) != command)
+        --place;
+      if (place == list.begin() || *(place - 1) != command)
+        list.insert(place, command);
+    }
+  }
+  void erase(Operation *command) {
+    if (auto map = dyn_cast<LaunchMapOp>(command))
+      taken.insert(map.getFunction());
+    for (Value buffer : command->getOperands())
+      llvm::erase(users[storageOf(buffer)], command);
+    command->erase();
   }
 
   /// Whether results may be written while operands are read, `inPlace` those that a result may take the place of.
@@ -132,8 +142,8 @@ private:
   }
 
   /// A command of both at the place of the later one, of which it has the block; `named` says of which operator it is.
-  static LaunchOp replace(Operation *earlier, Operation *later, LaunchOp named, StringRef kernel, ValueRange ins,
-                          ValueRange outs, DictionaryAttr settings, bool accumulatesAfterFirst) {
+  LaunchOp replace(Operation *later, LaunchOp named, StringRef kernel, ValueRange ins, ValueRange outs,
+                   DictionaryAttr settings, bool accumulatesAfterFirst) {
     OpBuilder builder(later);
     auto both = LaunchOp::create(builder, named.getLoc(), kernel, named.getStream(), ins, outs, settings,
                                  /*accumulate=*/false, accumulatesAfterFirst);
@@ -142,27 +152,19 @@ private:
       both->setAttr(plan::kRepeatAttr, repeat);
     else
       both->removeAttr(plan::kRepeatAttr);
+    note(both);
     return both;
-  }
-
-  void erase(LaunchMapOp map) {
-    taken.insert(map.getFunction());
-    for (Value out : map.getOuts())
-      llvm::erase(written[offsetOf(out)], map);
-    for (Value in : map.getIns())
-      llvm::erase(read[offsetOf(in)], map);
-    map.erase();
   }
 
   /// The sum that the norm reads becomes a result of it.
   void takeSum(LaunchOp norm) {
     Value x = norm.getIns()[0];
     LaunchMapOp sum;
-    for (LaunchMapOp map : written.lookup(offsetOf(x)))
-      if (inOrder(map, norm))
+    for (Operation *op : users[storageOf(x)])
+      if (auto map = dyn_cast<LaunchMapOp>(op);
+          map && map->isBeforeInBlock(norm) && map.getOuts().size() == 1 && isSame(map.getOuts()[0], x))
         sum = map;
-    if (!sum || sum.getOuts().size() != 1 || !isSame(sum.getOuts()[0], x) || sum.getStream() != norm.getStream() ||
-        sum.getAccumulateAfterFirst() || storageOf(sum.getOuts()[0]) != storageOf(x) || !canMove(sum, norm))
+    if (!sum || sum.getStream() != norm.getStream() || sum.getAccumulateAfterFirst() || !canMove(sum, norm))
       return;
     SmallVector<Value> ins = getTerms(sum), outs(norm.getOuts());
     size_t terms = ins.size();
@@ -175,16 +177,16 @@ private:
     Builder builder(norm.getContext());
     SmallVector<NamedAttribute> settings(norm.getSettings().getValue());
     settings.push_back(builder.getNamedAttr("terms", builder.getI64IntegerAttr(terms)));
-    replace(sum, norm, norm, ("add_" + norm.getKernel()).str(), ins, outs, builder.getDictionaryAttr(settings), false);
-    norm.erase();
+    replace(norm, norm, ("add_" + norm.getKernel()).str(), ins, outs, builder.getDictionaryAttr(settings), false);
+    erase(norm);
     erase(sum);
   }
 
   /// The only command that reads what `producer` writes there; none if that is no map on its stream behind it.
-  LaunchMapOp getOnlyReader(LaunchOp producer, Value out) const {
+  LaunchMapOp getOnlyReader(LaunchOp producer, Value out) {
     LaunchMapOp reader;
-    for (Operation *op = producer->getNextNode(); op; op = op->getNextNode()) {
-      if (isa<BufferOp, RecordOp, WaitOp, func::ReturnOp>(op))
+    for (Operation *op : users[storageOf(out)]) {
+      if (!producer->isBeforeInBlock(op))
         continue;
       auto [ins, outs] = getInsAndOuts(op);
       if (llvm::any_of(ins, [&](Value in) { return storageOf(in) == storageOf(out) && overlap(in, out); })) {
@@ -225,10 +227,10 @@ private:
         return gradient;
     }
     LaunchOp both =
-        replace(gradient, last, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
-    gradient.erase();
+        replace(last, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
+    erase(gradient);
     for (Operation *map : maps)
-      erase(cast<LaunchMapOp>(map));
+      erase(map);
     return both;
   }
 
@@ -251,15 +253,15 @@ private:
     outs[0] = total;
     if (!isSound(ins, outs, [&](size_t in, size_t out) { return in + 1 == ins.size() && out == 0; }))
       return;
-    replace(gradient, map, gradient, gradient.getKernel(), ins, outs, gradient.getSettings(),
-            gradient.getAccumulateAfterFirst());
-    gradient.erase();
+    replace(map, gradient, gradient.getKernel(), ins, outs, gradient.getSettings(), gradient.getAccumulateAfterFirst());
+    erase(gradient);
     erase(map);
   }
 
   DenseMap<StringRef, func::FuncOp> functions;
   DenseSet<StringRef> taken;
-  Maps written, read;
+  /// The commands of the block that read or write each value, in order, by its storage.
+  DenseMap<int64_t, SmallVector<Operation *>> users;
 };
 
 struct FuseNorms : sched::impl::FuseNormsBase<FuseNorms> {

@@ -150,3 +150,19 @@ module {
     return %0 : f32
   }
 }
+
+// -----
+
+// Commands that no runtime has are left to the verifiers.
+module {
+  sched.arena @device_arena bytes 4096
+  // CHECK-LABEL: func.func @broken
+  func.func @broken() {
+    %x = sched.buffer @device_arena[0] : memref<4x8xf32>
+    // CHECK: launch "rms_norm"
+    // CHECK-NEXT: launch "rms_norm_grad"
+    sched.launch "rms_norm" stream 0 ins() outs(%x) {} : () -> memref<4x8xf32>
+    sched.launch "rms_norm_grad" stream 0 ins(%x, %x, %x, %x) outs() {} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>) -> ()
+    return
+  }
+}
