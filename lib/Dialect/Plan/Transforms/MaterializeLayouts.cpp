@@ -23,8 +23,8 @@ public:
     for (Operation &op : llvm::make_early_inc_range(function.front()))
       if (!llvm::isa<ReshardOp>(op)) {
         // The backward pass uses nothing of the forward pass but its stash, so it makes reshards of its own.
-        if (op.hasAttr(train::kForwardAttr) && !isBackward) {
-          isBackward = true;
+        if (op.hasAttr(train::kForwardAttr) && !firstOfBackward) {
+          firstOfBackward = &op;
           reshards.clear();
         }
         if (failed(materialize(op)))
@@ -96,8 +96,11 @@ private:
         return existing.getResult();
     OpBuilder builder(function.getContext());
     Operation *producer = value.getDefiningOp();
-    // Results of computation are resharded at once, everything else (weights, inputs, the stash) when it is needed.
-    if (producer && (!consumer || llvm::isa<train::TrainOpInterface>(producer))) {
+    // Results of computation are resharded at once, everything else (weights, inputs, the stash) when it is needed; but
+    // what is returned of the forward pass there, though it may be a reshard already.
+    bool isReturned = consumer && consumer->hasTrait<OpTrait::IsTerminator>() && producer && firstOfBackward &&
+                      producer->isBeforeInBlock(firstOfBackward);
+    if (producer && (!consumer || llvm::isa<train::TrainOpInterface>(producer) || isReturned)) {
       while (llvm::isa_and_nonnull<ReshardOp>(producer->getNextNode()))
         producer = producer->getNextNode();
       builder.setInsertionPointAfter(producer);
@@ -119,7 +122,7 @@ private:
   func::FuncOp function;
   MeshAttr mesh;
   const SymbolTable &symbols;
-  bool isBackward = false;
+  Operation *firstOfBackward = nullptr;
   llvm::DenseMap<Value, SmallVector<ReshardOp, 1>> reshards;
 };
 

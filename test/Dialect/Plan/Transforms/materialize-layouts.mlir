@@ -69,3 +69,21 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
     return %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>
   }
 }
+
+// -----
+
+// The backward pass uses nothing of the forward pass but its stash: what the function returns is whole before it begins,
+// though the plan asks for a sum in between.
+// MADE-LABEL: @microbatch
+// MADE: %[[L:.*]] = train.reduce
+// MADE-NEXT: %[[PART:.*]] = plan.reshard %[[L]] from <[], unreduced = [<"a", sum>, <"b", sum>]> to <[], unreduced = [<"a", sum>]>
+// MADE-NEXT: %[[WHOLE:.*]] = plan.reshard %[[PART]] from <[], unreduced = [<"a", sum>]> to <[]>
+// MADE-NEXT: train.exp
+// MADE-NEXT: return %[[WHOLE]]
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+  func.func @microbatch(%x: tensor<2x4xf32> {plan.layout = #plan.layout<[<[<2, ["a"]>]>, <[<4, ["b"]>]>]>}) -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
+    %0 = train.reduce sum %x dims [0, 1] : tensor<2x4xf32> -> tensor<f32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>, <"d1", ["b"]>]>, plan.layouts = [#plan.layout<[], unreduced = [<"a", sum>]>]}
+    %1 = train.exp %x : tensor<2x4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>, <"d1", ["b"]>]>, train.forward = "x"}
+    return %0 : tensor<f32>
+  }
+}
