@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
 sys.path.insert(0, str(ROOT / 'python'))
-from windlass_models import bert, files, gpt, irregular, llama, moe, safetensors_file  # noqa: E402
+from windlass_models import bert, files, gpt, irregular, llama, moe, safetensors_file, vit  # noqa: E402
 
 # Small one-layer models: the function that builds one, and the configuration that can be changed.
 FAMILIES = {
@@ -28,11 +28,13 @@ FAMILIES = {
     'opt': (gpt.build, gpt.GptConfig, dict(activation='relu', linear='matmul')),
     'llama': (llama.build, llama.LlamaConfig, dict(heads=4, hidden=48)),
     'moe': (moe.build, moe.MoeConfig, dict(heads=4, hidden=24)),
+    'mixtral': (moe.build, moe.MoeConfig, dict(heads=4, hidden=24, router='gather')),
     'bert': (bert.build, bert.BertConfig, dict()),
+    'vit': (vit.build, vit.VitConfig, dict(side=12, patch=4)),
     'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
 # Those whose layers are alike, each with an attention, norms and an activation.
-TRANSFORMERS = ('gpt', 'opt', 'llama', 'moe', 'bert')
+TRANSFORMERS = ('gpt', 'opt', 'llama', 'moe', 'mixtral', 'bert', 'vit')
 
 WINDLASS = pathlib.Path(os.environ.get('WINDLASS', ROOT / 'build' / 'bin' / 'windlass')).resolve()
 
@@ -146,13 +148,8 @@ class Case(unittest.TestCase):
 
     def small(self, family, name='small.onnx', external=False, **change):
         """A generated one-layer model of the family."""
-        build, kind, own = FAMILIES[family]
-        size = dict(layers=1, width=32, vocabulary=256, tokens=16, batch=4)
-        if family in TRANSFORMERS:
-            size['heads'] = 2
-        config = kind(**dict(size, **dict(own, **change)))
         path = self.folder / name
-        files.save(build(config, jitter=0.05), path, external)
+        files.save(one_layer(family, **change), path, external)
         return path
 
     def batches(self, model, count):
@@ -160,6 +157,18 @@ class Case(unittest.TestCase):
         path = self.folder / 'batches.safetensors'
         safetensors_file.write(files.random_batches(onnx.load(str(model), load_external_data=False), count, 0), path)
         return path
+
+
+def one_layer(family, **change):
+    """The graph of the family's one-layer model. Sizes of texts change nothing in a family of images."""
+    build, kind, own = FAMILIES[family]
+    size = dict(layers=1, width=32, vocabulary=256, tokens=16, batch=4)
+    if family in TRANSFORMERS:
+        size['heads'] = 2
+    size.update(own, **change)
+    if kind is vit.VitConfig:
+        del size['vocabulary'], size['tokens']
+    return build(kind(**size), jitter=0.05)
 
 
 def prepared(name, folder):

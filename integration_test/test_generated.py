@@ -18,7 +18,9 @@ FORMS = {
     'fused': dict(family='gpt', fused_qkv=True, tied=False, linear='matmul'),
     'llama': dict(family='llama'),
     'moe': dict(family='moe'),
+    'mixtral': dict(family='mixtral'),
     'bert': dict(family='bert', attention='eager'),
+    'vit': dict(family='vit', layers=2),
     'irregular': dict(family='irregular', layers=5),
 }
 MORE_FORMS = {
@@ -36,6 +38,9 @@ MORE_FORMS = {
     'llama-operator-mask': dict(family='llama', attention='operator'),
     'moe-threshold': dict(family='moe', router='threshold', experts=6, chosen=3),
     'moe-one': dict(family='moe', chosen=1),
+    'mixtral-one': dict(family='mixtral', chosen=1),
+    'vit-eager': dict(family='vit', attention='eager', activation='tanh'),
+    'vit-operator': dict(family='vit', attention='operator', channels=1, side=8, patch=8),
     **{f'irregular-{structure}': dict(family='irregular', layers=4, structure=structure) for structure in range(1, 7)},
 }
 

@@ -24,7 +24,7 @@ from windlass_models import files, mlp
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
 RANKS = (2, 4, 8)
 PLANS = 3
-FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'llama', 'moe', 'dropout']
+FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'llama', 'moe', 'mixtral', 'dropout']
 ENOUGH = 200
 TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')
 TO_L3B = ('--plan-rerun-segments', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')

@@ -28,10 +28,9 @@ del sys.argv[1:]
 class RoundingTest(test_cuda.EmulatedCase):
     def generated(self, family):
         """A folder with a one-layer model, its values and a micro-batch."""
-        build, kind, own = common.FAMILIES[family]
         folder = self.folder / family
         folder.mkdir()
-        files.save(build(kind(**{**dict(layers=1, width=32, heads=2, vocabulary=64, tokens=16, batch=4), **own}), jitter=0.05), folder / 'model.onnx', False)
+        files.save(common.one_layer(family, vocabulary=64), folder / 'model.onnx', False)
         model = onnx.load(folder / 'model.onnx')
         values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         safetensors_file.write({name: array for name, array in values.items() if array.dtype == numpy.float32}, folder / 'initial.safetensors')

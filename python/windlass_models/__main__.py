@@ -1,4 +1,4 @@
-"""The command: `python -m windlass_models gpt|llama|moe|bert|irregular|mlp|batches`."""
+"""The command: `python -m windlass_models gpt|llama|moe|bert|vit|irregular|mlp|batches`."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,7 @@ import sys
 
 import onnx
 
-from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, safetensors_file
+from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, safetensors_file, vit
 
 
 def _parser():
@@ -21,14 +21,20 @@ def _parser():
     values.add_argument('--external', action='store_true', help='the values in FILE.data beside the graph')
     values.add_argument('--no-values', action='store_true', help='parameters refer to a file that is not written: any size, quickly')
 
-    sized = argparse.ArgumentParser(add_help=False, parents=[common])
-    for name, default in (('layers', 2), ('width', 128), ('vocabulary', 256), ('tokens', 64), ('batch', 8)):
-        sized.add_argument(f'--{name}', type=int, default=default)
-    sized.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
-    language = argparse.ArgumentParser(add_help=False, parents=[sized])
-    language.add_argument('--heads', type=int, default=4)
-    language.add_argument('--attention', choices=attention.FORMS, default='sdpa',
-                          help="sdpa: torch's function as primitives; eager: transformers' own chain; operator: ONNX's operators of opset 23")
+    def with_sizes(parser, **sizes):
+        for name, default in sizes.items():
+            parser.add_argument(f'--{name}', type=int, default=default)
+
+    layered = argparse.ArgumentParser(add_help=False, parents=[common])
+    with_sizes(layered, layers=2, width=128, batch=8)
+    layered.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+    sized = argparse.ArgumentParser(add_help=False, parents=[layered])
+    with_sizes(sized, vocabulary=256, tokens=64)
+    attending = argparse.ArgumentParser(add_help=False)
+    with_sizes(attending, heads=4)
+    attending.add_argument('--attention', choices=attention.FORMS, default='sdpa',
+                           help="sdpa: torch's function as primitives; eager: transformers' own chain; operator: ONNX's operators of opset 23")
+    language = argparse.ArgumentParser(add_help=False, parents=[sized, attending])
     masks = argparse.ArgumentParser(add_help=False)
     masks.add_argument('--mask', choices=attention.MASKS, default='range', help='range: from positions, one for all layers; trilu: one in each')
 
@@ -47,9 +53,13 @@ def _parser():
     command = commands.add_parser('moe', parents=[decoder], help='the same with experts', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--experts', type=int, default=4)
     command.add_argument('--chosen', type=int, default=2, help='experts of each token')
-    command.add_argument('--router', choices=moe.ROUTERS, default='topk', help='topk: TopK and a one-hot matrix; threshold: maxima and masks')
+    command.add_argument('--router', choices=moe.ROUTERS, default='topk', help='topk: TopK and a one-hot matrix; threshold: maxima and masks; gather: only the chosen are computed')
 
     command = commands.add_parser('bert', parents=[language], help='a BERT-like masked language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
+
+    command = commands.add_parser('vit', parents=[layered, attending], help='a ViT-like image classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    with_sizes(command, classes=10, channels=3, side=32, patch=8)
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
 
     command = commands.add_parser('irregular', parents=[sized], help='a language model that repeats nothing', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
@@ -72,7 +82,7 @@ def _parser():
 def _build(args):
     common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
     families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'moe': (moe.build, moe.MoeConfig),
-                'bert': (bert.build, bert.BertConfig), 'irregular': (irregular.build, irregular.IrregularConfig)}
+                'bert': (bert.build, bert.BertConfig), 'vit': (vit.build, vit.VitConfig), 'irregular': (irregular.build, irregular.IrregularConfig)}
     if args.command in families:
         build, kind = families[args.command]
         given = dict(vars(args), tied=not getattr(args, 'untied', False), shifted=not getattr(args, 'unshifted', False))

@@ -1,5 +1,5 @@
-"""A LLaMA-like language model with a mixture of experts in place of each MLP. Every expert sees every token, without a limit of its
-capacity; the router says how much of each result a token gets."""
+"""A LLaMA-like language model with a mixture of experts in place of each MLP, without a limit of their capacity. Either every expert sees
+every token and the router says how much of each result a token gets, or each token sees the chosen experts only."""
 
 import dataclasses
 
@@ -7,8 +7,9 @@ from onnx import TensorProto
 
 from . import layers, llama
 
-# topk: TopK and a one-hot matrix, as the exporter writes a router; threshold: everything below the k-th greatest is masked.
-ROUTERS = ('topk', 'threshold')
+# topk: TopK and a one-hot matrix, as the exporter writes a router; threshold: everything below the k-th greatest is masked; gather: TopK,
+# and each choice multiplies a copy of its expert's weights, as transformers' batched_mm does.
+ROUTERS = ('topk', 'threshold', 'gather')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,8 @@ def _experts(builder, value, name, config):
         with builder.scope(f'{name}.moe.gate', 'torch.nn.modules.linear.Linear'):
             weight = builder.parameter(f'{name}.moe.gate.weight', [config.experts, width], 'matrix')
             scores = builder.op('Gemm', [flat, weight], 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
+        if config.router == 'gather':
+            return builder.reshape(_of_chosen(builder, flat, scores, name, config), [batch, tokens, width])
         shares = {'topk': _chosen_by_topk, 'threshold': _chosen_by_threshold}[config.router](builder, scores, config)
 
         def product(of, part, inputs, outputs, kind):
@@ -51,6 +54,35 @@ def _experts(builder, value, name, config):
         return builder.reshape(mixed, [batch, tokens, width])
 
 
+def _of_chosen(builder, flat, scores, name, config):
+    """[batch · tokens, width]: the results of the chosen experts, by their shares."""
+    width, hidden, chosen = config.width, config.hidden, config.chosen
+    values, places = _top(builder, builder.op('Softmax', [scores], 'softmax', axis=-1), config)
+    numbers = builder.op('Unsqueeze', [builder.reshape(places, [-1]), builder.vector(-1)], 'unsqueeze')
+
+    def product(of, part, outputs, inputs, kind):
+        weights = builder.parameter(f'{name}.moe.experts.{part}', [config.experts, outputs, inputs], kind)
+        copies = builder.op('GatherND', [weights, numbers], 'index', origin='aten.index.Tensor', batch_dims=0)
+        columns = builder.op('Unsqueeze', [of, builder.vector(-1)], 'unsqueeze')
+        return builder.op('Squeeze', [builder.op('MatMul', [copies, columns], 'bmm'), builder.vector(-1)], 'squeeze')
+
+    each = builder.op('Expand', [builder.op('Unsqueeze', [flat, builder.vector(1)]), builder.dims([1, chosen, 1])])
+    each = builder.reshape(each, [-1, width], 'repeat_interleave')
+    both = product(each, 'gate_up_proj', 2 * hidden, width, 'matrix')
+    sequence = builder.op('SplitToSequence', [both, builder.scalar(hidden, TensorProto.INT64)], 'split', axis=-1, keepdims=1)
+    gate, up = (builder.op('SequenceAt', [sequence, builder.scalar(index, TensorProto.INT64)], 'getitem') for index in range(2))
+    results = product(builder.op('Mul', [layers.silu(builder, gate), up], 'mul'), 'down_proj', width, hidden, 'residual')
+    shares = builder.op('Unsqueeze', [builder.reshape(_normalized(builder, values), [-1]), builder.vector(-1)], 'unsqueeze')
+    weighted = builder.reshape(builder.op('Mul', [results, shares], 'mul'), [-1, chosen, width])
+    return builder.op('ReduceSum', [weighted, builder.vector(1)], 'sum', keepdims=0, noop_with_empty_axes=0)
+
+
+def _top(builder, chances, config):
+    """The greatest chances of each token, and whose they are."""
+    return builder.op('TopK', [chances, builder.vector(config.chosen)], 'getitem', outputs=2, origin='aten.topk.default',
+                      axis=-1, largest=1, sorted=1)
+
+
 def _normalized(builder, values):
     total = builder.op('ReduceSum', [values, builder.vector(-1)], 'sum', keepdims=1, noop_with_empty_axes=0)
     return builder.op('Div', [values, total], 'div')
@@ -59,8 +91,7 @@ def _normalized(builder, values):
 def _chosen_by_topk(builder, scores, config):
     """[batch · tokens, experts]: the shares of the chosen experts, 0 for the others."""
     chances = builder.op('Softmax', [scores], 'softmax', axis=-1)
-    values, places = builder.op('TopK', [chances, builder.vector(config.chosen)], 'getitem', outputs=2, origin='aten.topk.default',
-                                axis=-1, largest=1, sorted=1)
+    values, places = _top(builder, chances, config)
     numbers = builder.arange(config.experts)
     hits = builder.op('Equal', [builder.op('Unsqueeze', [places, builder.vector(-1)], 'unsqueeze'), numbers], 'eq')
     one_hot = builder.op('Cast', [builder.op('Cast', [hits], '_to_copy', to=TensorProto.INT64)], '_to_copy', to=TensorProto.FLOAT)
