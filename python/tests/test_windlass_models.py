@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from windlass_models import __main__ as command, bert, files, gpt, irregular, llama, mlp, moe  # noqa: E402
+from windlass_models import __main__ as command, bert, files, gpt, irregular, llama, mlp, moe, vit  # noqa: E402
 
 TINY = dict(layers=1, width=16, heads=2, vocabulary=40, tokens=8, batch=2)
 
@@ -134,12 +134,32 @@ class FamilyTest(unittest.TestCase):
     def test_experts(self):
         tiny = dict(self.LLAMA, experts=4, chosen=2)
         self.assertLess(abs(self.loss(moe, moe.MoeConfig(**tiny)) - math.log(40)), 0.1)
-        losses = [self.loss(moe, moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3) for router in moe.ROUTERS]
+        losses = [self.loss(moe, moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3) for router in ('topk', 'threshold')]
         self.assertLess(max(losses) - min(losses), 1e-5)
         # With as many as there are, the router still weighs them; with one, its share is 1.
         self.assertNotAlmostEqual(losses[0], self.loss(moe, moe.MoeConfig(**dict(tiny, chosen=4)), scale=0.5, jitter=0.3), places=4)
         with self.assertRaisesRegex(ValueError, '5 of 4 experts'):
             moe.MoeConfig(**dict(tiny, chosen=5))
+
+    def test_copies_of_experts(self):
+        """Each token's products with copies of its experts' weights are what all experts give by their shares."""
+        tiny = dict(self.LLAMA, experts=4, chosen=2)
+        dense, gathered = (checked(moe.build(moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3)) for router in ('topk', 'gather'))
+        values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in dense.graph.initializer}
+        block = 'model.layers.0.moe'
+        gate, up, down = (values.pop(f'{block}.{part}_proj').transpose(0, 2, 1) for part in ('gate', 'up', 'down'))
+        values.update({f'{block}.experts.gate_up_proj': numpy.concatenate([gate, up], axis=1), f'{block}.experts.down_proj': down})
+        self.assertEqual({tensor.name: tuple(tensor.dims) for tensor in gathered.graph.initializer}, {name: array.shape for name, array in values.items()})
+        for tensor in gathered.graph.initializer:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values[tensor.name], tensor.name))
+        self.assertLess(abs(loss_of(dense) - loss_of(gathered)), 1e-5)
+
+    def test_vit(self):
+        tiny = dict(layers=1, width=16, heads=2, classes=5, side=8, patch=4, batch=2)
+        self.assertLess(abs(self.loss(vit, vit.VitConfig(**tiny)) - math.log(5)), 0.1)
+        losses = [self.loss(vit, vit.VitConfig(**tiny, attention=form), scale=0.5, jitter=0.3) for form in ('sdpa', 'eager', 'operator')]
+        self.assertLess(max(losses) - min(losses), 1e-4)
+        self.assertEqual(vit.VitConfig(**tiny).tokens, 5)
 
     def test_irregular(self):
         shapes, kinds = set(), set()
@@ -155,6 +175,8 @@ class FamilyTest(unittest.TestCase):
     def test_bad_config(self):
         with self.assertRaisesRegex(ValueError, '4 heads are not a multiple of the 3 key heads'):
             llama.LlamaConfig(heads=4, key_heads=3)
+        with self.assertRaisesRegex(ValueError, 'side of 10 pixels is not a multiple of the patch of 4'):
+            vit.VitConfig(side=10, patch=4)
 
 
 class MlpTest(unittest.TestCase):
