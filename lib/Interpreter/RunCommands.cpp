@@ -358,8 +358,8 @@ LogicalResult BufferMachine::runNormOfSum(sched::LaunchOp op, size_t terms, Arra
   SmallVector<RankedTensorType> types;
   for (const Buffer &out : outs.drop_front())
     types.push_back(out.type);
-  llvm::Expected<SmallVector<Tensor>> computed = evaluate(("train." + op.getKernel().drop_front(strlen("add_"))).str(),
-                                                          op.getSettings(), inputs, types, precision);
+  llvm::Expected<SmallVector<Tensor>> computed =
+      evaluate(("train." + sched::getPlainNorm(op)).str(), op.getSettings(), inputs, types, precision);
   if (!computed)
     return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
   return storeResults(op, outs.drop_front(), *computed, false, rank);

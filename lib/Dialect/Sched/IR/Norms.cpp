@@ -2,12 +2,20 @@
 
 using namespace windlass::sched;
 
+static constexpr llvm::StringLiteral kSumPrefix = "add_";
+
 size_t windlass::sched::getNormTerms(LaunchOp launch) {
   llvm::StringRef kernel = launch.getKernel();
   if (kernel != "add_layer_norm" && kernel != "add_rms_norm")
     return 0;
   auto terms = launch.getSettings().getAs<mlir::IntegerAttr>("terms");
   return terms && terms.getInt() == 3 ? 3 : 2;
+}
+
+llvm::StringRef windlass::sched::getPlainNorm(LaunchOp launch) {
+  llvm::StringRef kernel = launch.getKernel();
+  kernel.consume_front(kSumPrefix);
+  return kernel;
 }
 
 std::optional<NormGradOperands> windlass::sched::getNormGradOperands(LaunchOp launch) {

@@ -12,6 +12,11 @@ MemRefType sched::typeOf(Value buffer) { return cast<MemRefType>(buffer.getType(
 
 int64_t sched::offsetOf(Value buffer) { return buffer.getDefiningOp<BufferOp>().getOffset(); }
 
+std::optional<int64_t> sched::getStorage(Value buffer) {
+  auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
+  return storage ? std::optional<int64_t>(storage.getInt()) : std::nullopt;
+}
+
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && offsetOf(a) == offsetOf(b); }
 
 ByteRange sched::getBounds(Value buffer) {
@@ -46,6 +51,8 @@ bool sched::overlap(ValueRange a, ValueRange b) {
   return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
 }
 
+bool sched::isCommand(Operation *op) { return isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op); }
+
 std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
   if (auto launch = dyn_cast<LaunchOp>(command))
     return {launch.getIns(), launch.getOuts()};
@@ -53,6 +60,17 @@ std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
     return {map.getIns(), map.getOuts()};
   auto collective = cast<LaunchCollectiveOp>(command);
   return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
+}
+
+bool sched::canWriteWhileReading(ValueRange ins, ValueRange outs, llvm::function_ref<bool(size_t, size_t)> inPlace) {
+  for (auto [o, out] : llvm::enumerate(outs)) {
+    for (auto [i, in] : llvm::enumerate(ins))
+      if (!(inPlace(i, o) && isSame(in, out)) && overlap(in, out))
+        return false;
+    if (overlap(ValueRange(out), outs.take_front(o)))
+      return false;
+  }
+  return true;
 }
 
 bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> others) {
@@ -67,4 +85,19 @@ bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> 
       return false;
   }
   return true;
+}
+
+void sched::copyRepeat(Operation *from, Operation *to) {
+  if (Attribute repeat = from->getAttr(plan::kRepeatAttr))
+    to->setAttr(plan::kRepeatAttr, repeat);
+  else
+    to->removeAttr(plan::kRepeatAttr);
+}
+
+void sched::dropUnusedFunctions(ModuleOp module, const llvm::StringSet<> &names) {
+  llvm::StringSet<> applied;
+  module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (names.contains(function.getName()) && !applied.contains(function.getName()))
+      function.erase();
 }

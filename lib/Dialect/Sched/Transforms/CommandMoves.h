@@ -6,13 +6,23 @@
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
+#include "llvm/ADT/StringSet.h"
+
+#include <optional>
+
 namespace windlass::sched {
 
 mlir::MemRefType typeOf(mlir::Value buffer);
 int64_t offsetOf(mlir::Value buffer);
 
+/// The number of the value that the buffer holds; buffers of other values may have its bytes before and after.
+std::optional<int64_t> getStorage(mlir::Value buffer);
+
 /// The same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);
+
+/// A kernel, a map or a collective.
+bool isCommand(mlir::Operation *op);
 
 /// What a command reads and writes.
 std::pair<mlir::ValueRange, mlir::ValueRange> getInsAndOuts(mlir::Operation *command);
@@ -24,9 +34,21 @@ ByteRange getBounds(mlir::Value buffer);
 bool overlap(mlir::Value a, mlir::Value b);
 bool overlap(mlir::ValueRange a, mlir::ValueRange b);
 
+/// Whether a command may write those results while it reads those operands: none share a byte but where an operand,
+/// by number, may give its place to a result.
+bool canWriteWhileReading(
+    mlir::ValueRange ins, mlir::ValueRange outs,
+    llvm::function_ref<bool(size_t in, size_t out)> inPlace = [](size_t, size_t) { return false; });
+
 /// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says,
 /// but for `others`.
 bool canMove(mlir::Operation *earlier, mlir::Operation *later, llvm::ArrayRef<mlir::Operation *> others = {});
+
+/// What moves beside an op belongs to the same instance of a repeated block, which it would cut in two otherwise.
+void copyRepeat(mlir::Operation *from, mlir::Operation *to);
+
+/// Erases those of the functions named that no map applies any more.
+void dropUnusedFunctions(mlir::ModuleOp module, const llvm::StringSet<> &names);
 
 } // namespace windlass::sched
 

@@ -11,11 +11,6 @@ bool windlass::sched::isProduct(StringRef kernel) { return kernel == "matmul" ||
 
 namespace {
 
-/// Kernels read all of their operands while they write.
-bool isSound(ValueRange ins, ValueRange outs) {
-  return !overlap(ins, outs) && (outs.size() < 2 || !overlap(outs[0], outs[1]));
-}
-
 class Fusion {
 public:
   Fusion(ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants) : module(module), wants(wants) {}
@@ -51,7 +46,7 @@ private:
   /// Makes the command before `later`, takes it back where it is not wanted, else removes both.
   bool replace(LaunchOp product, Operation *other, Operation *later, StringRef kernel, ValueRange ins, ValueRange outs,
                bool sumsB) {
-    if (!isSound(ins, outs))
+    if (!canWriteWhileReading(ins, outs))
       return false;
     OpBuilder builder(later);
     SmallVector<NamedAttribute> settings = {
@@ -121,9 +116,8 @@ private:
         settings.push_back(setting);
     SmallVector<Value> normIns = {sum};
     llvm::append_range(normIns, norm.getIns().drop_front(terms));
-    auto apart =
-        LaunchOp::create(builder, norm.getLoc(), norm.getKernel().drop_front(strlen("add_")), norm.getStream(), normIns,
-                         norm.getOuts().drop_front(), builder.getDictionaryAttr(settings), false, false);
+    auto apart = LaunchOp::create(builder, norm.getLoc(), getPlainNorm(norm), norm.getStream(), normIns,
+                                  norm.getOuts().drop_front(), builder.getDictionaryAttr(settings), false, false);
     apart->setDiscardableAttrs(norm->getDiscardableAttrDictionary());
     if (replace(product, norm, norm, "matmul_bias", ins, sum, false))
       return true;

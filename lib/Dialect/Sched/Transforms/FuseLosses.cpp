@@ -1,4 +1,5 @@
 #include "CommandMoves.h"
+#include "CommandUses.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -15,53 +16,14 @@ namespace windlass::sched {
 
 namespace {
 
-/// The value that a buffer holds, by its storage.
-std::optional<int64_t> valueOf(Value buffer) {
-  auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
-  return storage ? std::optional<int64_t>(storage.getInt()) : std::nullopt;
-}
-
 /// The same elements of the same value.
-bool isSameValue(Value a, Value b) { return isSame(a, b) && valueOf(a) && valueOf(a) == valueOf(b); }
+bool isSameValue(Value a, Value b) { return isSame(a, b) && getStorage(a) && getStorage(a) == getStorage(b); }
 
 bool isRepeated(Operation *op) { return op->hasAttr(plan::kRepeatAttr); }
 
-/// Removes a command, and its buffers where nobody else uses them.
-void drop(Operation *command) {
-  llvm::SmallSetVector<Value, 8> buffers(command->operand_begin(), command->operand_end());
-  command->erase();
-  for (Value buffer : buffers)
-    if (buffer.use_empty())
-      buffer.getDefiningOp()->erase();
+bool isWrite(Operation *op, Value buffer) {
+  return llvm::any_of(getInsAndOuts(op).second, [&](Value out) { return getStorage(out) == getStorage(buffer); });
 }
-
-/// Who reads or writes each value, in the order of the texts.
-class Uses {
-public:
-  explicit Uses(ModuleOp module) {
-    module.walk([&](Operation *op) {
-      if (isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op))
-        for (Value operand : op->getOperands())
-          if (std::optional<int64_t> value = valueOf(operand);
-              value && (all[*value].empty() || all[*value].back() != op))
-            all[*value].push_back(op);
-    });
-  }
-
-  ArrayRef<Operation *> of(Value buffer) const {
-    auto found = all.find(*valueOf(buffer));
-    return found == all.end() ? ArrayRef<Operation *>() : ArrayRef<Operation *>(found->second);
-  }
-  SmallVector<Operation *> of(Value buffer, Block *block) const {
-    return llvm::filter_to_vector(of(buffer), [&](Operation *op) { return op->getBlock() == block; });
-  }
-  static bool isWrite(Operation *op, Value buffer) {
-    return llvm::any_of(getInsAndOuts(op).second, [&](Value out) { return valueOf(out) == valueOf(buffer); });
-  }
-
-private:
-  DenseMap<int64_t, SmallVector<Operation *>> all;
-};
 
 /// A gradient of a loss, and the map that makes its factor.
 struct Gradient {
@@ -72,12 +34,12 @@ struct Gradient {
 /// A loss of @forward with its gradients, of which every backward function has one.
 class LossFusion {
 public:
-  LossFusion(ModuleOp module, Block &forward, ArrayRef<Block *> backwards, LaunchOp loss)
-      : module(module), forward(forward), backwards(backwards), uses(module), loss(loss), logits(loss.getIns()[0]),
+  LossFusion(ModuleOp module, Block &forward, ArrayRef<Block *> backwards, CommandUses &uses, LaunchOp loss)
+      : module(module), forward(forward), backwards(backwards), uses(uses), loss(loss), logits(loss.getIns()[0]),
         labels(loss.getIns()[1]), sum(loss.getOuts()[0]), count(loss.getOuts()[1]), logSum(loss.getOuts()[2]) {}
 
   void run() {
-    if (isRepeated(loss) || !llvm::all_of(loss->getOperands(), [](Value buffer) { return valueOf(buffer); }) ||
+    if (isRepeated(loss) || !llvm::all_of(loss->getOperands(), [](Value buffer) { return getStorage(buffer); }) ||
         !findReader() || !isLastOfLogits() || !findGradients() || !hasRoomForFactor())
       return;
     replace();
@@ -105,14 +67,13 @@ private:
     return reader && !isRepeated(reader) &&
            llvm::any_of(reader.getIns(), [&](Value in) { return isSameValue(in, count); }) &&
            llvm::none_of(uses.of(count, &forward),
-                         [&](Operation *op) { return Uses::isWrite(op, count) && !op->isBeforeInBlock(reader); });
+                         [&](Operation *op) { return isWrite(op, count) && !op->isBeforeInBlock(reader); });
   }
 
   /// Nobody in @forward needs the logits any more, and nobody on another stream may still be reading them.
   bool isLastOfLogits() {
     return llvm::all_of(uses.of(logits, &forward), [&](Operation *op) { return isOnStream(op) && !isBehind(op); }) &&
-           llvm::none_of(uses.of(labels, &forward),
-                         [&](Operation *op) { return Uses::isWrite(op, labels) && isBehind(op); });
+           llvm::none_of(uses.of(labels, &forward), [&](Operation *op) { return isWrite(op, labels) && isBehind(op); });
   }
 
   bool findGradients() {
@@ -124,10 +85,10 @@ private:
       Value dsum = launch.getIns()[0];
       SmallVector<Operation *> ofFactor = uses.of(dsum, backward), ofCount = uses.of(count, backward);
       auto factor = ofFactor.size() == 2 ? dyn_cast<LaunchMapOp>(ofFactor[0]) : LaunchMapOp();
-      bool isOwn = valueOf(dsum) != valueOf(count);
+      bool isOwn = getStorage(dsum) != getStorage(count);
       if (!factor || ofFactor[1] != launch || !isFactor(factor, dsum) ||
           llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }) ||
-          llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return Uses::isWrite(op, labels); }))
+          llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return isWrite(op, labels); }))
         return false;
       gradients.push_back({factor, launch});
     }
@@ -141,7 +102,7 @@ private:
   bool isGradient(LaunchOp launch) {
     return launch.getKernel() == "softmax_cross_entropy_grad" && launch.getIns().size() == 4 &&
            launch.getOuts().size() == 1 && isOnStream(launch) && !isRepeated(launch) &&
-           launch.getSettings() == loss.getSettings() && valueOf(launch.getIns()[0]) &&
+           launch.getSettings() == loss.getSettings() && getStorage(launch.getIns()[0]) &&
            isSameValue(launch.getIns()[1], logits) && isSameValue(launch.getIns()[2], labels) &&
            isSameValue(launch.getIns()[3], logSum) && isSameValue(launch.getOuts()[0], logits);
   }
@@ -158,9 +119,8 @@ private:
     bool isScalar = llvm::any_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
       return resource.getKind() == ResourceKind::scalar && resource.getOffset() == offsetOf(in);
     });
-    return isScalar && valueOf(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
-             return Uses::isWrite(op, in) &&
-                    (op->getBlock() == &forward || llvm::is_contained(backwards, op->getBlock()));
+    return isScalar && getStorage(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
+             return isWrite(op, in) && (op->getBlock() == &forward || llvm::is_contained(backwards, op->getBlock()));
            });
   }
 
@@ -186,6 +146,7 @@ private:
       auto op = LaunchOp::create(builder, loss.getLoc(), kernel, loss.getStream(), ins, outs, loss.getSettings(), false,
                                  false);
       op->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
+      uses.add(op);
     };
     launch("count_labels", labels, count);
 
@@ -201,6 +162,7 @@ private:
     auto map = LaunchMapOp::create(builder, made.getLoc(), TypeRange(), made.getFunctionAttr(), made.getStreamAttr(),
                                    ins, ValueRange(factor.getResult()), UnitAttr());
     map->setDiscardableAttrs(made->getDiscardableAttrDictionary());
+    uses.add(map);
     launch("softmax_cross_entropy_with_grad", {factor, logits, labels}, {sum, logits});
 
     for (const Gradient &gradient : gradients) {
@@ -210,10 +172,20 @@ private:
     drop(loss);
   }
 
+  /// Removes a command, and its buffers where nobody else uses them.
+  void drop(Operation *command) {
+    uses.remove(command);
+    llvm::SmallSetVector<Value, 8> buffers(command->operand_begin(), command->operand_end());
+    command->erase();
+    for (Value buffer : buffers)
+      if (buffer.use_empty())
+        buffer.getDefiningOp()->erase();
+  }
+
   ModuleOp module;
   Block &forward;
   ArrayRef<Block *> backwards;
-  Uses uses;
+  CommandUses &uses;
   LaunchOp loss;
   Value logits, labels, sum, count, logSum;
   LaunchMapOp reader;
@@ -234,8 +206,9 @@ struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
       return launch.getKernel() == "softmax_cross_entropy" && launch.getIns().size() == 2 &&
              launch.getOuts().size() == 3;
     });
+    CommandUses uses(getOperation());
     for (LaunchOp loss : losses)
-      LossFusion(getOperation(), block, backwards, loss).run();
+      LossFusion(getOperation(), block, backwards, uses, loss).run();
   }
 };
 

@@ -1,4 +1,5 @@
 #include "CommandMoves.h"
+#include "CommandUses.h"
 #include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
@@ -13,51 +14,29 @@ namespace windlass::sched {
 
 namespace {
 
-int64_t storageOf(Value buffer) {
-  auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
-  return storage ? storage.getInt() : 0;
-}
+/// What maps apply, by name.
+using ScalarFunctions = DenseMap<StringRef, func::FuncOp>;
 
 class NormFusion {
 public:
-  explicit NormFusion(ModuleOp module) {
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(kScalarFunctionAttr))
-        functions[function.getName()] = function;
-  }
+  /// `taken` gets the names of functions that maps applied which are no more.
+  NormFusion(const ScalarFunctions &functions, Block &block, llvm::StringSet<> &taken)
+      : functions(functions), block(block), taken(taken), uses(block) {}
 
-  void run(Block &block) {
+  void run() {
     SmallVector<LaunchOp> norms, gradients;
-    users.clear();
-    for (Operation &op : block) {
-      if (!isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op))
-        continue;
-      note(&op);
-      if (auto launch = dyn_cast<LaunchOp>(op)) {
-        bool isNorm = launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm";
-        if (isNorm && launch.getIns().size() > 1)
-          norms.push_back(launch);
-        else if (getNormGradOperands(launch) && !launch.getOuts().empty() && !launch.getAccumulate() &&
-                 !launch.getAccumulateAfterFirst())
-          gradients.push_back(launch);
-      }
+    for (auto launch : block.getOps<LaunchOp>()) {
+      bool isNorm = launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm";
+      if (isNorm && launch.getIns().size() > 1)
+        norms.push_back(launch);
+      else if (getNormGradOperands(launch) && !launch.getOuts().empty() && !launch.getAccumulate() &&
+               !launch.getAccumulateAfterFirst())
+        gradients.push_back(launch);
     }
     for (LaunchOp norm : norms)
       takeSum(norm);
     for (LaunchOp gradient : gradients)
       takeAdditionTo(takeParameters(gradient));
-  }
-
-  /// Those that no map applies any more.
-  void dropFunctions(ModuleOp module) {
-    DenseSet<StringRef> applied;
-    module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
-    for (StringRef name : taken)
-      if (!applied.contains(name))
-        if (auto found = functions.find(name); found != functions.end()) {
-          found->second.erase();
-          functions.erase(found);
-        }
   }
 
 private:
@@ -110,35 +89,11 @@ private:
     return &body.front() == body.getTerminator() && body.getTerminator()->getOperand(0) == body.getArgument(0);
   }
 
-  void note(Operation *command) {
-    for (Value buffer : command->getOperands()) {
-      SmallVector<Operation *> &list = users[storageOf(buffer)];
-      auto *place = list.end();
-      while (place != list.begin() && !(*(place - 1))->isBeforeInBlock(command) && *(place - 1) != command)
-        --place;
-      if (place == list.begin() || *(place - 1) != command)
-        list.insert(place, command);
-    }
-  }
   void erase(Operation *command) {
     if (auto map = dyn_cast<LaunchMapOp>(command))
       taken.insert(map.getFunction());
-    for (Value buffer : command->getOperands())
-      llvm::erase(users[storageOf(buffer)], command);
+    uses.remove(command);
     command->erase();
-  }
-
-  /// Whether results may be written while operands are read, `inPlace` those that a result may take the place of.
-  static bool isSound(ValueRange ins, ValueRange outs, llvm::function_ref<bool(size_t, size_t)> inPlace) {
-    for (auto [o, out] : llvm::enumerate(outs)) {
-      for (auto [i, in] : llvm::enumerate(ins))
-        if (!(inPlace(i, o) && isSame(in, out)) && overlap(in, out))
-          return false;
-      for (Value other : outs.take_front(o))
-        if (overlap(out, other))
-          return false;
-    }
-    return true;
   }
 
   /// A command of both at the place of the later one, of which it has the block; `named` says of which operator it is.
@@ -148,11 +103,8 @@ private:
     auto both = LaunchOp::create(builder, named.getLoc(), kernel, named.getStream(), ins, outs, settings,
                                  /*accumulate=*/false, accumulatesAfterFirst);
     both->setDiscardableAttrs(named->getDiscardableAttrDictionary());
-    if (Attribute repeat = later->getAttr(plan::kRepeatAttr))
-      both->setAttr(plan::kRepeatAttr, repeat);
-    else
-      both->removeAttr(plan::kRepeatAttr);
-    note(both);
+    copyRepeat(later, both);
+    uses.add(both);
     return both;
   }
 
@@ -160,7 +112,7 @@ private:
   void takeSum(LaunchOp norm) {
     Value x = norm.getIns()[0];
     LaunchMapOp sum;
-    for (Operation *op : users[storageOf(x)])
+    for (Operation *op : uses.of(x))
       if (auto map = dyn_cast<LaunchMapOp>(op);
           map && map->isBeforeInBlock(norm) && map.getOuts().size() == 1 && isSame(map.getOuts()[0], x))
         sum = map;
@@ -172,7 +124,7 @@ private:
       return;
     llvm::append_range(ins, norm.getIns().drop_front());
     outs.insert(outs.begin(), x);
-    if (!isSound(ins, outs, [&](size_t in, size_t out) { return in < terms && out < 2; }))
+    if (!canWriteWhileReading(ins, outs, [&](size_t in, size_t out) { return in < terms && out < 2; }))
       return;
     Builder builder(norm.getContext());
     SmallVector<NamedAttribute> settings(norm.getSettings().getValue());
@@ -185,11 +137,11 @@ private:
   /// The only command that reads what `producer` writes there; none if that is no map on its stream behind it.
   LaunchMapOp getOnlyReader(LaunchOp producer, Value out) {
     LaunchMapOp reader;
-    for (Operation *op : users[storageOf(out)]) {
+    for (Operation *op : uses.of(out)) {
       if (!producer->isBeforeInBlock(op))
         continue;
       auto [ins, outs] = getInsAndOuts(op);
-      if (llvm::any_of(ins, [&](Value in) { return storageOf(in) == storageOf(out) && overlap(in, out); })) {
+      if (llvm::any_of(ins, [&](Value in) { return getStorage(in) == getStorage(out) && overlap(in, out); })) {
         auto map = dyn_cast<LaunchMapOp>(op);
         if (reader || !map || map.getStream() != producer.getStream())
           return {};
@@ -213,7 +165,7 @@ private:
       maps.push_back(map);
       outs.push_back(map.getOuts()[0]);
     }
-    if (maps.empty() || !isSound(gradient.getIns(), outs, [](size_t, size_t) { return false; }))
+    if (maps.empty() || !canWriteWhileReading(gradient.getIns(), outs))
       return gradient;
     Operation *last = *llvm::max_element(maps, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     if (!canMove(gradient, last, maps))
@@ -251,26 +203,30 @@ private:
     SmallVector<Value> ins(gradient.getIns()), outs(gradient.getOuts());
     ins.push_back(terms[1]);
     outs[0] = total;
-    if (!isSound(ins, outs, [&](size_t in, size_t out) { return in + 1 == ins.size() && out == 0; }))
+    if (!canWriteWhileReading(ins, outs, [&](size_t in, size_t out) { return in + 1 == ins.size() && out == 0; }))
       return;
     replace(map, gradient, gradient.getKernel(), ins, outs, gradient.getSettings(), gradient.getAccumulateAfterFirst());
     erase(gradient);
     erase(map);
   }
 
-  DenseMap<StringRef, func::FuncOp> functions;
-  DenseSet<StringRef> taken;
-  /// The commands of the block that read or write each value, in order, by its storage.
-  DenseMap<int64_t, SmallVector<Operation *>> users;
+  const ScalarFunctions &functions;
+  Block &block;
+  llvm::StringSet<> &taken;
+  CommandUses uses;
 };
 
 struct FuseNorms : sched::impl::FuseNormsBase<FuseNorms> {
   void runOnOperation() override {
-    NormFusion fusion(getOperation());
+    ScalarFunctions functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kScalarFunctionAttr))
+        functions[function.getName()] = function;
+    llvm::StringSet<> taken;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function->hasAttr(kScalarFunctionAttr))
-        fusion.run(function.getBody().front());
-    fusion.dropFunctions(getOperation());
+        NormFusion(functions, function.getBody().front(), taken).run();
+    dropUnusedFunctions(getOperation(), taken);
   }
 };
 

@@ -2,8 +2,6 @@
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
-#include "llvm/ADT/StringSet.h"
-
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -42,14 +40,7 @@ public:
       takeCast(update, casts);
   }
 
-  /// Those that no map applies any more.
-  void dropFunctions(ModuleOp module) {
-    llvm::StringSet<> applied;
-    module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (castFunctions.contains(function.getName()) && !applied.contains(function.getName()))
-        function.erase();
-  }
+  void dropFunctions(ModuleOp module) { dropUnusedFunctions(module, castFunctions); }
 
 private:
   /// f32 to bf16 or f16, and nothing else.
@@ -82,11 +73,7 @@ private:
     auto both = LaunchOp::create(builder, update.getLoc(), update.getKernel(), update.getStream(), update.getIns(),
                                  outs, update.getSettings(), update.getAccumulate(), update.getAccumulateAfterFirst());
     both->setDiscardableAttrs(update->getDiscardableAttrDictionary());
-    // What moves belongs to the block where it goes.
-    if (Attribute repeat = map->getAttr(plan::kRepeatAttr))
-      both->setAttr(plan::kRepeatAttr, repeat);
-    else
-      both->removeAttr(plan::kRepeatAttr);
+    copyRepeat(map, both);
     update.erase();
     map.erase();
   }

@@ -1,3 +1,4 @@
+#include "CommandMoves.h"
 #include "Views.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
@@ -20,14 +21,6 @@ bool isView(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp>(op
 bool needsNoCopy(AllGatherOp op) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult().getType()).getShape();
   return llvm::all_of(shape.take_front(op.getDim()), [](int64_t size) { return size == 1; });
-}
-
-/// What belongs to another instance of a repeated block than the op that it now stands beside would cut that in two.
-void copyRepeat(Operation *from, Operation *to) {
-  if (Attribute repeat = from->getAttr(plan::kRepeatAttr))
-    to->setAttr(plan::kRepeatAttr, repeat);
-  else
-    to->removeAttr(plan::kRepeatAttr);
 }
 
 /// A weight brought together from its parts: the load, collectives and views, up to the value that operators use.

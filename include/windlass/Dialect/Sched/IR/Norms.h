@@ -4,10 +4,15 @@
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
+#include <optional>
+
 namespace windlass::sched {
 
 /// How many of the first operands `add_layer_norm` and `add_rms_norm` add up: 2 or 3; 0 of other kernels.
 size_t getNormTerms(LaunchOp launch);
+
+/// The kernel that normalizes the sum only, of a launch that has terms.
+llvm::StringRef getPlainNorm(LaunchOp launch);
 
 /// The gradient of a norm: the operands of the `train` op, one more if it adds that to its first result.
 struct NormGradOperands {

@@ -1,0 +1,30 @@
+// Who reads or writes a value, of commands that are put together.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDUSES_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDUSES_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+namespace windlass::sched {
+
+/// The commands that read or write each value (`getStorage`), each once; those of a block in its order. Buffers that do
+/// not say which value they hold count as one value.
+class CommandUses {
+public:
+  /// Of all functions; of a block.
+  explicit CommandUses(mlir::ModuleOp module);
+  explicit CommandUses(mlir::Block &block);
+
+  llvm::ArrayRef<mlir::Operation *> of(mlir::Value buffer) const;
+  llvm::SmallVector<mlir::Operation *> of(mlir::Value buffer, mlir::Block *block) const;
+
+  void add(mlir::Operation *command);
+  /// Before the command is erased.
+  void remove(mlir::Operation *command);
+
+private:
+  llvm::DenseMap<int64_t, llvm::SmallVector<mlir::Operation *>> users;
+};
+
+} // namespace windlass::sched
+
+#endif
