@@ -188,4 +188,15 @@ class InspectTest(TrainedCase):
             self.assertEqual(common.windlass('checkpoint', *words).code, 2)
 
 
+class QuietTest(common.Case):
+    def test_verbs_say_only_errors(self):
+        model, plan, timeline = self.small_gpt(), self.folder / 'plan.json', self.folder / 'timeline.json'
+        for words in (('check', model), ('plan', model, '--cluster', 'cpu:2', '-o', plan), ('simulate', model, '--plan', plan, '-o', timeline)):
+            with self.subTest(words[0]):
+                self.assertNotEqual(self.succeed(*words).out, '')
+                outcome = self.succeed(*words, '-q')
+                self.assertEqual((outcome.out, outcome.err), ('', ''))
+                json.loads(self.succeed(*words, '-q', '--json').out)
+        self.assertIn('WL0305', common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', 1, '-q').err)
+
 common.main()

@@ -26,5 +26,5 @@ int windlass::runCheck(const std::vector<std::string> &words) {
   options.json = common.json;
   options.verbose = common.verbose;
   auto context = makeContext(common.verbose);
-  return checkModel(positional.front(), *context, options, llvm::outs());
+  return checkModel(positional.front(), *context, options, common.quiet && !common.json ? llvm::nulls() : llvm::outs());
 }

@@ -324,6 +324,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
     llvm::outs() << "\n";
     return finish();
   }
+  if (common.quiet)
+    return finish();
   llvm::outs() << "model      " << positional.front() << "\n"
                << "cluster    " << compilation.getCluster().describe() << ", "
                << mebibytes(compileFlags.choice.getMemoryLimit()) << " per device\n"

@@ -135,6 +135,8 @@ int windlass::runSimulate(const std::vector<std::string> &words) {
     llvm::outs() << "\n";
     return kDone;
   }
+  if (common.quiet)
+    return kDone;
   llvm::outs() << timeText(prediction);
   std::vector<std::pair<double, std::string>> families;
   double sum = 0;
