@@ -35,14 +35,14 @@ Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &
     makeParameterLabels(group);
 }
 
-/// Every factor in one block; fused projections in as many as they are split into, and whatever takes their results in
-/// the blocks that follow from that.
+/// Every factor in one block; fused projections in as many as they are taken apart into, and whatever takes their
+/// results in the blocks that follow from that.
 void Labels::findSplits() {
   splits.resize(factors.size());
   std::set<int64_t> counts;
   for (const OperatorGroup &group : groups.getOperators())
-    if (auto split = llvm::dyn_cast<train::SplitOp>(group.front()))
-      counts.insert(split.getNumResults());
+    if (int64_t parts = plan::countParts(group.front()); parts > 1)
+      counts.insert(parts);
   for (unsigned group = 0; group < factors.size(); ++group)
     for (unsigned index = 0; index < factors[group].factors.size(); ++index) {
       if (factors[group].factors[index].kind != train::FactorKind::Replicated)

@@ -138,8 +138,8 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
   llvm::DenseSet<Operation *> isRowParallel;
   // Fused projections: as many blocks as a split makes parts.
   std::set<int64_t> blockCounts = {1};
-  for (auto split : function.getOps<train::SplitOp>())
-    blockCounts.insert(split.getNumResults());
+  for (Operation &op : function.getOps())
+    blockCounts.insert(countParts(&op));
   for (auto matmul : function.getOps<train::MatmulOp>()) {
     train::ReadOp weight = getWeight(matmul.getRhs());
     if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))

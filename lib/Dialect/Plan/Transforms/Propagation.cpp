@@ -26,6 +26,29 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
          });
 }
 
+int64_t plan::countParts(Operation *op) {
+  if (auto split = llvm::dyn_cast<train::SplitOp>(op))
+    return split.getNumResults();
+  auto slice = llvm::dyn_cast<train::SliceOp>(op);
+  if (!slice)
+    return 1;
+  int64_t parts = 1;
+  auto from = llvm::cast<RankedTensorType>(slice.getInput().getType());
+  for (auto [whole, size] : llvm::zip_equal(from.getShape(), slice.getSizes())) {
+    if (whole == size)
+      continue;
+    if (parts > 1 || size == 0 || whole % size != 0)
+      return 1;
+    parts = whole / size;
+  }
+  // One that is taken alone, such as the token of a class, is no part of a fused projection.
+  int64_t alike = llvm::count_if(slice.getInput().getUsers(), [&](Operation *user) {
+    auto other = llvm::dyn_cast<train::SliceOp>(user);
+    return other && other.getSizes() == slice.getSizes();
+  });
+  return alike == parts ? parts : 1;
+}
+
 bool plan::takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
                     MeshAttr mesh) {
   SmallVector<int64_t> sizes;

@@ -67,3 +67,45 @@ func.func @microbatch(%ids: tensor<2xi64> {train.input = "ids"}, %type: tensor<2
   %loss = train.loss %sum, %count : tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// A fused projection whose three parts are slices is split in three blocks.
+// CHECK: train.parameter weight @fused {{.*}}plan.layout = #plan.layout<[<[<4>]>, <[<3>, <4, ["model"]>]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"n0", ["model"], blocks = 3>]>, train.id = "fused"
+// CHECK-COUNT-3: train.slice {{.*}} plan.strategy = #plan.strategy<[<"d2", ["model"]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"k0", ["model"]>]>, train.id = "down"
+train.parameter weight @fused "fused" : tensor<4x12xf32> from <none>
+train.parameter weight @down "down" : tensor<4x4xf32> from <none>
+func.func @microbatch(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<2x4xf32> {
+  %fused = train.read @fused : tensor<4x12xf32>
+  %0 = train.matmul %x, %fused batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x12xf32> -> tensor<2x12xf32> {train.id = "fused"}
+  %1 = train.reshape %0 : tensor<2x12xf32> -> tensor<2x3x4xf32>
+  %2 = train.slice %1 from [0, 0, 0] sizes [2, 1, 4] : tensor<2x3x4xf32> -> tensor<2x1x4xf32>
+  %3 = train.slice %1 from [0, 1, 0] sizes [2, 1, 4] : tensor<2x3x4xf32> -> tensor<2x1x4xf32>
+  %4 = train.slice %1 from [0, 2, 0] sizes [2, 1, 4] : tensor<2x3x4xf32> -> tensor<2x1x4xf32>
+  %5 = train.mul %2, %3 : tensor<2x1x4xf32>
+  %6 = train.mul %4, %5 : tensor<2x1x4xf32>
+  %7 = train.reshape %6 : tensor<2x1x4xf32> -> tensor<2x4xf32>
+  %down = train.read @down : tensor<4x4xf32>
+  %8 = train.matmul %7, %down batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32> {train.id = "down"}
+  return %8 : tensor<2x4xf32>
+}
+
+// -----
+
+// A part that is taken alone, such as the token of a class, is none of a fused projection.
+// CHECK: train.parameter weight @wide {{.*}}plan.layout = #plan.layout<[<[<4>]>, <[<12>]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[]>, train.id = "wide"
+train.parameter weight @wide "wide" : tensor<4x12xf32> from <none>
+train.parameter weight @down "down" : tensor<4x4xf32> from <none>
+func.func @microbatch(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<2x4xf32> {
+  %wide = train.read @wide : tensor<4x12xf32>
+  %0 = train.matmul %x, %wide batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x12xf32> -> tensor<2x12xf32> {train.id = "wide"}
+  %1 = train.reshape %0 : tensor<2x12xf32> -> tensor<2x3x4xf32>
+  %2 = train.slice %1 from [0, 1, 0] sizes [2, 1, 4] : tensor<2x3x4xf32> -> tensor<2x1x4xf32>
+  %3 = train.reshape %2 : tensor<2x1x4xf32> -> tensor<2x4xf32>
+  %down = train.read @down : tensor<4x4xf32>
+  %4 = train.matmul %3, %down batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32> {train.id = "down"}
+  return %4 : tensor<2x4xf32>
+}

@@ -25,6 +25,10 @@ bool canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit
 bool takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
               MeshAttr mesh);
 
+/// In how many equal parts a split, or a slice with others like it, takes a value apart; 1 for other ops. What makes
+/// the value, such as a fused projection, may be split in as many blocks.
+int64_t countParts(mlir::Operation *op);
+
 StrategyAttr getStrategy(mlir::MLIRContext *context, const train::OpFactors &factors, const Splits &splits);
 
 /// Layouts in which consumers find the parameters that they read, by symbol.
