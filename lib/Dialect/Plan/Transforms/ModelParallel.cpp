@@ -10,13 +10,14 @@ namespace {
 
 bool isForward(Operation *op) { return !llvm::isa<train::StashOp>(op) && !op->hasAttr(train::kForwardAttr); }
 
-/// The weight that an operand comes from alone; null where it does not.
+/// The weight that an operand comes from alone, or copies of whose parts it has, such as an expert's for each token; null
+/// where it does not.
 train::ReadOp getWeight(Value value) {
   for (int depth = 0; depth < 8; ++depth) {
     Operation *producer = value.getDefiningOp();
     if (auto read = llvm::dyn_cast_or_null<train::ReadOp>(producer))
       return read;
-    if (!llvm::isa_and_nonnull<train::ReshapeOp, train::TransposeOp>(producer))
+    if (!llvm::isa_and_nonnull<train::ReshapeOp, train::TransposeOp, train::GatherOp>(producer))
       return nullptr;
     value = producer->getOperand(0);
   }
@@ -142,13 +143,17 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
     blockCounts.insert(countParts(&op));
   for (auto matmul : function.getOps<train::MatmulOp>()) {
     train::ReadOp weight = getWeight(matmul.getRhs());
+    // Which factors the weight has that are not summed over.
+    StringRef own = weight ? "n" : "m";
+    if (!weight)
+      weight = getWeight(matmul.getLhs());
     if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))
       continue;
     // The split of a weight that others read whole would have to be gathered in each micro-batch, as its gradient.
     bool mayEndInLoss = readers.lookup(weight.getParameterAttr()) == 1;
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {
-      if (found.contains(matmul) || !StringRef(factor.name).starts_with("n"))
+      if (found.contains(matmul) || !StringRef(factor.name).starts_with(own))
         continue;
       for (int64_t blocks : blockCounts) {
         FactorSplit split{{axis}, blocks};

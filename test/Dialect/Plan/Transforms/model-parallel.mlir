@@ -109,3 +109,23 @@ func.func @microbatch(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<2x4xf32
   %4 = train.matmul %3, %down batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32> {train.id = "down"}
   return %4 : tensor<2x4xf32>
 }
+
+// -----
+
+// Weights of experts, of which each token multiplies copies, are split where they are kept.
+// CHECK: train.parameter weight @up {{.*}}plan.layout = #plan.layout<[<[<3>]>, <[<6, ["model"]>]>, <[<4>]>]>
+// CHECK: train.parameter weight @down {{.*}}plan.layout = #plan.layout<[<[<3>]>, <[<4>]>, <[<6, ["model"]>]>]>
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"m0", ["model"]>]>, train.id = "up"
+// CHECK: train.matmul {{.*}} plan.strategy = #plan.strategy<[<"k0", ["model"]>]>, train.id = "down"
+train.parameter weight @up "up" : tensor<3x6x4xf32> from <none>
+train.parameter weight @down "down" : tensor<3x4x6xf32> from <none>
+func.func @microbatch(%x: tensor<2x4x1xf32> {train.input = "x"}, %experts: tensor<2xi64> {train.input = "experts"}) -> tensor<2x4x1xf32> {
+  %up = train.read @up : tensor<3x6x4xf32>
+  %0 = train.gather %up, %experts axis 0 : tensor<3x6x4xf32>, tensor<2xi64> -> tensor<2x6x4xf32>
+  %1 = train.matmul %0, %x batch [0] x [0] contract [2] x [1] : tensor<2x6x4xf32>, tensor<2x4x1xf32> -> tensor<2x6x1xf32> {train.id = "up"}
+  %2 = train.relu %1 : tensor<2x6x1xf32>
+  %down = train.read @down : tensor<3x4x6xf32>
+  %3 = train.gather %down, %experts axis 0 : tensor<3x4x6xf32>, tensor<2xi64> -> tensor<2x4x6xf32>
+  %4 = train.matmul %3, %2 batch [0] x [0] contract [2] x [1] : tensor<2x4x6xf32>, tensor<2x6x1xf32> -> tensor<2x4x1xf32> {train.id = "down"}
+  return %4 : tensor<2x4x1xf32>
+}
