@@ -10,8 +10,8 @@ namespace {
 
 bool isForward(Operation *op) { return !llvm::isa<train::StashOp>(op) && !op->hasAttr(train::kForwardAttr); }
 
-/// The weight that an operand comes from alone, or copies of whose parts it has, such as an expert's for each token; null
-/// where it does not.
+/// The weight that an operand comes from alone, or copies of whose parts it has, such as an expert's for each token;
+/// null where it does not.
 train::ReadOp getWeight(Value value) {
   for (int depth = 0; depth < 8; ++depth) {
     Operation *producer = value.getDefiningOp();

@@ -1,4 +1,6 @@
 // train-lower-precision
+#include "Choices.h"
+
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -24,10 +26,6 @@ bool isWideOperand(Operation *op, unsigned operand) {
       .Default(false);
 }
 
-/// Whether the result is compared, as for the choice of experts. Probabilities that 16 bits cannot tell apart would be
-/// ties, and another choice is a jump of the loss.
-bool decides(Operation &op) { return isa<SoftmaxOp>(op) && llvm::any_of(op.getUsers(), llvm::IsaPred<CompareOp>); }
-
 RankedTensorType withElement(Value value, Type element) {
   return cast<RankedTensorType>(value.getType()).clone(element);
 }
@@ -48,8 +46,10 @@ public:
       : module(module), narrow(narrow), wide(Float32Type::get(module.getContext())) {}
 
   void run() {
+    choices = findChoicePaths(getReaders());
     for (auto parameter : module.getOps<ParameterOp>())
-      if (parameter.getTensorType().getElementType() == wide && parameter.getRole() == Role::weight)
+      if (parameter.getTensorType().getElementType() == wide && parameter.getRole() == Role::weight &&
+          !choices.weights.contains(parameter.getSymNameAttr()))
         parameter.setComputeType(narrow);
     for (func::FuncOp function : getReaders())
       lower(function);
@@ -91,6 +91,12 @@ private:
     replaced.clear();
   }
 
+  /// Whether it is in f32 for a choice, so that all else, and the backward pass, takes it narrow.
+  bool isCarried(Value value) {
+    auto result = dyn_cast<OpResult>(value);
+    return result && result.getResultNumber() == 0 && choices.carried.contains(result.getOwner());
+  }
+
   /// Operators that make nothing but a gradient that accumulates in f32 hand their sums on as they are.
   void markWide(Value value, Operation *reader) {
     Operation *op = value.getDefiningOp();
@@ -111,21 +117,27 @@ private:
       return;
     if (auto read = dyn_cast<ReadOp>(op)) {
       auto parameter = module.lookupSymbol<ParameterOp>(read.getParameter());
-      if (parameter.getRole() == Role::weight)
+      if (parameter.getComputeType())
         inferTypes(op, narrow);
       return;
     }
     // What operators of the forward pass read narrow is handed over narrow.
-    if (auto stash = dyn_cast<StashOp>(op))
-      if (Value known = converted[0].lookup(stash.getValue()); known && getElement(known) == narrow)
+    if (auto stash = dyn_cast<StashOp>(op)) {
+      Value known = converted[0].lookup(stash.getValue());
+      if (!known && isCarried(stash.getValue()))
+        known = convert(stash.getValue(), narrow, &op);
+      if (known && getElement(known) == narrow)
         stash.getValueMutable().set(known);
-    bool sums = isa<MatmulOp, ReduceOp>(op), staysWide = (wideGradients.contains(&op) && !sums) || decides(op);
+    }
+    bool sums = isa<MatmulOp, ReduceOp>(op),
+         staysWide = (wideGradients.contains(&op) && !sums) || choices.contains(&op);
     // The gradient of what was narrow before a sum in f32.
     bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
     bool isNarrow =
         leavesSum || (!staysWide && llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
           return !isWideOperand(&op, operand.getOperandNumber()) &&
-                 (getElement(operand.get()) == narrow || (getElement(operand.get()) == wide && isInput(operand.get())));
+                 (getElement(operand.get()) == narrow ||
+                  (getElement(operand.get()) == wide && (isInput(operand.get()) || isCarried(operand.get()))));
         }));
     for (OpOperand &operand : op.getOpOperands()) {
       if (!isa<FloatType>(getElement(operand.get())))
@@ -246,6 +258,7 @@ private:
 
   ModuleOp module;
   FloatType narrow, wide;
+  ChoicePaths choices;
   /// Of one function: its operators whose results are gradients that stay in f32; what was converted for
   /// the forward and for the backward pass.
   llvm::DenseSet<Operation *> wideGradients;

@@ -53,12 +53,13 @@ def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
   let description = [{
     With `bf16` or `f16` values of `@init`, `@microbatch` and `@evaluate` that depend on weights or inputs have that
     type afterwards, and weights have it as `compute_type`. f32 stay weights themselves, their gradients as `@microbatch` returns
-    them, everything in `@update`, statistics of rows, and from the sum on the loss; and what is made of positions and buffers, and the
-    result of a softmax that is compared, until they meet something narrow: angles of a rotary embedding are large
-    numbers, and probabilities that 16 bits cannot tell apart would be ties, so that other experts were chosen. Products and sums that make a
-    gradient hand it on as they add it up, in f32. Splat constants that f16 cannot hold become its largest number. f16 needs the gradients of a
-    scaled loss. With `tf32` all types stay, and products may round their operands to TF32 where a
-    device has units for it. `train.settings` has the precision.
+    them, everything in `@update`, statistics of rows, and from the sum on the loss; and what is made of positions and buffers, until it
+    meets something narrow: angles of a rotary embedding are large numbers. Where a model chooses by the largest of several numbers, as a
+    router its experts, f32 stay in the forward pass too what leads to the choice: the router, the norm before it and the sums that carry values
+    past the layers, with the weights that nothing else reads; layers' products do not, and the backward pass takes all of it narrow. Products
+    and sums that make a gradient hand it on as they add it up, in f32. Splat constants that f16 cannot hold become its largest number. f16 needs
+    the gradients of a scaled loss. With `tf32` all types stay, and products may round their operands to TF32 where a device has units for it.
+    `train.settings` has the precision.
   }];
   let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, tf32, bf16 or f16">];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
