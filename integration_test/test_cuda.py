@@ -407,7 +407,7 @@ class Compiled(CudaTest):
         for library, linked in ways:
             self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON', *library])
             for model, project in linked:
-                self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror'])
+                self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror', '-DCMAKE_CXX_FLAGS=-Werror'])
                 if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
                     continue  # there is a device, on which scripts/gpu-check runs it
                 done = common.run([project / 'build' / 'train', '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'run'])

@@ -55,7 +55,7 @@ FailureOr<ProjectFiles> cpp::makeMeasuringProject(ModuleOp module, llvm::ArrayRe
   files["src/main.cpp"] = kMain;
   bool hasAttention = llvm::any_of(
       commands, [](const MeasuredCommand &each) { return llvm::StringRef(each.key).starts_with("attention"); });
-  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp src/commands.cpp", options.backend, hasAttention);
+  files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp", "src/commands.cpp", options.backend, hasAttention);
   files["run.sh"] = runScript(options.ranks, "measure");
   addRuntime(files);
   return files;

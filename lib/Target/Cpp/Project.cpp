@@ -26,7 +26,6 @@ int main(int argc, char **argv) { return windlass::rt::run_program(windlass_prog
 static constexpr char kStepHeader[] = R"(// The functions of the step program, and the tables that name them.
 #pragma once
 
-#include "windlass/rt/emitted.h"
 #include "windlass/rt/program.h"
 
 namespace windlass_program {
@@ -85,16 +84,15 @@ endif()
 
 )";
 
-std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef sources, llvm::StringRef backend,
-                           bool usesAttentionLibrary) {
+std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef hostSources, llvm::StringRef kernelSource,
+                           llvm::StringRef backend, bool usesAttentionLibrary) {
   auto [before, after] = llvm::StringRef(kCMake).split("@backend@");
-  // The same sources serve all back ends: nvcc compiles them for a device.
+  // The same sources serve all back ends: nvcc compiles what has kernels for a device.
   auto [middle, end] = after.split("@cudnn@");
-  return (before + backend + middle + (usesAttentionLibrary ? "AUTO" : "OFF") + end + "set(sources " + sources +
-          ")\nif(is_cuda)\n  set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)\nendif()\n"
-          "add_executable(" +
-          target + " ${sources})\ntarget_link_libraries(" + target + " PRIVATE windlass_runtime)\n" +
-          "target_compile_options(" + target +
+  return (before + backend + middle + (usesAttentionLibrary ? "AUTO" : "OFF") + end +
+          "if(is_cuda)\n  set_source_files_properties(" + kernelSource +
+          " PROPERTIES LANGUAGE CUDA)\nendif()\nadd_executable(" + target + " " + hostSources + " " + kernelSource +
+          ")\ntarget_link_libraries(" + target + " PRIVATE windlass_runtime)\ntarget_compile_options(" + target +
           " PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)\n")
       .str();
 }
@@ -162,7 +160,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   files["src/tables.cpp"] = *tables;
   files["src/step.h"] = kStepHeader;
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/step.cpp src/tables.cpp", options.backend,
+  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/tables.cpp", "src/step.cpp", options.backend,
                                       !options.attention.choices.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;

@@ -10,9 +10,9 @@ namespace windlass::cpp {
 llvm::LogicalResult addSources(mlir::ModuleOp module, ProjectFiles &files);
 /// The runtime, in runtime/.
 void addRuntime(ProjectFiles &files);
-/// CMakeLists.txt of a program that is made of these files.
-std::string cmakeText(llvm::StringRef target, llvm::StringRef sources, llvm::StringRef backend,
-                      bool usesAttentionLibrary);
+/// CMakeLists.txt of a program that is made of these files, of which one has kernels.
+std::string cmakeText(llvm::StringRef target, llvm::StringRef hostSources, llvm::StringRef kernelSource,
+                      llvm::StringRef backend, bool usesAttentionLibrary);
 /// run.sh, which starts the program on its ranks.
 std::string runScript(int64_t ranks, llvm::StringRef target);
 
