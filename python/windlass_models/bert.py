@@ -6,7 +6,7 @@ import math
 import numpy
 from onnx import TensorProto
 
-from . import attention, layers, loss
+from . import attention, checks, layers, loss
 from .builder import OPERATORS_OPSET, OPSET, GraphBuilder
 from .parameters import Parameters
 
@@ -23,9 +23,7 @@ class BertConfig:
     attention: str = 'sdpa'
 
     def __post_init__(self):
-        for name in ('layers', 'width', 'heads', 'vocabulary', 'tokens', 'batch'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name} is {getattr(self, name)}: it must be at least 1')
+        checks.require_positive(self, 'layers', 'width', 'heads', 'vocabulary', 'tokens', 'batch')
         if self.width % self.heads:
             raise ValueError(f'the width {self.width} is not a multiple of the {self.heads} heads')
 

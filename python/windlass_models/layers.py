@@ -31,6 +31,14 @@ def linear(builder, value, name, sizes, form, kind='matrix', has_bias=True):
     return builder.op('Add', [product, bias], 'linear', origin='aten.linear.default')
 
 
+def flat_linear(builder, value, name, inputs, outputs, has_bias=True):
+    """The same of `value` [rows, inputs], as torch's Linear on rank 2: one Gemm, the weight [outputs, inputs]."""
+    operands = [value, builder.parameter(f'{name}.weight', [outputs, inputs], 'matrix')]
+    if has_bias:
+        operands.append(builder.parameter(f'{name}.bias', [outputs], 'bias'))
+    return builder.op('Gemm', operands, 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
+
+
 def layer_norm(builder, value, name, width):
     weight = builder.parameter(f'{name}.weight', [width], 'norm')
     bias = builder.parameter(f'{name}.bias', [width], 'bias')

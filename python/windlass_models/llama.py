@@ -6,7 +6,7 @@ import math
 import numpy
 from onnx import TensorProto
 
-from . import attention, layers, loss
+from . import attention, checks, layers, loss
 from .builder import OPERATORS_OPSET, OPSET, GraphBuilder
 from .parameters import Parameters
 
@@ -27,9 +27,7 @@ class LlamaConfig:
     attention: str = 'sdpa'
 
     def __post_init__(self):
-        for name in ('layers', 'width', 'heads', 'key_heads', 'hidden', 'vocabulary', 'batch'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name} is {getattr(self, name)}: it must be at least 1')
+        checks.require_positive(self, 'layers', 'width', 'heads', 'key_heads', 'hidden', 'vocabulary', 'batch')
         if self.width % (2 * self.heads):
             raise ValueError(f'the width {self.width} is not a multiple of twice the {self.heads} heads, whose halves are turned')
         if self.heads % self.key_heads:

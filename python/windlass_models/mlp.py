@@ -34,10 +34,7 @@ def build(config, seed=0, scale=0.05, jitter=0.0, with_values=True):
         for layer, (inputs, outputs) in enumerate(zip(config.sizes, config.sizes[1:])):
             name = f'model.{2 * layer}'
             with builder.scope(name, 'torch.nn.modules.linear.Linear'):
-                weight = builder.parameter(f'{name}.weight', [outputs, inputs], 'matrix')
-                bias = builder.parameter(f'{name}.bias', [outputs], 'bias')
-                value = builder.op('Gemm', [value, weight, bias], 'linear', origin='aten.linear.default',
-                                   alpha=1.0, beta=1.0, transA=0, transB=1)
+                value = layers.flat_linear(builder, value, name, inputs, outputs)
             if layer < len(config.activations):
                 with builder.scope(f'model.{2 * layer + 1}', 'torch.nn.modules.activation'):
                     value = layers.activation(builder, value, {'relu': 'relu', 'gelu': 'erf'}[config.activations[layer]])

@@ -35,11 +35,11 @@ def _experts(builder, value, name, config):
     with builder.scope(f'{name}.moe', 'windlass_models.Experts'):
         flat = builder.reshape(value, [-1, width])
         with builder.scope(f'{name}.moe.gate', 'torch.nn.modules.linear.Linear'):
-            weight = builder.parameter(f'{name}.moe.gate.weight', [config.experts, width], 'matrix')
-            scores = builder.op('Gemm', [flat, weight], 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
+            scores = layers.flat_linear(builder, flat, f'{name}.moe.gate', width, config.experts, has_bias=False)
+        chances = builder.op('Softmax', [scores], 'softmax', axis=-1)
         if config.router == 'gather':
-            return builder.reshape(_of_chosen(builder, flat, scores, name, config), [batch, tokens, width])
-        shares = {'topk': _chosen_by_topk, 'threshold': _chosen_by_threshold}[config.router](builder, scores, config)
+            return builder.reshape(_of_chosen(builder, flat, chances, name, config), [batch, tokens, width])
+        shares = {'topk': _chosen_by_topk, 'threshold': _chosen_by_threshold}[config.router](builder, chances, config)
 
         def product(of, part, inputs, outputs, kind):
             weights = builder.parameter(f'{name}.moe.{part}', [config.experts, inputs, outputs], kind)
@@ -54,10 +54,10 @@ def _experts(builder, value, name, config):
         return builder.reshape(mixed, [batch, tokens, width])
 
 
-def _of_chosen(builder, flat, scores, name, config):
+def _of_chosen(builder, flat, chances, name, config):
     """[batch · tokens, width]: the results of the chosen experts, by their shares."""
     width, hidden, chosen = config.width, config.hidden, config.chosen
-    values, places = _top(builder, builder.op('Softmax', [scores], 'softmax', axis=-1), config)
+    values, places = _top(builder, chances, config)
     numbers = builder.op('Unsqueeze', [builder.reshape(places, [-1]), builder.vector(-1)], 'unsqueeze')
 
     def product(of, part, outputs, inputs, kind):
@@ -88,9 +88,8 @@ def _normalized(builder, values):
     return builder.op('Div', [values, total], 'div')
 
 
-def _chosen_by_topk(builder, scores, config):
+def _chosen_by_topk(builder, chances, config):
     """[batch · tokens, experts]: the shares of the chosen experts, 0 for the others."""
-    chances = builder.op('Softmax', [scores], 'softmax', axis=-1)
     values, places = _top(builder, chances, config)
     numbers = builder.arange(config.experts)
     hits = builder.op('Equal', [builder.op('Unsqueeze', [places, builder.vector(-1)], 'unsqueeze'), numbers], 'eq')
@@ -99,9 +98,8 @@ def _chosen_by_topk(builder, scores, config):
     return builder.op('Squeeze', [builder.op('MatMul', [rows, one_hot], 'matmul'), builder.vector(1)], 'squeeze')
 
 
-def _chosen_by_threshold(builder, scores, config):
+def _chosen_by_threshold(builder, chances, config):
     """The same where no two experts of a token have equal chances."""
-    chances = builder.op('Softmax', [scores], 'softmax', axis=-1)
     rest = chances
     for _ in range(config.chosen - 1):
         greatest = builder.op('ReduceMax', [rest, builder.vector(-1)], 'amax', keepdims=1, noop_with_empty_axes=0)

@@ -5,7 +5,7 @@ import math
 
 from onnx import TensorProto
 
-from . import attention, layers, loss
+from . import attention, checks, layers, loss
 from .builder import OPERATORS_OPSET, OPSET, GraphBuilder
 from .parameters import Parameters
 
@@ -25,9 +25,7 @@ class VitConfig:
     attention: str = 'sdpa'
 
     def __post_init__(self):
-        for name in ('layers', 'width', 'heads', 'classes', 'channels', 'side', 'patch', 'batch'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name} is {getattr(self, name)}: it must be at least 1')
+        checks.require_positive(self, 'layers', 'width', 'heads', 'classes', 'channels', 'side', 'patch', 'batch')
         if self.width % self.heads:
             raise ValueError(f'the width {self.width} is not a multiple of the {self.heads} heads')
         if self.side % self.patch:
@@ -60,9 +58,7 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
             value = _layer(builder, value, f'layers.{layer}', config, pattern)
         value = layers.layer_norm(builder, value, 'layernorm', config.width)
         first = builder.op('Gather', [value, builder.scalar(0, TensorProto.INT64)], 'select', axis=1)
-        weight = builder.parameter('classifier.weight', [config.classes, config.width], 'matrix')
-        bias = builder.parameter('classifier.bias', [config.classes], 'bias')
-        logits = builder.op('Gemm', [first, weight, bias], 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
+        logits = layers.flat_linear(builder, first, 'classifier', config.width, config.classes)
         return builder.model(loss.cross_entropy(builder, logits, labels, config.classes))
 
 
@@ -84,8 +80,8 @@ def _embeddings(builder, pixels, config):
 
 def _everything(builder, config):
     """The mask of attention that hides nothing, which transformers makes all the same."""
-    places = builder.op('Add', [builder.arange(config.tokens), builder.scalar(0, TensorProto.INT64)], 'add')
-    for axis in (0, 1, 3):
+    places = layers.positions(builder, config.tokens)
+    for axis in (1, 3):
         places = builder.op('Unsqueeze', [places, builder.vector(axis)], 'unsqueeze')
     visible = builder.op('GreaterOrEqual', [places, builder.scalar(0, TensorProto.INT64)], 'ge')
     return builder.op('Expand', [visible, builder.dims([config.batch, 1, config.tokens, config.tokens])], 'expand')
