@@ -11,7 +11,7 @@ namespace {
 /// Whether somebody asks where the largest number of a row is, or compares probabilities at all.
 bool isChosenFrom(Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (!isa<CompareOp>(user))
+    if (!isa<CompareOp>(user) || !isForward(user))
       return false;
     return isa_and_nonnull<SoftmaxOp>(value.getDefiningOp()) || llvm::any_of(user->getOperands(), [&](Value other) {
              auto stretched = other.getDefiningOp<BroadcastOp>();
@@ -76,7 +76,7 @@ private:
   void visitCarried(Value value) {
     SmallVector<Operation *> views;
     Operation *op = value.getDefiningOp();
-    for (; isa_and_nonnull<BroadcastOp, ReshapeOp, SliceOp>(op); op = op->getOperand(0).getDefiningOp()) {
+    for (; isa_and_nonnull<BroadcastOp, DropoutOp, ReshapeOp, SliceOp>(op); op = op->getOperand(0).getDefiningOp()) {
       if (paths.carried.contains(op))
         return;
       views.push_back(op);

@@ -13,6 +13,7 @@
 // CHECK: train.parameter weight @head "head" : tensor<4xf32> from <packed> {compute_type = bf16
 // CHECK-LABEL: func.func @microbatch(
 // CHECK: train.embedding {{.*}} : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32>
+// CHECK: train.dropout {{.*}} : tensor<2x4xf32>, tensor<2xi64>
 // CHECK: %[[X0:.*]] = train.add {{.*}} : tensor<2x4xf32> {train.id = "add.0"}
 // CHECK: %[[N0:.*]] = train.cast %[[X0]] : tensor<2x4xf32> -> tensor<2x4xbf16>
 // CHECK: train.rms_norm %[[N0]], {{.*}} : tensor<2x4xbf16>, tensor<4xbf16>
@@ -49,7 +50,7 @@ train.parameter weight @second "second" : tensor<4xf32> from <packed> {trainable
 train.parameter weight @router "router" : tensor<4x3xf32> from <packed> {trainable}
 train.parameter weight @expert "expert" : tensor<4x3x4xf32> from <packed> {trainable}
 train.parameter weight @head "head" : tensor<4xf32> from <packed> {trainable}
-func.func @loss(%ids: tensor<2xi64> {train.input = "ids", train.vocabulary = 8 : i64}) -> tensor<f32> {
+func.func @loss(%ids: tensor<2xi64> {train.input = "ids", train.vocabulary = 8 : i64}, %keys: tensor<2xi64> {train.input = "dropout keys"}) -> tensor<f32> {
   %table = train.read @table : tensor<8x4xf32> {train.id = "read.0"}
   %position = train.read @position : tensor<4xf32> {train.id = "read.1"}
   %first = train.read @first : tensor<4xf32> {train.id = "read.2"}
@@ -59,7 +60,8 @@ func.func @loss(%ids: tensor<2xi64> {train.input = "ids", train.vocabulary = 8 :
   %router = train.read @router : tensor<4x3xf32> {train.id = "read.6"}
   %expert = train.read @expert : tensor<4x3x4xf32> {train.id = "read.7"}
   %head = train.read @head : tensor<4xf32> {train.id = "read.8"}
-  %token = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32> {train.id = "embedding.0"}
+  %all_tokens = train.embedding %table, %ids : tensor<8x4xf32>, tensor<2xi64> -> tensor<2x4xf32> {train.id = "embedding.0"}
+  %token = train.dropout %all_tokens, %keys ratio 0.5 : tensor<2x4xf32>, tensor<2xi64> {train.id = "dropout.0"}
   %positions = train.broadcast %position dims [1] : tensor<4xf32> -> tensor<2x4xf32> {train.id = "broadcast.0"}
   %x0 = train.add %token, %positions : tensor<2x4xf32> {train.id = "add.0"}
   %n:2 = train.rms_norm %x0, %first epsilon 1.0e-5 : tensor<2x4xf32>, tensor<4xf32> -> tensor<2x4xf32>, tensor<2xf32> {train.id = "first.0"}
