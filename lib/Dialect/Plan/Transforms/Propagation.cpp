@@ -29,8 +29,10 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
 int64_t plan::countParts(Operation *op) {
   if (auto split = llvm::dyn_cast<train::SplitOp>(op))
     return split.getNumResults();
+  // Each slice is compared with each other, so there must not be many.
+  constexpr unsigned mostReaders = 64;
   auto slice = llvm::dyn_cast<train::SliceOp>(op);
-  if (!slice)
+  if (!slice || slice.getInput().hasNUsesOrMore(mostReaders))
     return 1;
   int64_t parts = 1;
   auto from = llvm::cast<RankedTensorType>(slice.getInput().getType());
