@@ -78,7 +78,8 @@ class Equivalence:
     def lower(self, source, passes, name, **values):
         target = self.work / name
         values.update(G=self.setup.micro_batches, optimizer=self.setup.optimizer, precision=self.setup.precision, bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, scales=str(self.setup.precision == 'f16').lower(), clip=str(self.setup.clip).lower())
-        execute(self.opt, source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
+        # Errors without the module, which would be longer than what is kept of them.
+        execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 
     def lower_for(self, l2, ranks):
