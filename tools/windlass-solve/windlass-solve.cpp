@@ -51,8 +51,8 @@ int verify(const search::Problem &problem, llvm::StringRef path, bool printsJson
 
 int main(int argc, char **argv) {
   auto begin = std::chrono::steady_clock::now();
-  Flags flags("solve FILE.json[.gz]",
-              "Chooses a label for each node of a stored problem, and bounds what is possible.");
+  Flags flags("FILE.json[.gz]", "Chooses a label for each node of a stored problem, and bounds what is possible.",
+              "windlass-solve");
   search::SolveOptions options;
   std::string output, certificateOutput, verified;
   int64_t threads = 1;
