@@ -98,6 +98,15 @@ class Equivalence:
                 '--lr', '1e-2', '--clip-norm', self.setup.clip_norm, *files, *flags, '-o', target)
         return target
 
+    def deviations(self, reference, other):
+        """Of each kind of value the largest, whatever it is."""
+        return json.loads(execute(self.run_tool, '--compare', reference, other, '--json', '--bound', '1e9'))['deviations']
+
+    def deviations_by_rounding(self, l5):
+        """Of a module at L5 in doubles that are rounded where a program rounds, from those that are not."""
+        exact, rounded = (self.run(l5, 'L5', 'f64', *flags).rename(self.work / f'dump{len(flags)}') for flags in ((), ('--rounds',)))
+        return self.deviations(exact, rounded)
+
     def compare(self, reference, other, precision, kinds=KINDS):
         found = json.loads(execute(self.run_tool, '--compare', reference, other, '--json', '--bound', BOUNDS[precision]))['deviations']
         missing = set(kinds) - set(found)

@@ -10,7 +10,6 @@ have, each way of being unreduced, each collective, each choice of what a block 
 import collections
 import concurrent.futures
 import dataclasses
-import json
 import math
 import pathlib
 import re
@@ -193,9 +192,6 @@ class PrecisionTest(PlanRunner):
     BOUNDS = {'loss': 2e-2, 'evaluate': 2e-2, 'gradient': 1e-1, 'grad_norm': 1e-1}
     STRATEGIES = (('zero1', 4), ('zero3', 4), ('zero1*megatron=2', 4))
 
-    def deviations(self, judge, reference, dump):
-        return json.loads(equivalence.execute(judge.run_tool, '--compare', reference, dump, '--json', '--bound', '1e9'))['deviations']
-
     def test_bf16(self):
         self.check('bf16', 1e-4)
 
@@ -212,7 +208,7 @@ class PrecisionTest(PlanRunner):
             reference = judge.run(l2, 'L2', 'f64')
             judge.compare(whole.run(whole_l2, 'L2', 'f64'), reference, 'f64')
             rounded = judge.run(l2, 'L2', 'f32')
-            found = self.deviations(judge, whole.run(whole_l2, 'L2', 'f32'), rounded)
+            found = judge.deviations(whole.run(whole_l2, 'L2', 'f32'), rounded)
             for kind, bound in self.BOUNDS.items():
                 self.assertLess(found[kind], bound, (family, kind))
             self.assertGreater(found['gradient'], least, family)
@@ -220,7 +216,7 @@ class PrecisionTest(PlanRunner):
                 with self.subTest(family=family, strategy=judge.setup.strategy):
                     for module, level in judge.lower_for(l2, ranks):
                         judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
-                        found = self.deviations(judge, rounded, judge.run(module, level, 'f32', '--ranks', ranks))
+                        found = judge.deviations(rounded, judge.run(module, level, 'f32', '--ranks', ranks))
                         for kind, bound in self.BOUNDS.items():
                             self.assertLess(found[kind], bound, (family, kind))
             for seed in range(2):
@@ -239,7 +235,7 @@ class PrecisionTest(PlanRunner):
             self.assertIn(False, norms)
             for module, level in judge.lower_for(l2, 2):
                 self.assertEqual(self.norms(judge, module, scale), norms)
-                found = self.deviations(judge, reference, judge.run(module, level, 'f32', *scale))
+                found = judge.deviations(reference, judge.run(module, level, 'f32', *scale))
                 for kind in ('loss', 'parameter'):
                     self.assertLess(found[kind], self.BOUNDS['loss'], (level, kind))
             # One overflow at the floor ends the run; where all steps overflow, nothing has moved.
