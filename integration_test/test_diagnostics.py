@@ -28,6 +28,8 @@ class DiagnosticsTest(common.Case):
         w = helper.make_tensor('w', TensorProto.FLOAT, weight, [0.5] * (weight[0] * weight[1]))
         path = self.folder / 'tiny.onnx'
         graph = helper.make_graph([helper.make_node(*node[:3], **(node[3] if len(node) > 3 else {})) for node in nodes], 'g', [x], [loss], [w])
+        if 'signature' in names:
+            graph.metadata_props.add(key='pkg.torch.export.ExportedProgram.graph_signature', value=names['signature'])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 20)], ir_version=10), str(path))
         return path
 
@@ -72,6 +74,9 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0106', 'check', model, '--loss', 'nothing')
         self.meet('WL0107', 'check', self.tiny([('Frobnicate', ['x', 'w'], ['loss'])]))
         self.meet('WL0108', 'check', self.tiny([('MatMul', ['x', 'w'], ['y']), ('ReduceMean', ['y'], ['loss'], {'keepdims': 0})], weight=(3, 4)))
+        self.meet('WL0109', 'check', self.tiny([('MatMul', ['x', 'w'], ['y']), ('ReduceMean', ['y'], ['loss'], {'keepdims': 0})], signature='nothing'))
+        self.meet('WL0110', 'check', common.MODELS / 'exports' / 'gpt.default.onnx.gz')
+        self.meet('WL0111', 'check', common.MODELS / 'gpt2-tiny-default' / 'graph.onnx.gz', '--strict')
         self.meet('WL0201', 'plan', model, '--cluster', 'cpu:1', '--freeze', '*')
         self.meet('WL0202', 'plan', model, '--cluster', 'cpu:1', '--freeze', 'nothing*')
         self.meet('WL0301', 'plan', model, '--cluster', 'tpu:1')

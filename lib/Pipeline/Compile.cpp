@@ -31,7 +31,14 @@ using namespace windlass;
 int Compilation::import(const CompileSettings &settings) {
   CheckOptions options;
   options.import.dims = settings.dims;
+  options.import.train = settings.train;
+  if (settings.trainable)
+    options.import.parameters = {settings.trainable->begin(), settings.trainable->end()};
   options.convert.loss = settings.loss;
+  // Whoever made a plan has accepted what its model is.
+  options.convert.acceptAltered = settings.acceptAltered || settings.trainable;
+  options.freeze = settings.freeze;
+  options.strict = settings.strict;
   TrainModel model;
   if (int code = importTrainModel(modelPath, context, options, model)) {
     for (const UnsupportedOp &op : model.report.unsupported)
@@ -41,6 +48,8 @@ int Compilation::import(const CompileSettings &settings) {
   }
   module = std::move(model.module);
   weights = model.weights;
+  if (talk != Talk::none)
+    printTraining(model.report);
   compiled = settings;
   compiled.loss = model.report.loss;
   if (settings.trainable) {
@@ -59,12 +68,6 @@ int Compilation::import(const CompileSettings &settings) {
                     "the plan trains '" + name + "', which this model does not have; make a plan for this model");
   }
   int code = runPasses(*module, Code::pattern, [&](OpPassManager &manager) {
-    if (!settings.freeze.empty()) {
-      train::FreezeParametersPassOptions freeze;
-      for (const std::string &pattern : settings.freeze)
-        freeze.patterns.push_back(pattern);
-      manager.addPass(train::createFreezeParametersPass(freeze));
-    }
     // What recognition left over. Not after differentiation: both would share values between forward and backward.
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
@@ -73,6 +76,19 @@ int Compilation::import(const CompileSettings &settings) {
   if (code == kDone)
     modelHash = plan::hashModel(*module);
   return code;
+}
+
+void Compilation::printTraining(const OnnxToTrainReport &report) {
+  auto say = [](const llvm::Twine &line) { llvm::errs() << "windlass: " << oneLine(line.str()) << "\n"; };
+  if (std::string altered = report.describeAlterations(); !altered.empty())
+    say("trains another model than was exported: " + altered);
+  if (talk == Talk::all) {
+    say(describeTraining(*module));
+    for (const ParameterGuess &guess : report.guesses)
+      say("guess: " + printable(guess.name) + (guess.trains ? " trains: " : " does not train: ") + guess.reason);
+  }
+  for (const std::string &warning : report.warnings)
+    say("warning: " + warning);
 }
 
 int Compilation::buildFunctions(const CompileSettings &settings) {

@@ -36,10 +36,16 @@ static llvm::SmallVector<train::ParameterOp> packedOf(ModuleOp module, bool with
   return packed;
 }
 
+/// The type of the values as they are stored.
+static RankedTensorType storedTypeOf(train::ParameterOp parameter) {
+  Type stored = parameter.getSource().getStored();
+  return stored ? parameter.getTensorType().clone(stored) : parameter.getTensorType();
+}
+
 /// The values of one parameter; `error` is set where they do not fit its type.
 static llvm::ArrayRef<char> bytesOf(train::ParameterOp parameter, const WeightStore &weights, std::string &error) {
   train::SourceAttr source = parameter.getSource();
-  RankedTensorType type = parameter.getTensorType();
+  RankedTensorType type = storedTypeOf(parameter);
   auto bytes = weights.getMessageBytes(source.getOffset(), source.getLength());
   if (!bytes) {
     error = "'" + parameter.getLogicalName().str() + "': " + llvm::toString(bytes.takeError());
@@ -77,7 +83,7 @@ std::string windlass::writePackedWeights(ModuleOp module, const WeightStore &wei
     for (train::ParameterOp parameter : packed) {
       int64_t bytes = parameter.getSource().getLength();
       json.attributeObject(parameter.getLogicalName(), [&] {
-        json.attribute("dtype", dtypeOf(parameter.getTensorType().getElementType()));
+        json.attribute("dtype", dtypeOf(storedTypeOf(parameter).getElementType()));
         json.attributeArray("shape", [&] {
           for (int64_t size : parameter.getTensorType().getShape())
             json.value(size);

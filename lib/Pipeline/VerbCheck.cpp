@@ -22,7 +22,11 @@ int windlass::runCheck(const std::vector<std::string> &words) {
     return code;
   CheckOptions options;
   options.import.dims = compileFlags.settings.dims;
+  options.import.train = compileFlags.settings.train;
   options.convert.loss = compileFlags.settings.loss;
+  options.convert.acceptAltered = compileFlags.settings.acceptAltered;
+  options.freeze = compileFlags.settings.freeze;
+  options.strict = compileFlags.settings.strict;
   options.json = common.json;
   options.verbose = common.verbose;
   auto context = makeContext(common.verbose);

@@ -29,6 +29,7 @@ int windlass::runEmit(const std::vector<std::string> &words) {
     return fail(Code::usage, "emit needs -o DIR");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   cpp::ProjectFiles files;

@@ -213,6 +213,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   }
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
   std::string annotated;
   if ((code = planModel(compilation, compileFlags, flags)) ||
       (!onnxOutput.empty() && ((code = compilation.materialize()) || (code = compilation.exportOnnx(annotated)))) ||

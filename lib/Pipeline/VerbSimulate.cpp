@@ -103,6 +103,7 @@ int windlass::runSimulate(const std::vector<std::string> &words) {
     return fail(Code::usage, "simulate needs --plan, or --cluster, such as --cluster cpu:2 or --cluster h200:8");
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   Trace trace;

@@ -115,6 +115,12 @@ void CompileFlags::declareModel(Flags &flags) {
     return "";
   });
   flags.addText("loss", "NAME", "the output to train on (default: the scalar one)", settings.loss);
+  flags.addList("train", "GLOB", "initializers that train, whatever the file says of them", settings.train);
+  flags.addList("freeze", "GLOB", "parameters that do not train", settings.freeze);
+  flags.addSwitch("accept-altered-parameters",
+                  "go on with a file that holds another model than was exported, and say how it differs",
+                  settings.acceptAltered);
+  flags.addSwitch("strict", "warnings about the model are errors", settings.strict);
 }
 
 void CompileFlags::declareSettings(Flags &flags) {
@@ -126,7 +132,6 @@ void CompileFlags::declareSettings(Flags &flags) {
                   settings.precision);
   flags.addInteger("micro-batches", "per step, over all ranks: G (default 1)", settings.microBatches, 1, 1 << 20);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
-  flags.addList("freeze", "GLOB", "parameters that do not train", settings.freeze);
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }
 
@@ -257,7 +262,7 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   if (!given.isGiven("micro-batches"))
     settings.microBatches = plan.settings.microBatches;
   settings.clip |= plan.settings.clip;
-  if (!given.isGiven("freeze"))
+  if (!given.isGiven("freeze") && !given.isGiven("train"))
     settings.trainable = plan.settings.trainable;
   if (!given.isGiven("no-decay"))
     for (const std::string &name : plan.settings.noDecay)

@@ -107,6 +107,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
 
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::all;
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);

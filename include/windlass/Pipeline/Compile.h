@@ -26,6 +26,8 @@ class PlanSearch;
 
 namespace windlass {
 
+struct OnnxToTrainReport;
+
 /// Exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is what
 /// `windlass diff` finds.
 enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
@@ -34,6 +36,12 @@ enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
 struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
+  /// Initializers that train whatever the file says of them.
+  std::vector<std::string> train;
+  /// Go on with a file that holds another model than was exported.
+  bool acceptAltered = false;
+  /// Warnings about the model are errors.
+  bool strict = false;
   /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).
   std::optional<std::vector<std::string>> trainable;
 };
@@ -116,6 +124,10 @@ class Compilation {
 public:
   Compilation(mlir::MLIRContext &context, std::string modelPath) : context(context), modelPath(std::move(modelPath)) {}
 
+  /// What is said on standard error about the model: nothing, warnings, or also what trains and each guess.
+  enum class Talk { none, warnings, all };
+  Talk talk = Talk::warnings;
+
   /// File to L1.
   int import(const CompileSettings &settings);
   /// L1 to L2.
@@ -161,6 +173,7 @@ public:
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
+  void printTraining(const OnnxToTrainReport &report);
   int readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   int makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, bool mayRerun);
   int searchPlan(const PlanChoice &choice);

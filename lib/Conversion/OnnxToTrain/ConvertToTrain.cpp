@@ -1,11 +1,12 @@
 //===- ConvertToTrain.cpp - the module around @loss -----------------------===//
 //
-// After the walk: which initializers train, how data feed the inputs, and the parameter symbols.
+// What the exporter made of the module, the walk, and how data feed the inputs.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExportedModel.h"
 #include "Legalizer.h"
-#include "Match.h"
+#include "ParameterPlanner.h"
 
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Support/Diagnostics.h"
@@ -34,129 +35,6 @@ llvm::StringRef windlass::getScopePath(Location location) {
   if (auto fused = dyn_cast<FusedLoc>(location); fused && !fused.getLocations().empty())
     return getScopePath(fused.getLocations().front());
   return {};
-}
-
-namespace {
-
-/// Decides what trains and writes the parameter symbols.
-class ParameterPlanner {
-public:
-  ParameterPlanner(func::FuncOp function, llvm::ArrayRef<UsedParameter> parameters, OnnxToTrainReport &report)
-      : function(function), parameters(parameters), report(report) {}
-
-  LogicalResult run(OpBuilder &builder);
-
-private:
-  void markDifferentiable();
-  bool isOnlyMask(Value value);
-  bool isOnlyRotaryTable(Value value);
-
-  func::FuncOp function;
-  llvm::ArrayRef<UsedParameter> parameters;
-  OnnxToTrainReport &report;
-  /// Values through which a gradient of the loss flows.
-  llvm::DenseSet<Value> reached;
-};
-
-} // namespace
-
-/// Against the order of the ops: a float operand of a differentiable op with a reached result is reached.
-void ParameterPlanner::markDifferentiable() {
-  Block &block = function.getBody().front();
-  reached.insert(block.getTerminator()->getOperand(0));
-  for (Operation &op : llvm::reverse(block)) {
-    if (!isa<train::DifferentiableOpInterface>(op) ||
-        llvm::none_of(op.getResults(), [&](Value result) { return reached.contains(result); }))
-      continue;
-    for (Value operand : op.getOperands())
-      if (isa<FloatType>(getElementTypeOrSelf(operand.getType())))
-        reached.insert(operand);
-  }
-}
-
-/// True when all that is done with the value is to add it to the scores of a softmax.
-bool ParameterPlanner::isOnlyMask(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
-    if (isa<train::BroadcastOp, train::ReshapeOp, train::SliceOp>(user))
-      return isOnlyMask(user->getResult(0));
-    return isa<train::AddOp>(user) && llvm::all_of(user->getResult(0).getUsers(), llvm::IsaPred<train::SoftmaxOp>);
-  });
-}
-
-/// True when the value is only spread and multiplied as the cosines or sines of a rotary embedding, which an exporter
-/// has folded into a constant.
-bool ParameterPlanner::isOnlyRotaryTable(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
-    if (isa<train::BroadcastOp, train::ReshapeOp>(user))
-      return isOnlyRotaryTable(user->getResult(0));
-    return isa<train::MulOp>(user) && llvm::all_of(user->getResult(0).getUsers(), [&](Operation *sum) {
-             auto add = dyn_cast<train::AddOp>(sum);
-             Rotary found = add ? matchRotary(add) : Rotary();
-             return found.input && found.input != value;
-           });
-  });
-}
-
-LogicalResult ParameterPlanner::run(OpBuilder &builder) {
-  markDifferentiable();
-  // In the order of the file, whatever the order of use.
-  llvm::SmallVector<UsedParameter> sorted(parameters.begin(), parameters.end());
-  llvm::sort(sorted, [](const UsedParameter &a, const UsedParameter &b) {
-    return const_cast<UsedParameter &>(a).op->isBeforeInBlock(const_cast<UsedParameter &>(b).op);
-  });
-  bool anyTrains = false;
-  int64_t ordinal = 0;
-  for (UsedParameter &parameter : sorted) {
-    auto read = parameter.read.getDefiningOp<train::ReadOp>();
-    if (parameter.read.use_empty()) {
-      read.erase();
-      continue;
-    }
-    llvm::StringRef name = parameter.op.getInitializerName();
-    auto type = cast<RankedTensorType>(parameter.op.getType());
-    bool isFloat = isa<FloatType>(type.getElementType());
-    llvm::StringRef kind = parameter.op.getKind().value_or("");
-    bool hasGradient = isFloat && reached.contains(parameter.read), trains = hasGradient && kind != "buffer";
-    std::string reason;
-    if (kind == "parameter" && !hasGradient) {
-      reason = "marked as a parameter, but no gradient of the loss reaches it";
-    } else if (kind.empty() && isFloat) {
-      if (!hasGradient)
-        reason = "unmarked; no gradient of the loss reaches it";
-      else if (isOnlyMask(parameter.read)) {
-        trains = false;
-        reason = "unmarked; only added to the scores of a softmax";
-      } else if (parameter.isRotaryTable || isOnlyRotaryTable(parameter.read)) {
-        trains = false;
-        reason = "unmarked; only a table of a rotary embedding";
-      } else
-        reason = "unmarked; a float on a differentiable path";
-    }
-    if (!reason.empty())
-      report.guesses.push_back({name.str(), trains, reason});
-    anyTrains |= trains;
-    // What is marked as a parameter is a weight even where nothing trains it; unmarked constants are buffers.
-    bool isWeight = trains || kind == "parameter";
-    onnx::SourceAttr from = *parameter.op.getSource();
-    auto source = from.getFile().empty()
-                      ? train::SourceAttr::get(builder.getContext(), train::SourceKind::packed, "", from.getOffset(),
-                                               from.getLength())
-                      : train::SourceAttr::get(builder.getContext(), train::SourceKind::external,
-                                               from.getFile().getValue(), from.getOffset(), from.getLength());
-    bool decays = trains && type.getRank() >= 2;
-    std::string symbol = (isWeight ? "w" : "b") + std::to_string(ordinal++);
-    auto op = train::ParameterOp::create(
-        builder, parameter.op.getLoc(), builder.getStringAttr(symbol), builder.getStringAttr(name), TypeAttr::get(type),
-        train::RoleAttr::get(builder.getContext(), isWeight ? train::Role::weight : train::Role::buffer), source,
-        trains ? builder.getUnitAttr() : UnitAttr(), decays ? builder.getUnitAttr() : UnitAttr(), FlatSymbolRefAttr(),
-        reason.empty() ? StringAttr() : builder.getStringAttr(reason), /*compute_type=*/TypeAttr());
-    read.setParameterAttr(FlatSymbolRefAttr::get(op.getSymNameAttr()));
-  }
-  if (!anyTrains)
-    return emitError(function.getLoc(), Code::loss)
-           << "the loss " << printable(report.loss) << " depends on no trainable parameter; "
-           << (sorted.empty() ? "the model has none that it reads" : "none of those it reads can be trained");
-  return success();
 }
 
 /// Where the value comes from, if only moving ops are in between; sets `isShifted` when a part of the token axis is cut
@@ -243,7 +121,22 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
   onnx::GraphOp graph = graphs.front();
   OpBuilder builder(context);
   builder.setInsertionPointToEnd(module.getBody());
-  Legalizer legalizer(graph, weights, options, report, builder);
+  ExportedModel exported = readExportedModel(graph);
+  report.exportedParameters = exported.parameters;
+  report.alterations = exported.alterations;
+  report.contradictions = findContradictions(graph);
+  auto refuse = [&] {
+    return emitError(graph.getLoc(), Code::altered_model)
+           << "the file holds another model than was exported: " << report.describeAlterations()
+           << (report.alterations.empty() ? "" : "; export it again with optimize=False")
+           << ", or go on with --accept-altered-parameters";
+  };
+  if (!options.acceptAltered && !report.describeAlterations().empty()) {
+    for (const std::string &target : exported.vanished)
+      report.alterations.push_back({target, Alteration::Fate::folded, ""});
+    return refuse();
+  }
+  Legalizer legalizer(graph, weights, exported, options, report, builder);
   FailureOr<func::FuncOp> function = legalizer.run();
   if (failed(function))
     return failure();
@@ -253,7 +146,11 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
       op.erase();
   describeInputs(*function, graph, builder);
   builder.setInsertionPoint(*function);
-  if (failed(ParameterPlanner(*function, legalizer.getParameters(), report).run(builder)))
+  ParameterPlanner planner(*function, legalizer.getParameters(), exported, report);
+  planner.decide(weights);
+  if (!options.acceptAltered && !report.describeAlterations().empty())
+    return refuse();
+  if (failed(planner.writeSymbols(builder)))
     return failure();
   // For people.
   if (!graph.getGraphName().empty())
@@ -268,6 +165,7 @@ struct OnnxConvertToTrainPass : windlass::impl::OnnxConvertToTrainBase<OnnxConve
   void runOnOperation() override {
     OnnxToTrainOptions options;
     options.loss = loss;
+    options.acceptAltered = acceptAltered;
     OnnxToTrainReport report;
     if (failed(convertOnnxToTrain(getOperation(), nullptr, options, report)))
       signalPassFailure();

@@ -84,9 +84,14 @@ Known windlass::makeKnown(RankedTensorType type, llvm::function_ref<void(KnownSt
   return std::make_shared<KnownTensor>(type, std::move(storage));
 }
 
+Type windlass::getComputedType(Type elementType) {
+  return elementType && (elementType.isF16() || elementType.isBF16()) ? Float32Type::get(elementType.getContext())
+                                                                      : elementType;
+}
+
 Known windlass::makeKnown(DenseElementsAttr value) {
   auto type = cast<RankedTensorType>(value.getType());
-  return makeKnown(type, [&](KnownStorage &storage) {
+  return makeKnown(type.clone(getComputedType(type.getElementType())), [&](KnownStorage &storage) {
     size_t i = 0;
     if (isa<FloatType>(type.getElementType())) {
       for (llvm::APFloat element : value.getValues<llvm::APFloat>())
@@ -108,7 +113,7 @@ Known windlass::makeKnown(DenseElementsAttr value) {
 Known windlass::makeKnown(RankedTensorType type, llvm::ArrayRef<char> bytes) {
   Type element = type.getElementType();
   int64_t width = std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
-  return makeKnown(type, [&](KnownStorage &storage) {
+  return makeKnown(type.clone(getComputedType(element)), [&](KnownStorage &storage) {
     for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
       uint64_t bits = 0;
       std::memcpy(&bits, bytes.data() + i * width, width);

@@ -53,6 +53,10 @@ public:
 
 using Known = std::shared_ptr<const KnownTensor>;
 
+/// The element type in which values of a file's element type are computed: floats of 16 bits in f32, for a precision is
+/// chosen when the model is compiled. Null for null.
+mlir::Type getComputedType(mlir::Type elementType);
+
 /// `value` as a tensor of `elementType` holds it: wrapped or rounded. Reals of integer types are left as they are.
 int64_t wrapInteger(int64_t value, mlir::Type elementType);
 double roundReal(double value, mlir::Type elementType);
@@ -62,7 +66,7 @@ int64_t toInteger(double value);
 /// A tensor of the given type whose storage `fill` writes.
 Known makeKnown(mlir::RankedTensorType type, llvm::function_ref<void(KnownStorage &)> fill);
 Known makeKnown(mlir::DenseElementsAttr value);
-/// From little-endian packed bytes; booleans are one byte.
+/// From little-endian packed bytes; booleans are one byte. Both give elements of the computed type.
 Known makeKnown(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 Known makeKnownIntegers(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> values);
 Known makeKnownSplat(mlir::RankedTensorType type, double value);

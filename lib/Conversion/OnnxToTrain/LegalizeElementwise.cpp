@@ -195,8 +195,8 @@ LogicalResult Legalizer::legalizeCast(NodeContext &node) {
   bool isLike = node.op.getOpType() == "CastLike";
   if (failed(expectTensors(node, isLike ? 2 : 1)))
     return failure();
-  Type type =
-      isLike ? node.inputs[1].getElementType() : getElementTypeByNumber(node.getInt("to", 0), builder.getContext());
+  Type type = isLike ? node.inputs[1].getElementType()
+                     : getComputedType(getElementTypeByNumber(node.getInt("to", 0), builder.getContext()));
   if (!type)
     return unsupported("casts to ONNX element type " + llvm::Twine(node.getInt("to", 0)));
   return give(node, eval.cast(node.inputs[0], type));

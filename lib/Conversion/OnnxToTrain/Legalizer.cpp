@@ -41,9 +41,10 @@ std::optional<llvm::ArrayRef<int64_t>> NodeContext::getInts(llvm::StringRef name
   return std::nullopt;
 }
 
-Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const OnnxToTrainOptions &options,
-                     OnnxToTrainReport &report, OpBuilder &builder)
-    : graph(graph), weights(weights), options(options), report(report), builder(builder), eval(builder, budgets) {
+Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const ExportedModel &exported,
+                     const OnnxToTrainOptions &options, OnnxToTrainReport &report, OpBuilder &builder)
+    : graph(graph), weights(weights), exported(exported), options(options), report(report), builder(builder),
+      eval(builder, budgets) {
   registerElementwise();
   registerStructural();
   registerIndexing();
@@ -160,7 +161,17 @@ FailureOr<size_t> Legalizer::findLoss() {
     return fail("the model has no output " + printable(options.loss) + "; it has " + known);
   if (names.size() == 1)
     return size_t(0);
-  return fail("no output is named 'loss'; name one with --loss: " + known);
+  // The one output that is a single number, where the file says so.
+  auto outputs = graph.getBody().front().getTerminator()->getOperands();
+  llvm::SmallVector<size_t> scalars;
+  for (auto [index, output] : llvm::enumerate(outputs))
+    if (auto type = dyn_cast<RankedTensorType>(output.getType());
+        type && type.hasStaticShape() && type.getNumElements() == 1 && isa<FloatType>(type.getElementType()))
+      scalars.push_back(index);
+  if (scalars.size() == 1)
+    return scalars.front();
+  return fail("no output is named 'loss', and " + llvm::Twine(scalars.size()) + " of the " +
+              llvm::Twine(names.size()) + " outputs are single numbers; name one with --loss: " + known);
 }
 
 void Legalizer::findNeeded(Value output) {
@@ -195,7 +206,8 @@ LogicalResult Legalizer::addInputs(func::FuncOp function) {
       if (type.getDimSize(dim) == 0)
         return emitError(graph.getLoc()) << "input " << printable(inputName) << " has no elements";
     }
-    BlockArgument value = function.getBody().front().addArgument(type, argument.getLoc());
+    BlockArgument value =
+        function.getBody().front().addArgument(type.clone(getComputedType(type.getElementType())), argument.getLoc());
     entries[argument] = Entry::of(Value(value));
   }
   return success();
@@ -213,6 +225,26 @@ static bool isCausalMask(const KnownTensor &tensor) {
       return false;
   }
   return true;
+}
+
+/// Whether the module that the name's path gives reads the initializer: `a.scale` in module `a`.
+static bool isNamedByModule(onnx::InitializerOp op) {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    auto node = dyn_cast<onnx::NodeOp>(user);
+    return node && node.getScope() && onnx::isNamedByModule(op.getInitializerName(), *node.getScope());
+  });
+}
+
+std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
+  llvm::StringRef name = op.getInitializerName();
+  if (exported.hasSignature)
+    // Equal values prove nothing of what may be a parameter.
+    return tensor.isSplat() && exported.vanished.empty() && !exported.parameterCopies.contains(name)
+               ? "unmarked; all elements are equal"
+               : "";
+  return tensor.getSize() == 1 && !isNamedByModule(op)
+             ? "unmarked; one number that bears the name of no module that reads it"
+             : "";
 }
 
 Entry Legalizer::readInitializer(onnx::InitializerOp op) {
@@ -241,11 +273,10 @@ Entry Legalizer::readInitializer(onnx::InitializerOp op) {
     if (!isFloat)
       return Entry::of(known);
     bool hasInfinity = llvm::any_of(known->storage->reals, [](double x) { return std::isinf(x); });
-    if (type.getRank() == 0)
-      return Entry::of(known);
-    bool isMask = isCausalMask(*known);
-    if (hasInfinity || isMask || known->isSplat()) {
-      const char *reason = hasInfinity ? "holds an infinity" : isMask ? "is a causal mask" : "all elements are equal";
+    std::string reason = hasInfinity            ? "holds an infinity"
+                         : isCausalMask(*known) ? "is a causal mask"
+                                                : whyConstant(op, *known);
+    if (!reason.empty()) {
       report.guesses.push_back({name.str(), false, reason});
       return Entry::of(known);
     }
@@ -258,8 +289,8 @@ Entry Legalizer::readInitializer(onnx::InitializerOp op) {
   UsedParameter parameter;
   parameter.op = op;
   parameter.symbol = "p" + std::to_string(parameters.size());
-  auto read =
-      train::ReadOp::create(builder, op.getLoc(), type, FlatSymbolRefAttr::get(builder.getContext(), parameter.symbol));
+  auto read = train::ReadOp::create(builder, op.getLoc(), type.clone(getComputedType(type.getElementType())),
+                                    FlatSymbolRefAttr::get(builder.getContext(), parameter.symbol));
   parameter.read = read.getResult();
   parameters.push_back(parameter);
   return Entry::of(parameter.read);

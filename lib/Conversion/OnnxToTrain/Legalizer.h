@@ -3,6 +3,7 @@
 #ifndef WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
 #define WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
 
+#include "ExportedModel.h"
 #include "PartialEvaluator.h"
 
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
@@ -44,8 +45,8 @@ struct UsedParameter {
 
 class Legalizer {
 public:
-  Legalizer(onnx::GraphOp graph, const WeightStore *weights, const OnnxToTrainOptions &options,
-            OnnxToTrainReport &report, mlir::OpBuilder &builder);
+  Legalizer(onnx::GraphOp graph, const WeightStore *weights, const ExportedModel &exported,
+            const OnnxToTrainOptions &options, OnnxToTrainReport &report, mlir::OpBuilder &builder);
 
   /// Builds `@loss` behind the graph. Parameters that it reads are in `getParameters`.
   mlir::FailureOr<mlir::func::FuncOp> run();
@@ -70,6 +71,8 @@ private:
   void findNeeded(mlir::Value output);
   mlir::LogicalResult visit(onnx::NodeOp op);
   Entry readInitializer(onnx::InitializerOp op);
+  /// Why an initializer of floats that nothing marks is a constant though it is no mask; empty when it may train.
+  std::string whyConstant(onnx::InitializerOp op, const KnownTensor &tensor);
   void reportUnsupported(onnx::NodeOp op, llvm::StringRef reason);
 
   // How handlers end.
@@ -176,6 +179,7 @@ private:
 
   onnx::GraphOp graph;
   const WeightStore *weights;
+  const ExportedModel &exported;
   const OnnxToTrainOptions &options;
   OnnxToTrainReport &report;
   mlir::OpBuilder &builder;

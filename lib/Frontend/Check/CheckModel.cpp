@@ -7,6 +7,7 @@
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/Diagnostics.h"
+#include "windlass/Support/Glob.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,6 +19,46 @@
 
 using namespace mlir;
 using namespace windlass;
+
+/// Freezes the parameters that `options.freeze` matches; an exit code. One that `--train` matches too is an error.
+static int freeze(ModuleOp module, const CheckOptions &options) {
+  if (options.freeze.empty())
+    return 0;
+  std::vector<std::string> names;
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    names.push_back(parameter.getLogicalName().str());
+  std::map<std::string, std::string> trained;
+  auto forEachMatch = [&](llvm::ArrayRef<std::string> patterns, auto visit) {
+    for (const std::string &pattern : patterns) {
+      llvm::Expected<std::vector<std::string>> matches = matchNames(pattern, names, "parameter");
+      // What no parameter bears has been or will be reported.
+      if (!matches)
+        llvm::consumeError(matches.takeError());
+      else
+        for (const std::string &name : *matches)
+          visit(pattern, name);
+    }
+  };
+  forEachMatch(options.import.train,
+               [&](const std::string &pattern, const std::string &name) { trained[name] = pattern; });
+  std::string contradiction;
+  forEachMatch(options.freeze, [&](const std::string &pattern, const std::string &name) {
+    if (auto found = trained.find(name); found != trained.end() && contradiction.empty())
+      contradiction = "--train " + printable(found->second) + " and --freeze " + printable(pattern) + " both match " +
+                      printable(name) + "; leave one of them out";
+  });
+  if (!contradiction.empty()) {
+    emitError(module.getLoc(), Code::contradiction) << contradiction;
+    return exitCodeOf(Code::contradiction);
+  }
+  train::FreezeParametersPassOptions patterns;
+  for (const std::string &pattern : options.freeze)
+    patterns.patterns.push_back(pattern);
+  PassManager manager(module.getContext());
+  manager.addPass(train::createFreezeParametersPass(patterns));
+  CodeScope scope(module.getContext(), Code::pattern);
+  return succeeded(manager.run(module)) ? 0 : exitCodeOf(Code::pattern);
+}
 
 int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
                                TrainModel &model) {
@@ -33,11 +74,44 @@ int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const
   CodeScope scope(&context, Code::operator_misused);
   if (failed(convertOnnxToTrain(*model.module, model.weights.get(), options.convert, model.report)))
     return exitCodeOf(model.report.unsupported.empty() ? Code::operator_misused : Code::unsupported);
+  if (int code = freeze(*model.module, options))
+    return code;
+  if (options.strict && !model.report.warnings.empty()) {
+    emitError(model.module->getLoc(), Code::doubtful) << model.report.warnings.front();
+    return exitCodeOf(Code::doubtful);
+  }
   PassManager manager(&context);
   buildTrainImportPipeline(manager, options.recognize);
   manager.addPass(train::createVerifyGraphPass());
   CodeScope internal(&context, Code::internal);
   return succeeded(manager.run(*model.module)) ? 0 : exitCodeOf(Code::internal);
+}
+
+/// 134912 as "134,912".
+static std::string groupDigits(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<size_t>(at), ",");
+  return text;
+}
+
+static std::string countText(int64_t count, llvm::StringRef noun) {
+  return groupDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
+}
+
+std::string windlass::describeTraining(ModuleOp module) {
+  int64_t trained = 0, elements = 0, frozen = 0, buffers = 0;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (parameter.getTrainable()) {
+      ++trained;
+      elements += parameter.getTensorType().getNumElements();
+    } else {
+      ++(parameter.getRole() == train::Role::weight ? frozen : buffers);
+    }
+  }
+  return countText(trained, "parameter") + " with " + countText(elements, "element") +
+         (trained == 1 ? " trains, " : " train, ") + groupDigits(frozen) + (frozen == 1 ? " is" : " are") +
+         " frozen, " + countText(buffers, "buffer");
 }
 
 namespace {
@@ -181,13 +255,6 @@ Summary summarize(ModuleOp module) {
   return summary;
 }
 
-std::string groupDigits(int64_t number) {
-  std::string text = std::to_string(number);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<size_t>(at), ",");
-  return text;
-}
-
 void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
   out << "not supported\n";
   for (const UnsupportedOp &op : report.unsupported) {
@@ -200,17 +267,25 @@ void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
 }
 
 void printText(const TrainModel &model, const Summary &summary, bool verbose, llvm::raw_ostream &out) {
-  int64_t trained = 0, trainedElements = 0, kept = 0, keptElements = 0;
-  for (const ParameterRow &row : summary.parameters) {
-    (row.trains ? trained : kept) += 1;
-    (row.trains ? trainedElements : keptElements) += row.elements;
+  if (std::string altered = model.report.describeAlterations(); !altered.empty())
+    out << "another model than was exported: " << altered << "\n";
+  out << describeTraining(*model.module) << "\n";
+  if (!model.report.guesses.empty()) {
+    out << "guesses\n";
+    for (const ParameterGuess &guess : model.report.guesses)
+      out << "  " << printable(guess.name) << (guess.trains ? " trains: " : " does not train: ") << guess.reason
+          << "\n";
   }
-  out << "parameters\n  " << trained << " train: " << groupDigits(trainedElements) << " elements\n";
-  if (kept > 0)
-    out << "  " << kept << " do not: " << groupDigits(keptElements) << " elements\n";
+  if (!model.report.warnings.empty()) {
+    out << "warnings\n";
+    for (const std::string &warning : model.report.warnings)
+      out << "  " << warning << "\n";
+  }
+  if (verbose)
+    out << "parameters\n";
   for (const ParameterRow &row : summary.parameters) {
-    if (!verbose && (row.trains || row.reason.empty()))
-      continue;
+    if (!verbose)
+      break;
     out << "  " << printable(row.name) << " " << row.shape << " " << row.type << ", " << row.role
         << (row.trains ? row.decays ? ", trains and decays" : ", trains" : ", does not train") << ", from "
         << printable(row.source) << (row.reason.empty() ? "" : ": ") << row.reason << "\n";
@@ -228,12 +303,6 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
       << "\n  activations: " << summary.activations << "\noperators\n";
   for (const auto &[kind, count] : summary.operators)
     out << "  " << kind << ": " << count << "\n";
-  if (!model.report.guesses.empty()) {
-    out << "guesses\n";
-    for (const ParameterGuess &guess : model.report.guesses)
-      out << "  " << printable(guess.name) << (guess.trains ? " trains: " : " does not train: ") << guess.reason
-          << "\n";
-  }
   if (!summary.missingGradients.empty()) {
     out << "no gradient\n";
     for (const std::string &id : summary.missingGradients)
@@ -271,6 +340,19 @@ void printJson(llvm::StringRef path, const TrainModel &model, const Summary *sum
           json.attribute("first", toUtf8(op.first));
         });
     });
+    json.attributeArray("alterations", [&] {
+      for (const Alteration &alteration : model.report.alterations)
+        json.object([&] {
+          json.attribute("parameter", toUtf8(alteration.target));
+          json.attribute("description", toUtf8(describeAlteration(alteration)));
+        });
+    });
+    for (auto [name, lines] :
+         {std::pair("contradictions", &model.report.contradictions), {"warnings", &model.report.warnings}})
+      json.attributeArray(name, [&, lines = lines] {
+        for (const std::string &line : *lines)
+          json.value(toUtf8(line));
+      });
     json.attributeArray("guesses", [&] {
       for (const ParameterGuess &guess : model.report.guesses)
         json.object([&] {

@@ -2,6 +2,7 @@
 
 #include "Importer.h"
 
+#include "GraphSignature.h"
 #include "SinceVersions.h"
 #include "Tensors.h"
 
@@ -9,13 +10,12 @@
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace windlass;
 
-/// The module path in an exporter's scope list `['', 'model', 'model.fc', 'linear']`: the last entry but one, for the
-/// last names the traced call itself.
-static std::string readScopePath(const ::onnx::NodeProto &node) {
+std::string windlass::readScopePath(const ::onnx::NodeProto &node) {
   for (const auto &entry : node.metadata_props()) {
     if (entry.key() != "pkg.torch.onnx.name_scopes")
       continue;
@@ -34,6 +34,17 @@ static std::string readScopePath(const ::onnx::NodeProto &node) {
     if (entries.size() >= 2)
       return entries[entries.size() - 2].str();
   }
+  return {};
+}
+
+/// The traced call that the exporter made the node for; null where it says nothing that can be read.
+static windlass::onnx::CallAttr readCall(const ::onnx::NodeProto &node, OpBuilder &builder) {
+  for (const auto &entry : node.metadata_props())
+    if (entry.key() == "pkg.torch.onnx.fx_node" && llvm::json::isUTF8(entry.value()))
+      if (std::optional<TracedCall> call = readTracedCall(entry.value()))
+        return windlass::onnx::CallAttr::get(builder.getContext(), builder.getStringAttr(call->result),
+                                             builder.getStringAttr(call->target),
+                                             builder.getStringAttr(call->arguments));
   return {};
 }
 
@@ -229,7 +240,7 @@ LogicalResult OnnxImporter::addNode(Scope &scope, const ::onnx::NodeProto &node,
                                  domain.empty() ? StringAttr() : builder.getStringAttr(domain),
                                  builder.getI64IntegerAttr(version), inputs,
                                  attributes.empty() ? DictionaryAttr() : builder.getDictionaryAttr(attributes),
-                                 path.empty() ? StringAttr() : builder.getStringAttr(path));
+                                 path.empty() ? StringAttr() : builder.getStringAttr(path), readCall(node, builder));
   for (auto [output, value] : llvm::zip_equal(node.output(), op.getOutputs()))
     if (!output.empty() && failed(define(scope, output, value)))
       return failure();

@@ -2,10 +2,12 @@
 
 #include "Importer.h"
 
+#include "GraphSignature.h"
 #include "SinceVersions.h"
 #include "Tensors.h"
 
 #include "windlass/Support/Diagnostics.h"
+#include "windlass/Support/Glob.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,18 +16,70 @@
 using namespace mlir;
 using namespace windlass;
 
+/// What L0 calls a tensor of a kind of the exporter's: constants of the module never train, as buffers.
+static llvm::StringRef translateKind(llvm::StringRef kind) {
+  return kind == "PARAMETER" ? "parameter" : kind == "BUFFER" || kind == "CONSTANT_TENSOR" ? "buffer" : "";
+}
+
 /// The exporter's statement about an initializer.
 static llvm::StringRef
 readKind(const ::google::protobuf::RepeatedPtrField<::onnx::StringStringEntryProto> &properties) {
-  for (const auto &entry : properties) {
-    if (entry.key() != "pkg.torch.export.graph_signature.InputSpec.kind")
-      continue;
-    if (entry.value() == "PARAMETER")
-      return "parameter";
-    if (entry.value() == "BUFFER")
-      return "buffer";
-  }
+  for (const auto &entry : properties)
+    if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
+      return translateKind(entry.value());
   return {};
+}
+
+FailureOr<ArrayAttr> OnnxImporter::readSignature() {
+  const std::string *text = nullptr;
+  for (const auto &entry : model.graph().metadata_props()) {
+    if (entry.key() != kGraphSignatureKey)
+      continue;
+    if (text)
+      return emitError(location, Code::signature) << "the model holds two graph signatures";
+    text = &entry.value();
+  }
+  if (!text)
+    return ArrayAttr();
+  llvm::Expected<std::vector<SignatureEntry>> entries = readGraphSignature(*text);
+  if (!entries)
+    return emitError(location, Code::signature) << "the graph signature " << llvm::toString(entries.takeError());
+  llvm::SmallVector<Attribute> specs;
+  for (const SignatureEntry &entry : *entries) {
+    if (failed(checkName(entry.target)) || failed(checkName(entry.placeholder)))
+      return failure();
+    specs.push_back(onnx::SpecAttr::get(builder.getContext(), builder.getStringAttr(entry.kind),
+                                        builder.getStringAttr(entry.placeholder), builder.getStringAttr(entry.target)));
+    llvm::StringRef kind = translateKind(entry.kind);
+    if (kind.empty())
+      continue;
+    auto [stated, isNew] = kinds.try_emplace(entry.target, kind);
+    if (!isNew && stated->second != kind)
+      return emitError(location, Code::signature)
+             << "the graph signature calls " << printable(entry.target) << " a " << kind << ", but its own metadata a "
+             << stated->second << "; export the model again";
+  }
+  return builder.getArrayAttr(specs);
+}
+
+LogicalResult OnnxImporter::applyTrainPatterns() {
+  if (options.train.empty() && options.parameters.empty())
+    return success();
+  std::vector<std::string> names;
+  for (const auto &tensor : model.graph().initializer())
+    if (isa_and_nonnull<FloatType>(getElementType(tensor.data_type(), builder.getContext())))
+      names.push_back(tensor.name());
+  for (const std::string &name : names)
+    if (options.parameters.count(name))
+      kinds[name] = "parameter";
+  for (const std::string &pattern : options.train) {
+    llvm::Expected<std::vector<std::string>> matches = matchNames(pattern, names, "initializer of floats");
+    if (!matches)
+      return emitError(location, Code::pattern) << "--train: " << llvm::toString(matches.takeError());
+    for (const std::string &name : *matches)
+      kinds[name] = "parameter";
+  }
+  return success();
 }
 
 LogicalResult OnnxImporter::checkName(llvm::StringRef name) {
@@ -156,7 +210,8 @@ LogicalResult OnnxImporter::addInitializer(Scope &scope, const ::onnx::TensorPro
   llvm::StringRef kind = stated != kinds.end() ? stated->second : readKind(tensor.metadata_props());
   onnx::SourceAttr source;
   ElementsAttr value;
-  bool isValue = element.isInteger() ? count <= options.budgets.inlineElements : shape.empty() && kind != "parameter";
+  bool isValue = element.isInteger() ? count <= options.budgets.inlineElements
+                                     : shape.empty() && kind != "parameter" && !ownNames.contains(tensor.name());
   if (tensor.data_location() == ::onnx::TensorProto::EXTERNAL) {
     std::string file;
     int64_t offset = 0, length = bytes;
@@ -244,6 +299,16 @@ LogicalResult OnnxImporter::run() {
     scope.types[info.name()] = readStatedType(info);
   }
 
+  FailureOr<ArrayAttr> signature = readSignature();
+  if (failed(signature) || failed(applyTrainPatterns()))
+    return failure();
+
+  if (!*signature)
+    for (const auto &node : graph.node())
+      for (const std::string &input : node.input())
+        if (onnx::isNamedByModule(input, readScopePath(node)))
+          ownNames.insert(input);
+
   llvm::StringMap<bool> isInitializer;
   for (const auto &tensor : graph.initializer())
     isInitializer[tensor.name()] = true;
@@ -279,15 +344,17 @@ LogicalResult OnnxImporter::run() {
     return emitError(location, Code::dimension) << "no input has a symbolic dimension " << printable(name)
                                                 << "; the model has " << (known.empty() ? "none" : known);
   }
-  for (const auto &output : graph.output())
+  for (const auto &output : graph.output()) {
     outputNames.push_back(output.name());
+    scope.types[output.name()] = readStatedType(output);
+  }
   if (failed(checkName(graph.name())))
     return failure();
 
   bool hasSymbols = !symbols.empty();
   auto graphOp = onnx::GraphOp::create(builder, location, builder.getStringAttr(graph.name()),
                                        builder.getStrArrayAttr(inputNames), builder.getStrArrayAttr(outputNames),
-                                       hasSymbols ? builder.getArrayAttr(dimParams) : ArrayAttr());
+                                       hasSymbols ? builder.getArrayAttr(dimParams) : ArrayAttr(), *signature);
   Block *block = builder.createBlock(&graphOp.getBody());
   for (auto [name, type] : llvm::zip_equal(inputNames, inputTypes))
     if (failed(define(scope, name, block->addArgument(type, NameLoc::get(builder.getStringAttr(name))))))

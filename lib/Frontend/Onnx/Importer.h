@@ -13,8 +13,13 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace windlass {
+
+/// The module path in an exporter's scope list `['', 'model', 'model.fc', 'linear']`: the last entry but one, for the
+/// last names the traced call itself.
+std::string readScopePath(const ::onnx::NodeProto &node);
 
 /// One walk over a parsed model. Every member function that fails has emitted its error.
 class OnnxImporter {
@@ -55,6 +60,10 @@ private:
   mlir::LogicalResult chargeSteps(int64_t steps);
   mlir::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value);
 
+  /// The tensors that the graph signature names, `#onnx.spec`s, with their kinds in `kinds`; null without a signature.
+  mlir::FailureOr<mlir::ArrayAttr> readSignature();
+  /// Makes parameters of the initializers that the options name.
+  mlir::LogicalResult applyTrainPatterns();
   mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
                                                         llvm::SmallVectorImpl<mlir::Attribute> &dimNames);
   /// The type that the file states for a value, `!onnx.value` where it states none that is usable.
@@ -79,6 +88,9 @@ private:
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
   /// What the exporter says of an initializer: "parameter" or "buffer".
   llvm::StringMap<llvm::StringRef> kinds;
+  /// In a file without a signature: names that begin with the path of a module that reads them. A single number among
+  /// them may be a parameter.
+  llvm::StringSet<> ownNames;
   /// Nodes of functions are counted as often as they are inlined, and so are their names.
   int64_t nodes = 0, inlinedNameBytes = 0;
   WorkBudget work;

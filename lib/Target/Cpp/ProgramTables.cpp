@@ -114,18 +114,20 @@ private:
   static std::string offsetOf(sched::ResourceOp resource) { return std::to_string(resource.getOffset().value_or(0)); }
 
   std::string sourceOf(train::ParameterOp parameter) {
-    [[maybe_unused]] auto [kind, file, offset, length] = rt::source{};
+    [[maybe_unused]] auto [kind, file, offset, length, type] = rt::source{};
     train::SourceAttr source = parameter.getSource();
+    std::string stored =
+        elementTypeText(source.getStored() ? source.getStored() : parameter.getTensorType().getElementType());
     switch (source.getKind()) {
     case train::SourceKind::external:
       return braces({"source_kind::external", quoted(source.getFile()), std::to_string(source.getOffset()),
-                     std::to_string(source.getLength())});
+                     std::to_string(source.getLength()), stored});
     case train::SourceKind::packed:
-      return "{source_kind::packed, \"\", 0, 0}";
+      return "{source_kind::packed, \"\", 0, 0, " + stored + "}";
     case train::SourceKind::none:
       break;
     }
-    return "{source_kind::none, \"\", 0, 0}";
+    return "{source_kind::none, \"\", 0, 0, " + stored + "}";
   }
 
   LogicalResult collect();

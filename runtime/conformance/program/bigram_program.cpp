@@ -110,7 +110,7 @@ status evaluate(context &c) {
 
 const std::int64_t table_sizes[] = {V, V}, bias_sizes[] = {V}, token_sizes[] = {B, T};
 constexpr element_type f32 = element_type::f32, i64 = element_type::i64;
-const source packed = {source_kind::packed, nullptr, 0, 0};
+const source packed = {source_kind::packed, nullptr, 0, 0, element_type::f32};
 const parameter_entry parameters[] = {
     {{"table", f32, {table_sizes, 2}, {}, table_at}, {}, table_at, packed, initializer::normal, true, true},
     {{"bias", f32, {bias_sizes, 1}, {}, bias_at}, {}, bias_at, packed, initializer::zeros, true, false}};

@@ -70,8 +70,8 @@ template <cut Layout> status update(context &c) {
 
 constexpr std::int64_t split_sizes[] = {4, 12}, whole_sizes[] = {4}, input_sizes[] = {1};
 constexpr element_type f32 = element_type::f32;
-constexpr source external = {source_kind::external, "values.bin", 4, tensor_bytes};
-constexpr source packed = {source_kind::packed, nullptr, 0, 0};
+constexpr source external = {source_kind::external, "values.bin", 4, tensor_bytes, element_type::f32};
+constexpr source packed = {source_kind::packed, nullptr, 0, 0, element_type::f32};
 constexpr state_entry states[] = {{"momentum_buffer", 0, state_at}};
 constexpr input_entry inputs[] = {{{"x", f32, {input_sizes, 1}, {}, input_at}, feed::none, 0}};
 constexpr scalar_entry scalars[] = {{scalar::learning_rate, lr_at}};

@@ -39,10 +39,10 @@ public:
 
   status fill(const parameter_entry &row) {
     element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
-    WINDLASS_TRY(fill(row, master, master, row.master_splits, row.master_offset));
+    WINDLASS_TRY(fill(row, master, row.master_splits, row.master_offset));
     if (!has_own_master(row))
       return ok_status();
-    return fill(row, master, row.tensor.type, row.tensor.splits, row.tensor.offset);
+    return fill(row, row.tensor.type, row.tensor.splits, row.tensor.offset);
   }
 
 private:
@@ -50,16 +50,14 @@ private:
     return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
   }
 
-  status fill(const parameter_entry &row, element_type external, element_type type, span<split> splits,
-              std::int64_t offset) {
+  status fill(const parameter_entry &row, element_type type, span<split> splits, std::int64_t offset) {
     tensor_part part = part_of_this_rank(row, splits);
     host_copy memory(c_, offset, part.elements() * size_of(type));
-    WINDLASS_TRY(fill(row, external, {type, std::move(part), memory.data()}));
+    WINDLASS_TRY(fill(row, {type, std::move(part), memory.data()}));
     return memory.store();
   }
 
-  /// `external` is the type of values outside, where the file does not say.
-  status fill(const parameter_entry &row, element_type external, const destination &to) {
+  status fill(const parameter_entry &row, const destination &to) {
     fill_up(to.part, to.memory, size_of(to.type));
     if (settings_.is_random && row.is_trainable)
       return fill_random(row, to);
@@ -67,7 +65,7 @@ private:
     case source_kind::packed:
       return fill_packed(row.tensor, to);
     case source_kind::external:
-      return fill_external(row, external, to);
+      return fill_external(row, to);
     case source_kind::none:
       break;
     }
@@ -165,7 +163,8 @@ private:
     return ok_status();
   }
 
-  status fill_external(const parameter_entry &row, element_type type, const destination &to) {
+  status fill_external(const parameter_entry &row, const destination &to) {
+    const element_type type = row.bytes.type;
     const input_file *file = nullptr;
     WINDLASS_TRY(open_external(row.bytes.file, file));
     std::int64_t wanted = size_of(type) * whole_box(sizes_of(row.tensor)).elements();

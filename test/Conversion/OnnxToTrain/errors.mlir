@@ -54,7 +54,7 @@ onnx.graph "g" inputs [] outputs [] {
 
 // -----
 
-// expected-error @below {{no output is named 'loss'; name one with --loss: 'a', 'b'}}
+// expected-error @below {{no output is named 'loss', and 2 of the 2 outputs are single numbers; name one with --loss: 'a', 'b'}}
 onnx.graph "g" inputs ["x"] outputs ["a", "b"] {
 ^bb0(%x: tensor<f32>):
   onnx.return %x, %x : tensor<f32>, tensor<f32>

@@ -109,3 +109,17 @@ onnx.graph "g" inputs [] outputs [] {
   onnx.node "" since 1 () : () -> ()
   onnx.return
 }
+
+// -----
+
+// expected-error @below {{an input of a signature has kind 'WEIGHT'; it must be 'PARAMETER', 'BUFFER', 'CONSTANT_TENSOR' or 'USER_INPUT'}}
+onnx.graph "g" inputs [] outputs [] signature [#onnx.spec<"WEIGHT", "p_w", "w">] {
+  onnx.return
+}
+
+// -----
+
+// expected-error @below {{an input of a signature has kind 'BUFFER' and target ''; exactly the tensors of the module have a target}}
+onnx.graph "g" inputs [] outputs [] signature [#onnx.spec<"BUFFER", "b_w", "">] {
+  onnx.return
+}

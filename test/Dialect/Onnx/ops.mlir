@@ -21,3 +21,11 @@ onnx.graph "main" inputs ["x"] outputs ["y"] dims [["batch", ""]] {
   // CHECK: onnx.return %[[Y]] : !onnx.value
   onnx.return %y : !onnx.value
 }
+
+// CHECK: onnx.graph "signed" inputs ["x"] outputs ["y"] signature [#onnx.spec<"PARAMETER", "p_w", "fc.w">] {
+onnx.graph "signed" inputs ["x"] outputs ["y"] signature [#onnx.spec<"PARAMETER", "p_w", "fc.w">] {
+^bb0(%x: tensor<4x8xf32>):
+  // CHECK: onnx.node "Relu" since 14(%{{.*}}) scope "fc" call <"relu", "aten.relu.default", "(%x,), kwargs = {}"> : (tensor<4x8xf32>) -> !onnx.value
+  %y = onnx.node "Relu" since 14 (%x) scope "fc" call <"relu", "aten.relu.default", "(%x,), kwargs = {}"> : (tensor<4x8xf32>) -> !onnx.value
+  onnx.return %y : !onnx.value
+}

@@ -745,3 +745,8 @@ func.func @f(%x: tensor<2x3xf32>, %k: tensor<2xi64>) {
   %0 = train.dropout %x, %k ratio 1.0 : tensor<2x3xf32>, tensor<2xi64>
   return
 }
+
+// -----
+
+// expected-error @below {{is stored as 'bf16' and used as 'i64'; only floats are converted}}
+train.parameter buffer @b0 "ids" : tensor<2xi64> from <packed, "", 0, 4, bf16>

@@ -7,6 +7,8 @@ train.parameter weight @w "fc.weight" : tensor<8x4xf32> from <packed> {trainable
 train.parameter state @w.exp_avg "fc.weight/exp_avg" : tensor<8x4xf32> from <none> {of = @w}
 // CHECK: train.parameter buffer @b "mask" : tensor<4xf32> from <external, "model.data", 64, 16>
 train.parameter buffer @b "mask" : tensor<4xf32> from <external, "model.data", 64, 16>
+// CHECK: train.parameter buffer @h "half" : tensor<4xf32> from <external, "model.data", 80, 8, bf16>
+train.parameter buffer @h "half" : tensor<4xf32> from <external, "model.data", 80, 8, bf16>
 // CHECK: train.parameter buffer @c "first" : tensor<4xf32> from <external, "model \22data\22", 0, 16>
 train.parameter buffer @c "first" : tensor<4xf32> from <external, "model \22data\22", 0, 16>
 

@@ -215,7 +215,8 @@ TEST_F(PlanFileTest, HashForgetsSourcesAndLocations) {
   OwningOpRef<ModuleOp> one = parse(), other = parse();
   EXPECT_EQ(hashModel(*one).size(), 64u);
   for (auto parameter : other->getOps<train::ParameterOp>()) {
-    parameter.setSourceAttr(train::SourceAttr::get(&context, train::SourceKind::external, "elsewhere.bin", 4, 96));
+    parameter.setSourceAttr(
+        train::SourceAttr::get(&context, train::SourceKind::external, "elsewhere.bin", 4, 96, Type()));
     parameter->setLoc(UnknownLoc::get(&context));
   }
   EXPECT_EQ(hashModel(*one), hashModel(*other));

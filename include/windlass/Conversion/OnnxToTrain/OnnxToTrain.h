@@ -17,6 +17,8 @@ namespace windlass {
 struct OnnxToTrainOptions {
   /// The output to train on; empty: `loss`, or the only scalar float output.
   std::string loss;
+  /// Go on with a file that holds another model than was exported (`OnnxToTrainReport::alterations`).
+  bool acceptAltered = false;
 };
 
 /// An operator that cannot be legalized.
@@ -37,9 +39,32 @@ struct ParameterGuess {
   std::string reason;
 };
 
+/// What an exporter made of a parameter of the module, when the file does not hold it as the module had it.
+struct Alteration {
+  enum class Fate { merged, transposed, renamed, copied, folded };
+  /// Its path in the module.
+  std::string target;
+  Fate fate;
+  /// The parameter it was merged with, or the initializer that stands for it; empty where it was folded.
+  std::string with;
+};
+
+/// "'a.weight' (transposed, now 'val_7')".
+std::string describeAlteration(const Alteration &alteration);
+
 struct OnnxToTrainReport {
   std::vector<UnsupportedOp> unsupported;
   std::vector<ParameterGuess> guesses;
+  /// How many parameters the exporter's graph signature names; 0 without one.
+  size_t exportedParameters = 0;
+  /// What differs between the file and the module that was exported.
+  std::vector<Alteration> alterations;
+  /// Nodes that lack what the exporter's own record of the module says, a line each.
+  std::vector<std::string> contradictions;
+  /// What should be looked at though training is right, a line each.
+  std::vector<std::string> warnings;
+  /// How the file differs from the module, in one line; empty where it does not.
+  std::string describeAlterations() const;
   /// Name of the output that is trained on.
   std::string loss;
 };

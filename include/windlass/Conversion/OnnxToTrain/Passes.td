@@ -12,7 +12,9 @@ def OnnxConvertToTrain : Pass<"onnx-convert-to-train", "::mlir::ModuleOp"> {
     `onnx` op: a function `@loss` with static shapes and `train.parameter` symbols in the order of the file. Values of
     initializers that the graph holds by reference only are not read.
   }];
-  let options = [Option<"loss", "loss", "std::string", "\"\"", "Name of the output to train on">];
+  let options = [Option<"loss", "loss", "std::string", "\"\"", "Name of the output to train on">,
+                 Option<"acceptAltered", "accept-altered-parameters", "bool", "false",
+                        "Go on with a file that holds another model than was exported">];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 

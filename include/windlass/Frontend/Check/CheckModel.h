@@ -14,6 +14,10 @@ namespace windlass {
 struct CheckOptions {
   ImportOptions import;
   OnnxToTrainOptions convert;
+  /// Globs over the names of parameters that do not train.
+  std::vector<std::string> freeze;
+  /// Warnings are errors.
+  bool strict = false;
   /// Recognise attention, GELU and so on.
   bool recognize = true;
   /// One JSON object instead of text.
@@ -28,6 +32,9 @@ struct TrainModel {
   std::shared_ptr<WeightStore> weights;
   OnnxToTrainReport report;
 };
+
+/// What trains, in one line: "29 parameters with 134,912 elements train, 2 are frozen, 3 buffers".
+std::string describeTraining(mlir::ModuleOp module);
 
 /// File to L1. Returns the exit code of the command line: 0, 1 for bad input, 4 for unsupported operators (then the
 /// report lists them all). Errors have been emitted to the context.

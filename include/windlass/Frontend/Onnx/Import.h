@@ -12,6 +12,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct ImportBudgets {
 struct ImportOptions {
   /// Values of symbolic dimensions (`--dim batch=8`).
   std::map<std::string, int64_t> dims;
+  /// Globs over the names of initializers of floats that are parameters, whatever the file says (`--train`).
+  std::vector<std::string> train;
+  /// Names of such initializers; one that the file lacks is nothing.
+  std::set<std::string> parameters;
   ImportBudgets budgets;
 };
 

@@ -55,6 +55,17 @@ LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
   return success();
 }
 
+LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr kind, StringAttr,
+                               StringAttr target) {
+  if (kind != "PARAMETER" && kind != "BUFFER" && kind != "CONSTANT_TENSOR" && kind != "USER_INPUT")
+    return emitError() << "an input of a signature has kind '" << kind.getValue()
+                       << "'; it must be 'PARAMETER', 'BUFFER', 'CONSTANT_TENSOR' or 'USER_INPUT'";
+  if (target.empty() != (kind == "USER_INPUT"))
+    return emitError() << "an input of a signature has kind '" << kind.getValue() << "' and target '"
+                       << target.getValue() << "'; exactly the tensors of the module have a target";
+  return success();
+}
+
 LogicalResult GraphOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getNumArguments() != getInputNames().size())

@@ -45,7 +45,7 @@ std::string plan::hashModel(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
   copy.get()->removeAttr(SymbolTable::getSymbolAttrName());
   for (auto parameter : copy->getOps<train::ParameterOp>()) {
-    parameter.setSourceAttr(train::SourceAttr::get(module.getContext(), train::SourceKind::none, "", 0, 0));
+    parameter.setSourceAttr(train::SourceAttr::get(module.getContext(), train::SourceKind::none, "", 0, 0, Type()));
     parameter.removeReasonAttr();
   }
   std::string text;

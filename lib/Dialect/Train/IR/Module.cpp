@@ -16,13 +16,14 @@ Attribute SourceAttr::parse(AsmParser &parser, Type) {
   }
   std::string file;
   int64_t offset = 0, length = 0;
+  Type stored;
   if (succeeded(parser.parseOptionalComma()))
     if (parser.parseString(&file) || parser.parseComma() || parser.parseInteger(offset) || parser.parseComma() ||
-        parser.parseInteger(length))
+        parser.parseInteger(length) || (succeeded(parser.parseOptionalComma()) && parser.parseType(stored)))
       return {};
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), *kind, file, offset, length);
+  return get(parser.getContext(), *kind, file, offset, length, stored);
 }
 
 void SourceAttr::print(AsmPrinter &printer) const {
@@ -31,6 +32,8 @@ void SourceAttr::print(AsmPrinter &printer) const {
     printer << ", ";
     printer.printString(getFile());
     printer << ", " << getOffset() << ", " << getLength();
+    if (getStored())
+      printer << ", " << getStored();
   }
   printer << '>';
 }
@@ -53,6 +56,9 @@ LogicalResult ParameterOp::verify() {
   if (source.getOffset() < 0 || source.getLength() < 0)
     return emitOpError() << "has its bytes at offset " << source.getOffset() << " and length " << source.getLength()
                          << "; both are at least 0";
+  if (source.getStored() && (!isa<FloatType>(source.getStored()) || !isa<FloatType>(getTensorType().getElementType())))
+    return emitOpError() << "is stored as " << source.getStored() << " and used as " << getTensorType().getElementType()
+                         << "; only floats are converted";
   if (source.getKind() == SourceKind::external && source.getFile().empty())
     return emitOpError() << "has external bytes, but names no file";
   return success();

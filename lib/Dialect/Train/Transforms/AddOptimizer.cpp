@@ -36,7 +36,7 @@ private:
 
   ParameterOp addState(ParameterOp weight, StringRef name) {
     builder.setInsertionPointAfter(lastParameter);
-    auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0);
+    auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0, Type());
     auto state =
         ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
                             (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,

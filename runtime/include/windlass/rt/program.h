@@ -51,6 +51,7 @@ struct source {
   const char *file;    ///< external: relative path
   std::int64_t offset; ///< external: bytes
   std::int64_t length;
+  element_type type; ///< external: of the bytes; a packed file says it itself
 };
 
 /// How `--init random` fills a parameter.

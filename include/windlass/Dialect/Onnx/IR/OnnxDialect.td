@@ -57,6 +57,39 @@ def Onnx_SourceAttr : Onnx_Attr<"Source", "source"> {
   let genVerifyDecl = 1;
 }
 
+def Onnx_SpecAttr : Onnx_Attr<"Spec", "spec"> {
+  let summary = "An input that an exporter's graph signature names";
+  let description = [{
+    `kind` is the signature's word for it: `PARAMETER`, `BUFFER` or
+    `CONSTANT_TENSOR` for a tensor of the exported module, else `USER_INPUT`.
+    `target` is the tensor's path in the module, the name that its initializer
+    bears; `placeholder` stands for the input in the calls of the traced program
+    (`#onnx.call`).
+
+    ```mlir
+    #onnx.spec<"PARAMETER", "p_fc_weight", "fc.weight">
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kind, "::mlir::StringAttr":$placeholder, "::mlir::StringAttr":$target);
+  let assemblyFormat = "`<` $kind `,` $placeholder `,` $target `>`";
+  let genVerifyDecl = 1;
+}
+
+def Onnx_CallAttr : Onnx_Attr<"Call", "call"> {
+  let summary = "The call of the traced program that a node was made for";
+  let description = [{
+    `result` is the call's name in the traced program, `target` the operator that
+    it calls and `arguments` its arguments as the exporter prints them. Several
+    nodes may stand for one call.
+
+    ```mlir
+    #onnx.call<"linear", "aten.linear.default", "(%x, %p_fc_weight, %p_fc_bias), kwargs = {}">
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$result, "::mlir::StringAttr":$target, "::mlir::StringAttr":$arguments);
+  let assemblyFormat = "`<` $result `,` $target `,` $arguments `>`";
+}
+
 def Onnx_OmittedAttr : Onnx_Attr<"Omitted", "omitted"> {
   let summary = "An attribute of a node that is not imported";
   let description = [{

@@ -23,4 +23,11 @@
 #define GET_OP_CLASSES
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h.inc"
 
+namespace windlass::onnx {
+/// Whether the initializer's name is one of the module's own: `a.b.scale` of module `a.b`.
+inline bool isNamedByModule(llvm::StringRef name, llvm::StringRef module) {
+  return name.contains('.') && name.rsplit('.').first == module;
+}
+} // namespace windlass::onnx
+
 #endif // WINDLASS_DIALECT_ONNX_IR_ONNXOPS_H

@@ -18,12 +18,14 @@ def Onnx_GraphOp : Onnx_Op<"graph", [IsolatedFromAbove, SingleBlock]> {
     The block's arguments are the graph's inputs, in the file's order and without
     those that have an initializer; `onnx.return` gives the outputs. `dim_params`
     holds, per input, the name of each symbolic dimension (empty where the
-    dimension is a number).
+    dimension is a number). `signature` lists the inputs that the exporter's
+    graph signature names, in its order; absent where the file has none.
   }];
   let arguments = (ins StrAttr:$graph_name, StrArrayAttr:$input_names, StrArrayAttr:$output_names,
-                       OptionalAttr<ArrayAttr>:$dim_params);
+                       OptionalAttr<ArrayAttr>:$dim_params,
+                       OptionalAttr<TypedArrayAttrBase<Onnx_SpecAttr, "inputs of a graph signature">>:$signature);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$graph_name `inputs` $input_names `outputs` $output_names (`dims` $dim_params^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$graph_name `inputs` $input_names `outputs` $output_names (`dims` $dim_params^)? (`signature` $signature^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 
@@ -65,8 +67,8 @@ def Onnx_NodeOp : Onnx_Op<"node"> {
   let description = [{
     `since_version` is the version of the operator that the node's opset import
     selects, where the operator is known, and the imported opset otherwise.
-    `scope` is the path of the module that the exporter traced it from. An empty
-    `domain` is ONNX's own.
+    `scope` is the path of the module that the exporter traced it from, and `call`
+    what that module called. An empty `domain` is ONNX's own.
 
     ```mlir
     %y = onnx.node "Gemm" since 13 (%x, %w, %b) with {transB = 1 : i64} scope "mlp.fc"
@@ -75,11 +77,11 @@ def Onnx_NodeOp : Onnx_Op<"node"> {
   }];
   let arguments = (ins StrAttr:$op_type, OptionalAttr<StrAttr>:$domain, I64Attr:$since_version,
                        Variadic<Onnx_Operand>:$inputs, OptionalAttr<DictionaryAttr>:$node_attributes,
-                       OptionalAttr<StrAttr>:$scope);
+                       OptionalAttr<StrAttr>:$scope, OptionalAttr<Onnx_CallAttr>:$call);
   let results = (outs Variadic<Onnx_Result>:$outputs);
   let assemblyFormat = [{
     $op_type (`in` $domain^)? `since` custom<Version>($since_version) `(` $inputs `)` (`with` $node_attributes^)?
-    (`scope` $scope^)? attr-dict `:` functional-type($inputs, $outputs)
+    (`scope` $scope^)? (`call` $call^)? attr-dict `:` functional-type($inputs, $outputs)
   }];
   let hasVerifier = 1;
 }

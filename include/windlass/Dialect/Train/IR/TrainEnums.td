@@ -39,11 +39,12 @@ def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {
   let description = [{
     `packed`: in the `params.safetensors` that emission writes, under the logical name. `external`: `length` bytes at
     `offset` of `file`, a path relative to the model's folder. `none`: nowhere (optimizer state starts at zero; weights
-    can only be made by `--init random`).
+    can only be made by `--init random`). `stored` is the element type of the bytes where it is not the parameter's.
   }];
   let parameters = (ins EnumParameter<Train_SourceKind>:$kind, StringRefParameter<"relative path", "\"\"">:$file,
-                        DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$length);
-  // `<kind>` or `<kind, "file", offset, length>`; a generated format would leave an offset of 0 out.
+                        DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$length,
+                        OptionalParameter<"::mlir::Type">:$stored);
+  // `<kind>`, `<kind, "file", offset, length>` or `<kind, "file", offset, length, stored>`; a generated format would leave an offset of 0 out.
   let hasCustomAssemblyFormat = 1;
 }
 
