@@ -194,12 +194,32 @@ int windlass::resolveCluster(CompileFlags &flags) {
   return kDone;
 }
 
+std::string windlass::secondsText(double seconds) {
+  if (seconds < 1)
+    return llvm::formatv("{0:f3} ms", 1e3 * seconds).str();
+  return llvm::formatv("{0:f3} s", seconds).str();
+}
+
+/// Whether some of the costs were compared with a measurement.
+static bool isCalibrated(const StepPrediction &prediction) {
+  double sum = 0;
+  for (const auto &[source, seconds] : prediction.bySource)
+    sum += seconds;
+  // Sums of the same numbers in another order may differ in their last digits.
+  return prediction.uncalibratedSeconds < sum * (1 - 1e-9);
+}
+
 std::string windlass::timeText(const StepPrediction &prediction) {
   double sum = 0;
   for (const auto &[source, seconds] : prediction.bySource)
     sum += seconds;
-  std::string text = llvm::formatv("time       {0:f6} s per step, give or take {1:f6} s: ", prediction.seconds,
-                                   prediction.errorSeconds);
+  std::string error = "uncalibrated";
+  if (isCalibrated(prediction)) {
+    error = "give or take " + secondsText(prediction.errorSeconds);
+    if (prediction.uncalibratedSeconds > 0)
+      error += llvm::formatv(" and {0:f1} % of the costs uncalibrated", 100 * prediction.uncalibratedSeconds / sum);
+  }
+  std::string text = "time       " + secondsText(prediction.seconds) + " per step, " + error + ": ";
   const char *separator = "";
   for (const auto &[source, seconds] : prediction.bySource) {
     text += separator +
@@ -209,10 +229,10 @@ std::string windlass::timeText(const StepPrediction &prediction) {
   text += "\n";
   for (const StepWindow &window : prediction.windows) {
     text += &window == &prediction.windows.front() ? "windows    " : "           ";
-    text += llvm::formatv("{0} {1:f6} s", window.name, window.seconds);
+    text += window.name + " " + secondsText(window.seconds);
     separator = ": ";
     for (const auto &[stream, busy] : window.busySeconds) {
-      text += separator + llvm::formatv("{0} {1:f6} s", stream, busy).str();
+      text += separator + stream + " " + secondsText(busy);
       separator = ", ";
     }
     text += "\n";
@@ -225,7 +245,9 @@ std::string windlass::timeText(const StepPrediction &prediction) {
 
 void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &prediction) {
   json.attribute("predicted_seconds", prediction.seconds);
-  json.attribute("predicted_error_seconds", prediction.errorSeconds);
+  json.attribute("predicted_error_seconds",
+                 isCalibrated(prediction) ? std::optional<double>(prediction.errorSeconds) : std::nullopt);
+  json.attribute("uncalibrated_seconds", prediction.uncalibratedSeconds);
   json.attributeObject("seconds_by_source", [&] {
     for (const auto &[source, seconds] : prediction.bySource)
       json.attribute(getName(source), seconds);

@@ -50,7 +50,10 @@ int resolveCluster(CompileFlags &flags);
 /// Reads the profile of --costs, where it is given, for the cluster that is known now; an exit code.
 int resolveCosts(CompileFlags &flags);
 
-/// "time 0.120000 s per step, give or take 0.010000 s: 90 % of the costs measured, 10 % fitted", a line.
+/// "1.250 s", below a second "12.500 ms".
+std::string secondsText(double seconds);
+/// "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted", a line, and lines of
+/// the step's windows. An error that nobody has measured is called "uncalibrated".
 std::string timeText(const StepPrediction &prediction);
 /// The same as attributes of an object.
 void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);

@@ -133,7 +133,8 @@ Cost CostModel::getCost(const OperatorWork &work) const {
   if (operatorFits)
     if (std::optional<Cost> cost = operatorFits->find(work))
       return *cost;
-  return {toPicoseconds(getAnalyticSeconds(work)), deviceSource, device.errorShare};
+  return {toPicoseconds(getAnalyticSeconds(work)), deviceSource,
+          deviceSource == CostSource::Fitted ? std::optional(device.errorShare) : std::nullopt};
 }
 
 Cost CostModel::getCost(const CollectiveWork &work) const {

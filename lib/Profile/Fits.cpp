@@ -10,7 +10,7 @@ static constexpr double kSameWork = 0.1;
 
 static double logOf(double work) { return std::log2(std::max(work, 1.0)); }
 
-static Cost makeCost(double seconds, CostSource source, double errorShare) {
+static Cost makeCost(double seconds, CostSource source, std::optional<double> errorShare) {
   return {toPicoseconds(seconds), source, errorShare};
 }
 
@@ -31,7 +31,8 @@ OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic
       off += point.seconds * std::abs(std::expm1(interpolate(family.points, point, &point) - point.correction));
       sum += point.seconds;
     }
-    family.errorShare = family.points.size() > 1 ? off / sum : 1;
+    if (family.points.size() > 1)
+      family.errorShare = off / sum;
   }
 }
 

@@ -18,7 +18,8 @@ public:
 
   /// Nothing where the family has no entry.
   std::optional<Cost> find(const OperatorWork &work) const;
-  double getErrorShare(const std::string &family) const { return families.at(family).errorShare; }
+  /// All of it for a family of one entry, which no other one says anything about.
+  double getErrorShare(const std::string &family) const { return families.at(family).errorShare.value_or(1); }
 
 private:
   struct Point {
@@ -31,7 +32,7 @@ private:
   };
   struct Family {
     std::vector<Point> points;
-    double errorShare = 0;
+    std::optional<double> errorShare;
   };
   /// The mean of corrections, nearer ones weighing more; `except` is left out. (Shepard: A two-dimensional
   /// interpolation function for irregularly-spaced data, 1968.)

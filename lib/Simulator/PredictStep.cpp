@@ -40,7 +40,10 @@ public:
         CommandTotal total = step.total;
         total.isUpdate = function.first == sched::kUpdateFunction;
         prediction.commands[total] += its.runs;
-        prediction.errorSeconds += toSeconds(picoseconds * step.cost.errorShare);
+        if (step.cost.errorShare)
+          prediction.errorSeconds += toSeconds(picoseconds * *step.cost.errorShare);
+        else
+          prediction.uncalibratedSeconds += toSeconds(picoseconds);
         prediction.bySource[step.cost.source] += toSeconds(picoseconds);
         prediction.byFamily[step.family] += toSeconds(picoseconds);
       }

@@ -140,14 +140,15 @@ TEST(ProfileTest, CostsAreMeasuredElseFittedElseAnalytic) {
   Cost measured = costs.getCost("matmul " + std::to_string(1e8), work);
   EXPECT_EQ(measured.source, CostSource::Measured);
   EXPECT_EQ(measured.picoseconds, 10'000'000'000);
-  EXPECT_NEAR(measured.errorShare, 0.01, 1e-9);
+  EXPECT_NEAR(*measured.errorShare, 0.01, 1e-9);
   // Between entries of one rate: the rate.
   Cost fitted = costs.getCost("another", work);
   EXPECT_EQ(fitted.source, CostSource::Fitted);
   EXPECT_NEAR(static_cast<double>(fitted.picoseconds), 30e9, 3e9);
-  EXPECT_LT(fitted.errorShare, 0.5);
+  EXPECT_LT(*fitted.errorShare, 0.5);
   work.family = "softmax";
   EXPECT_EQ(costs.getCost("another", work).source, CostSource::Analytic);
+  EXPECT_FALSE(costs.getCost("another", work).errorShare) << "nothing was measured for it";
   EXPECT_EQ(costs.getPicoseconds(work), analytic.getPicoseconds(work));
 }
 

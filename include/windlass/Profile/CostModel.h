@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,9 @@ const char *getName(CostSource source);
 struct Cost {
   int64_t picoseconds = 0;
   CostSource source = CostSource::Analytic;
-  /// By which share of itself it may be off: the spread of a measured time, how badly a fit says what was measured, all
-  /// of an analytic one.
-  double errorShare = 1;
+  /// By which share of itself it may be off: the spread of a measured time, or how badly a fit says what was measured.
+  /// Nothing for what was compared with no measurement.
+  std::optional<double> errorShare = std::nullopt;
 };
 
 /// Whole, so that times add up alike on every machine.

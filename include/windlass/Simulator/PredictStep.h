@@ -50,8 +50,8 @@ struct StepWindow {
 
 struct StepPrediction {
   double seconds = 0;
-  /// The sum of the costs' error bars.
-  double errorSeconds = 0;
+  /// The sum of the costs' error bars, and the sum of the costs that have none.
+  double errorSeconds = 0, uncalibratedSeconds = 0;
   /// Of all commands of a step, by where their costs come from and by family (of collectives, their kind).
   std::map<CostSource, double> bySource;
   std::map<std::string, double> byFamily;
