@@ -58,7 +58,7 @@ def edited(document, path, value):
 
 
 class ClusterTest(common.Case):
-    GOOD = {'version': 1, 'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**9, 'peak_flops_per_s': {'f32': 10**12}}},
+    GOOD = {'version': 1, 'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**10, 'peak_flops_per_s': {'f32': 10**12}}},
             'hosts': [{'count': 2, 'devices': 4, 'device_type': 'big', 'memory_bytes': 10**10, 'device_link': {'latency_s': 1e-5}}],
             'link_tiers': [{'name': 'link', 'devices': 4, 'latency_s': 2.5e-6, 'bandwidth_bytes_per_s': 10**11}, {'name': 'net', 'devices': 8}],
             'device_order': [7, 6, 5, 4, 3, 2, 1, 0]}
@@ -138,13 +138,13 @@ class ClusterTest(common.Case):
         small = edited(self.GOOD, 'device_types.big.memory_bytes', 10**5)
         error = self.refuse('WL0305', 'plan', self.model, '--cluster', self.write(small), '--micro-batches', 8)
         self.assertIn('the limit is 100000;', error)
-        self.succeed('plan', self.model, '--cluster', self.write(small), '--micro-batches', 8, '--memory-limit', '1GiB')
+        self.succeed('plan', self.model, '--cluster', self.write(small), '--micro-batches', 8, '--memory-limit', '8GiB')
         # CPU ranks share their host's memory; the smallest share counts.
         cpu = {'version': 1, 'device_types': {'cpu': {'backend': 'cpu'}}, 'link_tiers': [{'name': 'all', 'devices': 4}],
                'hosts': [{'count': 1, 'devices': 2, 'device_type': 'cpu', 'memory_bytes': 10**9}, {'count': 1, 'devices': 2, 'device_type': 'cpu', 'memory_bytes': 300001}]}
         self.assertIn('the limit is 150000;', self.refuse('WL0305', 'plan', self.model, '--cluster', self.write(cpu), '--micro-batches', 4))
         out = json.loads(self.succeed('plan', self.model, '--cluster', self.write(self.GOOD), '--micro-batches', 8, '--json').out)
-        self.assertEqual(out['bytes_per_device']['limit'], 10**9)
+        self.assertEqual(out['bytes_per_device']['limit'], 10**10)
         self.assertEqual(out['cluster']['hosts'][0]['count'], 2)
 
     def test_plans_for_gpus(self):

@@ -100,12 +100,25 @@ class Emulated(EmulatedCase):
             rows[graphs] += [hashlib.sha256(file.read_bytes()).hexdigest() for file in values]
         self.assertEqual(rows['on'], rows['off'])
         self.assertEqual(rows['auto'], rows['off'])
+        self.check_reserve(program, model, run)
         self.assertNotIn('graphs:', said['off'] + said['on'])
         self.assertRegex(said['auto'], r'graphs: a step takes \S+ s issued and \S+ s from graphs; steps are (run from graphs|issued) from here on\n')
         shared = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', 'ddp'))
         done = common.run([shared, '--data', model / 'batches.safetensors', '--steps', '1', '--graphs', 'on', '-o', self.folder / 'shared'])
         self.assertEqual(done.code, 1, done.err)
         self.assertRegex(done.err, r'^error: --graphs on needs ranks that are processes; [^\n]* \[WL\d+\]\n$')
+
+    def check_reserve(self, program, model, run):
+        """The program declares what was planned, and starts where all of it is free that is not the context's."""
+        planned = common.windlass('plan', model / 'model.onnx', '--cluster', 'h200:1', '--strategy', 'ddp', '--micro-batches', '2', '--clip', '--json')
+        memory, record = json.loads(planned.out)['bytes_per_device'], json.loads((run / 'run.json').read_text())
+        self.assertEqual(record['reserve'], memory['reserve'])
+        needed = memory['arena'] + memory['reserve']['total'] - memory['reserve']['context']
+        for free, code in ((needed - 1, 1), (needed, 0)):
+            done = common.run([program, '--data', model / 'batches.safetensors', '--micro-batches', '2', '--steps', '1', '-o', self.folder / f'free-{code}'],
+                              env=dict(WINDLASS_EMULATED_FREE=str(free)))
+            self.assertEqual(done.code, code, done.err)
+            self.assertIs(f'the plan needs {needed} for rank 0' in done.err, code == 1)
 
     def test_profile(self):
         """A program that measures for a cluster of GPUs writes a profile that plans for these take."""

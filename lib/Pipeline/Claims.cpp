@@ -129,6 +129,7 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<
                                             static_cast<int>(choice.searchThreads), pins);
   if (failed(search))
     return kInternal;
+  (*search)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
   std::vector<planner::SearchedMesh> meshes = (*search)->getProblems(getSearchedMemory(choice));
   if (read->size() != meshes.size())
     return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +

@@ -50,17 +50,29 @@ static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
   return need;
 }
 
+/// What the cluster's back end declares.
+static rt::reserve declareReserve(const Cluster &cluster, const rt::reserve_need &need) {
+  return cluster.getBackend() == "cpu" ? rt::declare_reserve(need) : rt::declare_device_reserve(need);
+}
+
 int64_t windlass::getSearchedMemory(const PlanChoice &choice) {
-  if (choice.cluster.getBackend() != "cpu")
-    return choice.getMemoryLimit();
-  rt::reserve least = rt::declare_reserve(describeRank(choice.cluster.getDevices(), choice.cluster));
-  return choice.getMemoryLimit() - least.program - least.communication;
+  rt::reserve least = declareReserve(choice.cluster, describeRank(choice.cluster.getDevices(), choice.cluster));
+  return choice.getMemoryLimit() - (least.total() - least.threads);
+}
+
+int64_t windlass::expectCommunication(const plan::StrategyChoice &mesh, const Cluster &cluster) {
+  rt::reserve_need need = describeRank(cluster.getDevices(), cluster);
+  int64_t without = declareReserve(cluster, need).communication;
+  int64_t all = mesh.groups * mesh.batchParts * mesh.modelRanks;
+  for (int64_t members : {mesh.groups, mesh.batchParts, mesh.modelRanks})
+    if (members > 1 && members < all)
+      need.communicators.push_back({static_cast<int32_t>(members), false});
+  need.communicators.push_back({static_cast<int32_t>(all), false});
+  return declareReserve(cluster, need).communication - without;
 }
 
 /// What the back end declares for a rank of a module at L5.
 static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
-  if (cluster.getBackend() != "cpu")
-    return {};
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   rt::reserve_need need = describeRank(mesh.getRanks(), cluster);
   int64_t most = 1;
@@ -68,10 +80,10 @@ static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64
     most = std::max(most, group.devices);
   need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
   for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
-    int64_t members = 1;
+    rt::reserve_need::communicator &its = need.communicators.emplace_back();
     for (Attribute axis : communicator.getAxes())
-      members *= mesh.sizeOf(cast<StringAttr>(axis).getValue());
-    need.communicators.push_back(members);
+      its.members *= static_cast<int32_t>(mesh.sizeOf(cast<StringAttr>(axis).getValue()));
+    its.exchanges = communicator.getExchanges();
   }
   need.scratch_bytes = sched::getScratchBytesPerThread(module);
   for (auto resource : module.getOps<sched::ResourceOp>())
@@ -86,7 +98,7 @@ static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64
     default:
       break;
     }
-  return rt::declare_reserve(need);
+  return declareReserve(cluster, need);
 }
 
 static RerunReport reportRerun(ModuleOp planned) {

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_LIB_PIPELINE_FITMEMORY_H
 #define WINDLASS_LIB_PIPELINE_FITMEMORY_H
 
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Pipeline/Compile.h"
 
 #include "mlir/Pass/Pass.h"
@@ -21,6 +22,9 @@ int makeSchedule(mlir::ModuleOp planned, const Cluster &cluster, int64_t threads
 /// What is left of a rank's memory limit for what plans place, at most: what its process takes whatever the plan and
 /// the processor are is taken off, so that a bound holds on other machines too.
 int64_t getSearchedMemory(const PlanChoice &choice);
+
+/// What the communicators of a plan on such a mesh are expected to take: one for each axis, and one for all of them.
+int64_t expectCommunication(const plan::StrategyChoice &mesh, const Cluster &cluster);
 
 struct Fit {
   /// Of `plan::RerunSteps`.

@@ -44,9 +44,12 @@ public:
     bool fits = excess <= 0;
     if (candidate.rerunParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
-    // What it takes beside the rows of the model is known now, and likely to be a little more in the next plan.
+    // What it takes beside the rows of the model is known now. The next plan is likely to have the same reserve, and to
+    // take a little more of the rest.
+    int64_t least = choice.getMemoryLimit() - getSearchedMemory(choice);
+    int64_t unexpected = fit.schedule.reserve.total() - least - candidate.besideBytes;
     if (excess > 0)
-      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - excess / 2);
+      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - std::max<int64_t>(excess - unexpected, 0) / 2);
     if (fits)
       keep(candidate, std::move(fit));
     return kDone;
@@ -184,6 +187,7 @@ int Compilation::searchPlan(const PlanChoice &choice) {
   if (failed(plans))
     return exitCodeOf(Code::strategy);
   search->meshes = (*plans)->countMeshes();
+  (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
   if (choice.start)
     if (int code = startFrom(**plans, *choice.start))
       return code;

@@ -95,6 +95,17 @@ std::string peakText(ModuleOp module) {
   return text + (live.size() > kMostAtPeak ? " and more\n" : "\n");
 }
 
+std::string reserveText(const rt::reserve &reserve) {
+  std::string text = "reserve    " + mebibytes(reserve.total()) + " beside it";
+  const char *separator = ": ";
+  for (const auto &[cause, bytes] : reserve.causes())
+    if (bytes > 0) {
+      text += std::string(separator) + cause + " " + mebibytes(bytes);
+      separator = ", ";
+    }
+  return text + "\n";
+}
+
 std::string meshText(ModuleOp module) {
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   std::string text;
@@ -276,9 +287,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
         json.attribute("arena", memory.arena);
         json.attribute("largest_live_set", memory.largestLiveSet);
         json.attributeObject("reserve", [&] {
-          json.attribute("program", reserve.program);
-          json.attribute("threads", reserve.threads);
-          json.attribute("communication", reserve.communication);
+          for (const auto &[cause, bytes] : reserve.causes())
+            json.attribute(cause, bytes);
           json.attribute("total", reserve.total());
         });
         json.attribute("limit", compileFlags.choice.getMemoryLimit());
@@ -340,10 +350,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
                << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
                << " above it the arena\n"
-               << peakText(module) << "reserve    " << mebibytes(reserve.total())
-               << " beside it: program and libraries " << mebibytes(reserve.program) << ", threads "
-               << mebibytes(reserve.threads) << ", communication " << mebibytes(reserve.communication) << "\n"
-               << "stash      " << mebibytes(rerun.stashBytes) << " for the backward pass";
+               << peakText(module) << reserveText(reserve) << "stash      " << mebibytes(rerun.stashBytes)
+               << " for the backward pass";
   if (rerun.flops > 0)
     llvm::outs() << ", " << mebibytes(rerun.stashBytesBefore) << " if nothing were run again\n"
                  << "recompute  " << rerunText(rerun) << ": "

@@ -98,8 +98,9 @@ struct PlanSearch::Mesh {
     candidate.rerunParts = rerunParts;
     candidate.costNanoseconds = search::evaluate(problems[0], solution).cost;
     candidate.guessNanoseconds = search::evaluate(problem, solution).cost;
-    candidate.peakBytes = getPeak(problem, solution);
-    candidate.keptPeakBytes = getPeak(problems[0], solution);
+    candidate.besideBytes = besideBytes;
+    candidate.peakBytes = getPeak(problem, solution) + besideBytes;
+    candidate.keptPeakBytes = getPeak(problems[0], solution) + besideBytes;
     return candidate;
   }
 
@@ -109,7 +110,7 @@ struct PlanSearch::Mesh {
   }
 
   void setMemory(int rerunParts, int64_t bytes) {
-    llvm::fill(problems[rerunParts].capacity, std::max<int64_t>(bytes, 0));
+    llvm::fill(problems[rerunParts].capacity, std::max<int64_t>(bytes - besideBytes, 0));
   }
 
   void build(int rerunParts) {
@@ -145,6 +146,7 @@ struct PlanSearch::Mesh {
   }
 
   plan::StrategyChoice choice;
+  int64_t besideBytes = 0;
   Reshards reshards;
   Labels labels;
   MeshProblem builder;
@@ -229,11 +231,16 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   return search;
 }
 
+void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyChoice &)> expect) {
+  for (const std::unique_ptr<Mesh> &mesh : meshes)
+    mesh->besideBytes = expect(mesh->choice);
+}
+
 std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<Mesh> &mesh : meshes) {
     problems.push_back({mesh->choice, mesh->builder.buildWithRerunChoice()});
-    llvm::fill(problems.back().problem.capacity, std::max<int64_t>(memoryBytes, 0));
+    llvm::fill(problems.back().problem.capacity, std::max<int64_t>(memoryBytes - mesh->besideBytes, 0));
   }
   return problems;
 }

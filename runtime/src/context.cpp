@@ -1,6 +1,7 @@
 #include "windlass/rt/context.h"
 
 #include "windlass/rt/detail/team.h"
+#include "windlass/rt/reserve.h"
 #include "windlass/rt/streams.h"
 #include "windlass/rt/transport.h"
 
@@ -82,8 +83,11 @@ status context::create(const program &p, transport &world, std::int32_t threads)
 
   std::int64_t scratch_bytes = p.scratch_bytes * threads;
   if constexpr (detail::backend_has_device) {
-    scratch_bytes = p.scratch_bytes + detail::workspace_bytes(); // one command runs at a time
-    WINDLASS_TRY(detail::open_device(world, p.device_bytes + scratch_bytes).as(diagnostic::backend));
+    const reserve beside = reserve_of(p, world, threads);
+    scratch_bytes = beside.workspaces;
+    // The context is there when the device is asked what it has free.
+    const std::int64_t wanted = p.device_bytes + beside.total() - beside.context;
+    WINDLASS_TRY(detail::open_device(world, wanted).as(diagnostic::backend));
   }
   using detail::memory_kind;
   if constexpr (!detail::backend_has_device)

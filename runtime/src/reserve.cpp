@@ -1,6 +1,7 @@
 #include "windlass/rt/reserve.h"
 
 #include "windlass/rt/detail/backend.h"
+#include "windlass/rt/program.h"
 #include "windlass/rt/stream.h"
 #include "windlass/rt/transport.h"
 
@@ -21,19 +22,46 @@ constexpr std::int64_t file_bytes = 2 * mib;
 } // namespace
 
 reserve declare_reserve(const reserve_need &need) {
-  reserve out;
-  out.program = process_bytes + file_bytes + need.tensors * tensor_bytes + 4 * need.input_bytes;
-  out.threads = need.threads * (thread_bytes + need.scratch_bytes) + detail::kernel_bytes(need.threads);
-  if (need.has_processes)
-    out.communication = mpi_bytes + message_bytes(need.ranks, need.is_one_host); // what the host's control exchanges
-  for (const std::int32_t members : need.communicators) {
-    if (members < 2)
-      continue;
-    out.communication += stream_bytes + thread_bytes;
+  if constexpr (detail::backend_has_device) {
+    return declare_device_reserve(need);
+  } else {
+    reserve out;
+    out.program = process_bytes + file_bytes + need.tensors * tensor_bytes + 4 * need.input_bytes;
+    out.threads = need.threads * (thread_bytes + need.scratch_bytes) + detail::kernel_bytes(need.threads);
     if (need.has_processes)
-      out.communication += message_bytes(members, need.is_one_host);
+      out.communication = mpi_bytes + message_bytes(need.ranks, need.is_one_host); // what the host's control exchanges
+    for (const reserve_need::communicator &each : need.communicators) {
+      if (each.members < 2)
+        continue;
+      out.communication += stream_bytes + thread_bytes;
+      if (need.has_processes)
+        out.communication += message_bytes(each.members, need.is_one_host);
+    }
+    return out;
   }
-  return out;
+}
+
+reserve reserve_of(const program &p, const transport &world, std::int32_t threads) {
+  reserve_need need;
+  need.ranks = world.size();
+  need.threads = threads;
+  need.has_processes = !world.is_one_process();
+  need.is_one_host = world.is_one_host();
+  for (const communicator_entry &entry : p.communicators) {
+    reserve_need::communicator &its = need.communicators.emplace_back();
+    for (const std::int32_t a : entry.axes)
+      its.members *= p.axes[a].size;
+    its.exchanges = entry.exchanges;
+  }
+  need.scratch_bytes = p.scratch_bytes;
+  need.tensors = p.parameters.size + p.states.size + p.inputs.size;
+  for (const input_entry &row : p.inputs) {
+    std::int64_t bytes = size_of(row.tensor.type);
+    for (const std::int64_t size : row.tensor.sizes)
+      bytes *= size;
+    need.input_bytes += bytes;
+  }
+  return declare_reserve(need);
 }
 
 } // namespace windlass::rt

@@ -65,7 +65,7 @@ TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
   EXPECT_THAT(run.machine, testing::ElementsAre(testing::Pair("host", "h"), testing::Pair("memory", "2.0 KiB")));
   EXPECT_EQ(run.memory.arena, 1000);
   EXPECT_EQ(run.memory.reserve, 4096);
-  EXPECT_THAT(writePage(run), HasSubstr("for program, threads and communication: 4.0 KiB."));
+  EXPECT_THAT(writePage(run), HasSubstr("for the program itself: 4.0 KiB."));
   EXPECT_THAT(run.memory.parts, testing::ElementsAre(testing::Pair("parameters", 600)));
   EXPECT_THAT(run.memory.processes, testing::ElementsAre(testing::Pair("h", 2048)));
   EXPECT_TRUE(run.isFinished);

@@ -85,7 +85,7 @@ struct RerunReport {
 /// A module at L5 and what it takes.
 struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// What a rank takes beside its arenas, by the back end's word; nothing of a back end that is not ours to ask.
+  /// What a rank takes beside its arenas, as the back end declares it.
   rt::reserve reserve;
   /// Bytes per device: arenas and reserve, and the largest set of them that lives at one time.
   int64_t bytes = 0, liveBytes = 0;

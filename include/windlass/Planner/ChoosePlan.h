@@ -21,7 +21,7 @@ class Reruns;
 
 /// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
 /// raised with each change that gives a problem other numbers.
-constexpr int64_t kModelVersion = 8;
+constexpr int64_t kModelVersion = 9;
 
 struct SearchLimits {
   /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
@@ -48,8 +48,9 @@ struct Candidate {
   int64_t costNanoseconds = 0;
   /// The same, with what as many blocks as the memory is counted for would take again.
   int64_t guessNanoseconds = 0;
-  /// The most that is taken of memory, in that model, and with nothing run again.
-  int64_t peakBytes = 0, keptPeakBytes = 0;
+  /// The most that is taken of memory, in that model, and with nothing run again; what is expected beside the model's
+  /// rows is in both.
+  int64_t peakBytes = 0, keptPeakBytes = 0, besideBytes = 0;
   /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as much memory.
   int64_t boundNanoseconds = 0;
 };
@@ -88,6 +89,9 @@ public:
                                                              llvm::ArrayRef<std::string> pins = {},
                                                              llvm::ArrayRef<int64_t> only = {});
   ~PlanSearch();
+
+  /// Takes what is expected beside the rows of memory on each mesh, its communicators, from what plans on it may take.
+  void setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyChoice &)> expect);
 
   /// Lets the search begin with the plan that the module at L3 is now. False where that has something that the search
   /// would not choose.

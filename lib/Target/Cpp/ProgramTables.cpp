@@ -389,8 +389,9 @@ FailureOr<std::string> Tables::write() {
     llvm::SmallVector<std::string> axes;
     for (Attribute axis : communicator.getAxes())
       axes.push_back(std::to_string(mesh.indexOf(cast<StringAttr>(axis).getValue())));
-    [[maybe_unused]] auto [members] = rt::communicator_entry{};
-    rows.push_back(braces({spanOf("std::int32_t", "communicator_axes", axes)}));
+    [[maybe_unused]] auto [members, exchanges] = rt::communicator_entry{};
+    rows.push_back(
+        braces({spanOf("std::int32_t", "communicator_axes", axes), communicator.getExchanges() ? "true" : "false"}));
   }
   std::string communicatorSpan = table("communicator_entry", "communicators", rows);
   size_t streams = 1 + rows.size();

@@ -168,10 +168,6 @@ status detail::copy_to_host(stream &s, std::byte *to, const std::byte *from, std
   return s.synchronize();
 }
 
-// What cuBLASLt is documented to need at most on current devices, and room for partial sums.
-std::int64_t detail::workspace_bytes() { return std::int64_t(64) << 20; }
-
-std::int64_t detail::kernel_bytes(std::int32_t) { return std::int64_t(512) << 20; } // the driver's context and modules
 status detail::prepare_kernels(std::int32_t) { return {}; }
 
 backend_facts describe_backend() {

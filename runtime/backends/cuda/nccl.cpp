@@ -3,6 +3,8 @@
 #include "communicator.h"
 #include "kernel.h"
 
+#include "windlass/rt/reserve.h"
+
 #if !defined(WINDLASS_CUDA_EMULATED) && __has_include(<nccl.h>)
 #include <nccl.h>
 #define WINDLASS_HAS_NCCL
@@ -10,6 +12,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <vector>
 
@@ -36,6 +39,9 @@ struct library {
   status opened;
 
   library() {
+    // Sums in the switches take 2.25 GiB for each communicator of eight H100 (vllm-project/vllm#9699), which no plan
+    // counts. Whoever has that memory can set the variable to 1.
+    setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
     void *const file = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (file == nullptr) {
       opened =
@@ -120,6 +126,7 @@ public:
     WINDLASS_TRY(hosts_->broadcast(reinterpret_cast<std::byte *>(&id), sizeof id, 0));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
+    config.maxCTAs = nccl_channels; // buffers are of channels, and counted for so many
     const ncclResult_t result = nccl().init(&group_, size(), id, index(), &config);
     return settle(result, "joining the group");
   }

@@ -292,7 +292,7 @@ private:
     }
     std::vector<communicator_entry> entries;
     for (const std::vector<std::int32_t> &group : groups_)
-      entries.push_back({{group.data(), static_cast<std::int64_t>(group.size())}});
+      entries.push_back({{group.data(), static_cast<std::int64_t>(group.size())}, /*exchanges=*/true});
     program p = {};
     p.axes = {axes_.data(), count};
     p.device_bytes = std::max(m_.arena_bytes, 2 * most_bytes);

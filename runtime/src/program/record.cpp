@@ -78,9 +78,8 @@ std::string describe_memory(const program &p) {
 
 std::string describe_reserve(const reserve &bytes) {
   object out(" ");
-  out.add("program", bytes.program);
-  out.add("threads", bytes.threads);
-  out.add("communication", bytes.communication);
+  for (const auto &[cause, its] : bytes.causes())
+    out.add(cause, its);
   out.add("total", bytes.total());
   return out.finish();
 }
@@ -151,25 +150,6 @@ rank_facts describe_rank() {
     std::snprintf(out.host, sizeof out.host, "unknown");
   out.peak_bytes = peak_resident_bytes();
   return out;
-}
-
-reserve reserve_of(const program &p, const options &o, const transport &world, std::int32_t threads) {
-  reserve_need need;
-  need.ranks = world.size();
-  need.threads = threads;
-  need.has_processes = uses_mpi(o);
-  need.is_one_host = world.is_one_host();
-  for (const communicator_entry &entry : p.communicators) {
-    std::int32_t members = 1;
-    for (const std::int32_t a : entry.axes)
-      members *= p.axes[a].size;
-    need.communicators.push_back(members);
-  }
-  need.scratch_bytes = p.scratch_bytes;
-  need.tensors = p.parameters.size + p.states.size + p.inputs.size;
-  for (const input_entry &row : p.inputs)
-    need.input_bytes += whole_box(sizes_of(row.tensor)).elements() * size_of(row.tensor.type);
-  return declare_reserve(need);
 }
 
 status write_record(const program &p, const options &o, const run_record &record) {

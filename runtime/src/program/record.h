@@ -20,9 +20,6 @@ struct rank_facts {
 };
 rank_facts describe_rank();
 
-/// The reserve of each rank of a program in this job.
-reserve reserve_of(const program &p, const options &o, const transport &world, std::int32_t threads);
-
 struct run_record {
   std::string data;
   std::uint64_t seed = 0;

@@ -129,7 +129,7 @@ status trainer::open_outputs() {
     if (made.is_ok())
       made = events_.open(o_.run, start_step_ + 1);
     record_ = {data_ ? data_->describe() : "", seed_, start_step_, threads_, std::time(nullptr), -1, {}, {}};
-    record_.beside_arenas = reserve_of(p_, o_, world_, threads_);
+    record_.beside_arenas = reserve_of(p_, world_, threads_);
     summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
       made = write_record(p_, o_, record_);

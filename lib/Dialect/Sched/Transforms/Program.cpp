@@ -305,6 +305,10 @@ void Program::emit() {
     CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(), axes, getStream(index));
   for (auto &[name, commands] : functions)
     emitFunction(name, commands);
+  module.walk([&](LaunchCollectiveOp collective) {
+    if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
+      module.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
+  });
 }
 
 void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {

@@ -118,6 +118,7 @@ enum class optimizer : std::int32_t { adamw, sgd };
 /// The members of a communicator: the ranks that differ from a rank in the coordinates of `axes` only.
 struct communicator_entry {
   span<std::int32_t> axes;
+  bool exchanges = false; ///< the program has all-to-alls or permutes on it
 };
 
 enum class action_kind : std::int32_t {

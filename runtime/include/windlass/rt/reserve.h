@@ -1,18 +1,26 @@
-// What a rank's process takes beside its arenas, declared before it runs: a part of the memory that a plan predicts.
+// What a rank takes beside its arenas, declared before it runs: a part of the memory that a plan predicts.
 #ifndef WINDLASS_RT_RESERVE_H
 #define WINDLASS_RT_RESERVE_H
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace windlass::rt {
+
+struct program;
+class transport;
 
 /// What the reserve follows from.
 struct reserve_need {
   std::int32_t ranks = 1, threads = 1;
   bool has_processes = false; ///< ranks are processes under MPI, not threads of one
   bool is_one_host = true;
-  std::vector<std::int32_t> communicators; ///< members of each that the plan has
+  struct communicator {
+    std::int32_t members = 1;
+    bool exchanges = false; ///< it sends from each member to others, in all-to-alls or permutes
+  };
+  std::vector<communicator> communicators; ///< those that the plan has
   std::int64_t scratch_bytes = 0;          ///< of the compute stream, per thread
   std::int64_t tensors = 0;                ///< parameters, optimizer state and inputs
   std::int64_t input_bytes = 0;            ///< of the inputs of one micro-batch
@@ -20,15 +28,37 @@ struct reserve_need {
 
 /// Bytes by cause. What --profile measures with and what --dump-gradients gathers comes on top of it.
 struct reserve {
-  std::int64_t program = 0;       ///< code and libraries, tables, buffers of files
+  std::int64_t context = 0;       ///< of a device: what its driver keeps for a process
+  std::int64_t program = 0;       ///< code and libraries; of a process also tables and buffers of files
   std::int64_t threads = 0;       ///< stacks, scratch, what kernels or their library keep for each
-  std::int64_t communication = 0; ///< staging areas, queues of commands, MPI itself
-  std::int64_t total() const { return program + threads + communication; }
+  std::int64_t workspaces = 0;    ///< of a device: scratch of the plan and of libraries
+  std::int64_t communication = 0; ///< staging areas, queues of commands, MPI or NCCL itself
+  std::vector<std::pair<const char *, std::int64_t>> causes() const {
+    return {{"context", context},
+            {"program", program},
+            {"threads", threads},
+            {"workspaces", workspaces},
+            {"communication", communication}};
+  }
+  std::int64_t total() const { return context + program + threads + workspaces + communication; }
 };
 
-/// The reserve with the back end that this is compiled for, on this machine's processor. Ranks that are threads of one
-/// process each count as one.
+/// Scratch of a device's compute stream beside what the program plans: for the library of products and for partial
+/// sums.
+constexpr std::int64_t device_workspace_bytes = std::int64_t(64) << 20;
+/// The most channels that a communicator of NCCL is given.
+constexpr std::int32_t nccl_channels = 24;
+
+/// The reserve in a device's memory of a rank that has the device for itself. Back ends without devices know it too:
+/// plans are made without them.
+reserve declare_device_reserve(const reserve_need &need);
+
+/// The reserve with the back end that this is compiled for, on this machine: in the memory that arenas are in. Ranks
+/// that are threads of one process each count as one.
 reserve declare_reserve(const reserve_need &need);
+
+/// The reserve of each rank of a program in a job.
+reserve reserve_of(const program &p, const transport &world, std::int32_t threads);
 
 } // namespace windlass::rt
 

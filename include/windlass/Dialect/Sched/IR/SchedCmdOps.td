@@ -15,8 +15,12 @@ def ArenaOp : Sched_Op<"arena", [Symbol]> {
 
 def CommunicatorOp : Sched_Op<"communicator", [Symbol]> {
   let summary = "the ranks that differ only in their coordinates on `axes`; its commands run on `stream`";
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, I64Attr:$stream);
-  let assemblyFormat = "$sym_name `over` $axes `stream` $stream attr-dict";
+  let description = [{
+    `exchanges` says that some of them are all-to-alls or permutes, for which a rank sends to each other member: libraries
+    keep more memory for that than for a ring.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, I64Attr:$stream, UnitAttr:$exchanges);
+  let assemblyFormat = "$sym_name `over` $axes `stream` $stream (`exchanges` $exchanges^)? attr-dict";
 }
 
 def BufferOp : Sched_Op<"buffer", [Pure]> {

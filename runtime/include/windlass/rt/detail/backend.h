@@ -106,8 +106,6 @@ public:
 status begin_recording(const std::vector<stream *> &streams);
 /// Ends it. Nothing comes out where the device could not record, or `is_wanted` is false; the streams are as before.
 status end_recording(const std::vector<stream *> &streams, bool is_wanted, std::unique_ptr<recorded_commands> &out);
-/// Bytes of the compute stream's scratch beside what the program plans.
-std::int64_t workspace_bytes();
 /// Collectives on the device's memory for a group whose hosts reach each other by `hosts`; they run on `s`. Collective
 /// over the members.
 status make_device_communicator(const transport &world, std::unique_ptr<communicator> hosts, stream &s,
@@ -128,10 +126,13 @@ public:
   }
 };
 
-// Of every back end.
+// Of back ends without a device.
 
 /// Bytes that kernels, or the library that they call, keep for a team of that many threads.
 std::int64_t kernel_bytes(std::int32_t threads);
+
+// Of every back end.
+
 /// Makes what kernels keep for each thread of the team that the calling thread leads, so that no step allocates.
 status prepare_kernels(std::int32_t threads);
 
