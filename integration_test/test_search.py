@@ -302,8 +302,35 @@ class AutoTest(test_program.ProgramCase):
                 limit = int(re.search(r'these would fit: --memory-limit (\d+)', error)[1])
                 said, _ = self.plan(model, '--memory-limit', limit, ranks=8)
                 self.assertLessEqual(said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total'], limit)
-                self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
+                if said['bound_seconds'] is not None:
+                    self.assertLessEqual(said['bound_seconds'], said['cost_seconds'])
 
+    def test_no_bound_where_nothing_is_admitted(self):
+        """In the least memory that a named strategy fits into, the model's rows, which count more than a schedule takes, admit no plan: there is
+        no bound to be near."""
+        model, path = self.small_gpt(layers=4, tokens=64, width=128, vocabulary=256), self.folder / 'plan.json'
+        flags = ('plan', model, '--cluster', 'h100:1', '--memory-limit')
+        least = re.search(r'these would fit: --memory-limit (\d+)', common.windlass(*flags, 1).err)[1]
+        said = json.loads(self.succeed(*flags, least, '--json', '-o', path).out)
+        memory = said['bytes_per_device']
+        self.assertLessEqual(memory['arena'] + memory['reserve']['total'], int(least))
+        self.assertEqual([said[key] for key in ('bound_seconds', 'gap', 'seconds_per_gib')], [None] * 3)
+        self.assertGreater(said['cost_seconds'], 0)
+        self.assertIsNone(json.loads(path.read_text())['claims']['bound_nanoseconds'])
+        told = self.succeed(*flags, least, '-v').out
+        self.assertRegex(told, r"\nsearch .* no lower bound of the model's cost: no plan that its rows of memory admit fits into [0-9.]+ MiB\n")
+        self.assertNotRegex(told, r'\n(bound|worth) |% of its lower bound|gap')
+        proven = common.windlass(*flags, least, '--max-gap', '0.5')
+        self.assertEqual(proven.code, 5, proven.err)
+        self.assertIn("the model's cost of the plan has no lower bound, but --max-gap is 5.00e-01", proven.err)
+        self.assertIn('bound      none claimed\n', self.succeed('plan', model, '--verify', path).out)
+        # A claim that nothing proves is none.
+        plan = json.loads(path.read_text())
+        plan['claims']['bound_nanoseconds'] = plan['claims']['cost_nanoseconds']
+        path.write_text(json.dumps(plan))
+        refused = common.windlass('plan', model, '--verify', path)
+        self.assertEqual(refused.code, 1, refused.out)
+        self.assertIn('the certificate is of 0 meshes, but 1 can be chosen', refused.err)
 
 if __name__ == '__main__':
     if '--precision' in sys.argv:

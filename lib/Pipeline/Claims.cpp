@@ -43,6 +43,12 @@ static double getWorthOfMemory(const search::Problem &problem, const search::Cer
   return std::ldexp(prices, 30 - search::Certificate::kPriceBits);
 }
 
+double SearchSummary::getGap() const {
+  if (!boundNanoseconds)
+    return 1;
+  return costNanoseconds > 0 ? static_cast<double>(costNanoseconds - *boundNanoseconds) / costNanoseconds : 0;
+}
+
 void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
                        int threads, SearchSummary &search) {
   std::vector<search::NamedCertificate> certificates(meshes.size());
@@ -52,7 +58,7 @@ void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const p
   });
   search.boundNanoseconds = search.costNanoseconds;
   for (const search::NamedCertificate &its : certificates)
-    search.boundNanoseconds = std::min(search.boundNanoseconds, its.certificate.bound);
+    search.boundNanoseconds = std::min(*search.boundNanoseconds, its.certificate.bound);
   for (auto [mesh, its] : llvm::zip_equal(meshes, certificates))
     if (its.name == getMeshName(chosen))
       search.nanosecondsPerGib = getWorthOfMemory(mesh.problem, its.certificate);
@@ -130,10 +136,13 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<
   if (failed(search))
     return kInternal;
   (*search)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
-  std::vector<planner::SearchedMesh> meshes = (*search)->getProblems(getSearchedMemory(choice));
+  std::vector<planner::SearchedMesh> meshes;
+  if (claims.boundNanoseconds)
+    meshes = (*search)->getProblems(getSearchedMemory(choice));
   if (read->size() != meshes.size())
     return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
-                                  std::to_string(meshes.size()) + " can be chosen");
+                                  (claims.boundNanoseconds ? std::to_string(meshes.size()) + " can be chosen"
+                                                           : "the plan claims no bound"));
   int64_t bound = *cost;
   for (auto [its, mesh] : llvm::zip_equal(*read, meshes)) {
     if (its.name != getMeshName(mesh.choice))
@@ -148,8 +157,8 @@ int Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<
                                     std::to_string(*proven));
     bound = std::min(bound, *proven);
   }
-  if (claims.boundNanoseconds != bound)
-    return failClaim("bound_nanoseconds", claims.boundNanoseconds, bound);
+  if (claims.boundNanoseconds && *claims.boundNanoseconds != bound)
+    return failClaim("bound_nanoseconds", *claims.boundNanoseconds, bound);
   if (std::string is = hash(certificate); claims.certificateHash != is)
     return fail(Code::claims, "the plan claims certificate_hash " + printable(claims.certificateHash, 12) +
                                   ", but the certificate's is " + printable(is, 12));

@@ -5,6 +5,7 @@
 
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Planner/ChoosePlan.h"
+#include "windlass/Search/Certificate.h"
 
 #include <chrono>
 #include <cmath>
@@ -196,6 +197,8 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     return code;
   Fit &best = trials.best;
   plan::StrategyChoice mesh = trials.bestChoice;
+  // What is bounded are plans that the rows of memory admit, with this one among them.
+  bool isBounded = bool(best.schedule.module);
   if (!best.schedule.module) {
     PlanChoice named = choice;
     if (!planByName(*module, **plans, named, best))
@@ -216,7 +219,10 @@ int Compilation::searchPlan(const PlanChoice &choice) {
     return fail(Code::internal, "the plan is none that the search knows");
   search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
   search->costNanoseconds = *cost;
-  certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, *search);
+  if (isBounded)
+    certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, *search);
+  else
+    search->certificate = search::printCertificates({});
   search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   scheduled = std::move(best.schedule);
   return keepPlan(choice);

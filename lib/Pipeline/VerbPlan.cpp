@@ -1,6 +1,7 @@
 // windlass plan: how a model would run on a cluster.
 #include "Claims.h"
 #include "PlanTable.h"
+#include "StepWork.h"
 #include "VerbSupport.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
@@ -11,9 +12,12 @@
 #include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace windlass;
@@ -135,7 +139,7 @@ std::string rerunText(const RerunReport &rerun) {
   return text;
 }
 
-/// The named strategies beside the plan that was found, cheapest first; those that do not fit last.
+/// The named strategies in the search's model, cheapest first; those that do not fit last.
 std::string namedText(const SearchSummary &search) {
   std::vector<SearchSummary::Named> named = search.named;
   llvm::sort(named, [](const auto &a, const auto &b) {
@@ -145,23 +149,50 @@ std::string namedText(const SearchSummary &search) {
   std::string text;
   for (const SearchSummary::Named &each : named) {
     text += text.empty() ? "named      " : "           ";
-    text += llvm::formatv("{0} {1:f6} s", each.name, each.costNanoseconds / 1e9).str();
+    text += each.name + " " + secondsText(each.costNanoseconds / 1e9);
     text += each.excessBytes > 0 ? ", " + mebibytes(each.excessBytes) + " too much without recomputing\n" : "\n";
   }
   return text;
 }
 
-double getClaim(const SearchSummary &search, llvm::StringRef claim) {
-  auto cost = static_cast<double>(search.costNanoseconds), bound = static_cast<double>(search.boundNanoseconds);
-  if (claim == "cost_seconds")
-    return cost / 1e9;
-  if (claim == "bound_seconds")
-    return bound / 1e9;
-  if (claim == "gap")
-    return cost > 0 ? (cost - bound) / cost : 0;
-  if (claim == "seconds_per_gib")
-    return search.nanosecondsPerGib / 1e9;
-  return search.searchSeconds;
+/// What a step computes beside what the devices can do, a line; empty where there is nothing to say.
+std::string rateText(const StepWork &work, double seconds, std::optional<double> peak, int64_t devices) {
+  std::vector<std::string> parts;
+  if (work.tokens > 0 && seconds > 0)
+    parts.push_back(llvm::formatv("{0:f0} tokens/s", work.tokens / seconds));
+  if (peak && seconds > 0)
+    parts.push_back(llvm::formatv("{0:f1} % of the peak of {1}", 100 * work.flops / (*peak * seconds),
+                                  devices == 1 ? "1 device" : std::to_string(devices) + " devices"));
+  return parts.empty() ? "" : "rate       " + llvm::join(parts, ", ") + "\n";
+}
+
+/// Names the ranks that do the same work, a line; empty where there are none.
+std::string repeatsText(const StepWork &work, int64_t devices) {
+  int64_t distinct = std::llround(static_cast<double>(devices) / work.repeats);
+  return distinct >= devices
+             ? ""
+             : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
+}
+
+/// How good the plan is by the search's model: a line.
+std::string searchText(const SearchSummary &search, int64_t limit) {
+  std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
+                                   search.meshes == 1 ? "" : "es");
+  if (!search.boundNanoseconds)
+    return text + "no lower bound of the model's cost: no plan that its rows of memory admit fits into " +
+           mebibytes(limit) + "\n";
+  return text + llvm::formatv("the model's cost is within {0:f2} % of its lower bound\n", 100 * search.getGap()).str();
+}
+
+/// The search's model: what adds up to no time of a step, so that only those see it who ask for more.
+std::string modelText(const SearchSummary &search) {
+  std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
+                     " by the search's model, which adds up operators one by one and is no time of a step\n";
+  if (search.boundNanoseconds)
+    text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) + ", a lower bound of the model's cost\n" +
+            "worth      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
+            " at most\n";
+  return text + namedText(search);
 }
 
 } // namespace
@@ -194,7 +225,9 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       "on it",
       compileFlags.choice.searchWork, 1, int64_t(1) << 60);
   flags.addText("start", "PLAN", "an older plan of the model, which the search begins with", start);
-  flags.add("max-gap", "X", "exit code 5 where the plan's cost is above the bound by more than this part of it",
+  flags.add("max-gap", "X",
+            "exit code 5 where the search's model gives the plan a cost that is above its lower bound by more than "
+            "this part of it, or has no bound",
             [&](llvm::StringRef text) -> std::string {
               if (text.getAsDouble(mostGap) || !(mostGap >= 0 && mostGap <= 1))
                 return "--max-gap takes a number from 0 to 1, not '" + text.str() + "'";
@@ -246,13 +279,16 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       return fail(Code::output, error);
 
   // What there is to say is said in any case.
-  auto finish = [&, &found = compilation.getSearch()] {
-    double gap = found ? getClaim(*found, "gap") : 0;
-    return gap <= mostGap ? kDone
-                          : fail(Code::gap, llvm::formatv("the plan's cost is {0:e2} of itself above the bound, but "
-                                                          "--max-gap is {1:e2}; give a larger --work-limit",
-                                                          gap, mostGap)
-                                                .str());
+  auto finish = [&, &found = compilation.getSearch()]() -> int {
+    if (!found || found->getGap() <= mostGap)
+      return kDone;
+    std::string is = llvm::formatv("but --max-gap is {0:e2}; give a ", mostGap);
+    if (!found->boundNanoseconds)
+      return fail(Code::gap, "the model's cost of the plan has no lower bound, " + is + "higher --memory-limit");
+    return fail(Code::gap, llvm::formatv("the model's cost of the plan is {0:e2} of itself above its lower bound, ",
+                                         found->getGap())
+                                   .str() +
+                               is + "larger --work-limit");
   };
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);
@@ -260,6 +296,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   const RerunReport &rerun = compilation.getRerun();
   const std::optional<SearchSummary> &found = compilation.getSearch();
   StepPrediction prediction = compilation.predict(compileFlags.choice);
+  StepWork work = measureStep(compilation.getPlanned());
+  std::optional<double> peak = getPeakFlops(compilation.getCluster(), compileFlags.settings.precision);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
@@ -318,10 +356,20 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       });
       writePrediction(json, prediction);
       json.attribute("simulated_seconds", prediction.seconds);
+      using Known = std::optional<double>;
+      bool hasTime = prediction.seconds > 0;
+      json.attribute("tokens_per_s", hasTime && work.tokens > 0 ? Known(work.tokens / prediction.seconds) : Known());
+      json.attribute("model_flops", work.flops);
+      json.attribute("peak_share", hasTime && peak ? Known(work.flops / (*peak * prediction.seconds)) : Known());
+      json.attribute("repeats", work.repeats);
       json.attribute("peak_bytes", memory.largestLiveSet);
-      // A named strategy claims nothing.
-      for (llvm::StringRef claim : {"cost_seconds", "bound_seconds", "gap", "seconds_per_gib", "search_seconds"})
-        json.attribute(claim, found ? llvm::json::Value(getClaim(*found, claim)) : llvm::json::Value(nullptr));
+      // A named strategy claims nothing; where the rows of memory admit nothing there is no bound.
+      bool isBounded = found && found->boundNanoseconds;
+      json.attribute("cost_seconds", found ? Known(found->costNanoseconds / 1e9) : Known());
+      json.attribute("bound_seconds", isBounded ? Known(*found->boundNanoseconds / 1e9) : Known());
+      json.attribute("gap", isBounded ? Known(found->getGap()) : Known());
+      json.attribute("seconds_per_gib", isBounded ? Known(found->nanosecondsPerGib / 1e9) : Known());
+      json.attribute("search_seconds", found ? Known(found->searchSeconds) : Known());
       if (found)
         json.attributeArray("named", [&] {
           for (const SearchSummary::Named &each : found->named)
@@ -341,11 +389,12 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << "cluster    " << compilation.getCluster().describe() << ", "
                << mebibytes(compileFlags.choice.getMemoryLimit()) << " per device\n"
                << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
-               << "step       " << microBatches << " micro-batches, " << groups << " at once, " << microBatches / groups
-               << " one after another\n"
-               << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
-               << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state)
-               << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "
+               << "step       " << microBatches << (microBatches == 1 ? " micro-batch, " : " micro-batches, ") << groups
+               << " at once, " << microBatches / groups << " one after another\n"
+               << repeatsText(work, compilation.getRanks()) << "memory     " << mebibytes(memory.arena)
+               << " per device: parameters " << mebibytes(memory.parameters) << ", gradients "
+               << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state) << ", inputs "
+               << mebibytes(memory.inputs) << ", activations and scratch "
                << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
                << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
                << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
@@ -359,16 +408,10 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                                   100 * rerun.flops / rerun.flopsBefore, rerun.flops / 1e9);
   if (compilation.hasDroppedPrefetch())
     llvm::outs() << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
-  llvm::outs() << "\n" << timeText(prediction);
+  llvm::outs() << "\n" << timeText(prediction) << rateText(work, prediction.seconds, peak, compilation.getRanks());
   if (found)
-    llvm::outs() << llvm::formatv("cost       {0:f6} s per step in the search's model, bound {1:f6} s, gap {2:f2} %\n"
-                                  "worth      another GiB per device lowers the bound by {3:f6} s at most\n"
-                                  "search     {4:f2} s, {5} meshes\n",
-                                  getClaim(*found, "cost_seconds"), getClaim(*found, "bound_seconds"),
-                                  100 * getClaim(*found, "gap"), getClaim(*found, "seconds_per_gib"),
-                                  found->searchSeconds, found->meshes);
-  if (found)
-    llvm::outs() << namedText(*found);
+    llvm::outs() << searchText(*found, compileFlags.choice.getMemoryLimit())
+                 << (common.verbose ? modelText(*found) : "");
   for (const std::string &assumption : found ? found->assumptions : std::vector<std::string>())
     llvm::outs() << "assumed    " << assumption << "\n";
   if (std::string table = makePlanTable(compilation.getPlanned(), kMostRows); !table.empty())

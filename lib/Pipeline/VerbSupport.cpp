@@ -85,7 +85,7 @@ std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
 void CommonFlags::declare(Flags &flags) {
   flags.addHeading("Output:");
   flags.addSwitch("json", "the result as JSON on standard output", json);
-  flags.addSwitch("v", "say more on standard error", verbose);
+  flags.addSwitch("v", "say more", verbose);
   flags.addSwitch("q", "say only errors", quiet);
   flags.addSwitch("help", "this text", help);
 }

@@ -147,6 +147,10 @@ TEST_F(PredictStepTest, WhereRanksShareCoresStreamsAdd) {
   EXPECT_NEAR(prediction.bySource[CostSource::Measured], prediction.seconds, 1e-12);
   EXPECT_NEAR(prediction.byFamily["all_reduce"], 5e-3, 1e-12);
   EXPECT_NEAR(prediction.errorSeconds, (8 + 18 + 7 + 7 + 3) * 1e-4, 1e-12);
+  EXPECT_EQ(prediction.uncalibratedSeconds, 0);
+  StepPrediction guess = predictStep(*module, CostModel(profile.cluster));
+  EXPECT_EQ(guess.errorSeconds, 0);
+  EXPECT_NEAR(guess.uncalibratedSeconds, guess.bySource[CostSource::Analytic], 1e-12);
 }
 
 /// On devices of their own the reduction hides behind the matmul.

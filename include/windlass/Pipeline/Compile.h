@@ -98,10 +98,13 @@ struct Schedule {
 struct SearchSummary {
   /// That were tried.
   size_t meshes = 0;
-  /// Of a step, by the model of costs, and what no plan of the searched kind is below: of plans that run nothing again
-  /// where this one does not, else of all, which then take as little memory as if they ran all blocks again, at no
-  /// cost.
-  int64_t costNanoseconds = 0, boundNanoseconds = 0;
+  /// Of a step, by the search's model of costs. That adds operators up, so it is not how long a step takes.
+  int64_t costNanoseconds = 0;
+  /// A lower bound of that cost for all plans of the searched kind that the model's rows of memory admit, whatever they
+  /// run again; nothing where the rows admit none, since it would say nothing of the plan that was found besides.
+  std::optional<int64_t> boundNanoseconds;
+  /// By which part of the cost it may be above that bound; 1 where there is none.
+  double getGap() const;
   /// The Lagrange multiplier of memory on the plan's mesh: by so much at most another GiB per device lowers the bound.
   double nanosecondsPerGib = 0;
   /// What proves the bound: the text of plan.cert.

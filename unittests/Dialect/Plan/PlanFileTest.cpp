@@ -141,6 +141,10 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   EXPECT_EQ(read->claims->planHash, hash);
   EXPECT_EQ(read->claims->profileHash, "profile");
   EXPECT_EQ(hashPlan(*read, 1), hash);
+  plan.claims->boundNanoseconds.reset();
+  llvm::Expected<PlanFile> unbounded = readPlanFile(writePlanFile(plan));
+  ASSERT_TRUE(static_cast<bool>(unbounded)) << llvm::toString(unbounded.takeError());
+  EXPECT_FALSE(unbounded->claims->boundNanoseconds);
   for (auto edit : std::vector<void (*)(PlanFile &)>{
            [](PlanFile &plan) { plan.bucketBytes *= 2; }, [](PlanFile &plan) { plan.modelHash[0] = 'b'; },
            [](PlanFile &plan) { plan.settings.clip = true; }, [](PlanFile &plan) { plan.memoryLimit = 1; },

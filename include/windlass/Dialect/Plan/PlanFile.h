@@ -66,8 +66,10 @@ struct PlannedParameter {
 
 /// What a search says of the plan that it found. `windlass plan --verify` computes it anew.
 struct PlanClaims {
-  /// Of a step, by the search's model of costs, and what no plan of the searched kind is below.
-  int64_t costNanoseconds = 0, boundNanoseconds = 0;
+  /// Of a step, by the search's model of costs.
+  int64_t costNanoseconds = 0;
+  /// A lower bound of that cost for the plans that the model's rows of memory admit; nothing where they admit none.
+  std::optional<int64_t> boundNanoseconds;
   /// Per device: the arenas, and the most of them that lives at one time.
   int64_t arenaBytes = 0, peakBytes = 0;
   /// SHA-256, in hex, of the file of certificates that proves the bound, and of what is claimed something of.

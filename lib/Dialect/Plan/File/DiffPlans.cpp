@@ -216,8 +216,11 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
     auto compare = [&](const char *field, int64_t PlanClaims::*claim) {
       differ.add("", field, std::to_string((*before.claims).*claim), std::to_string((*after.claims).*claim));
     };
+    auto boundOf = [](const PlanClaims &its) {
+      return its.boundNanoseconds ? std::to_string(*its.boundNanoseconds) : std::string();
+    };
     compare("arena_bytes", &PlanClaims::arenaBytes);
-    compare("bound_nanoseconds", &PlanClaims::boundNanoseconds);
+    differ.add("", "bound_nanoseconds", boundOf(*before.claims), boundOf(*after.claims));
     compare("cost_nanoseconds", &PlanClaims::costNanoseconds);
     compare("peak_bytes", &PlanClaims::peakBytes);
   }

@@ -181,7 +181,9 @@ private:
     ObjectReader reader(value, "claims");
     PlanClaims &claims = plan.claims.emplace();
     claims.arenaBytes = reader.getInteger("arena_bytes", 0, kMax);
-    claims.boundNanoseconds = reader.getInteger("bound_nanoseconds", 0, kMax);
+    if (const llvm::json::Value *bound = reader.get("bound_nanoseconds");
+        bound && bound->kind() != llvm::json::Value::Null)
+      claims.boundNanoseconds = reader.getInteger("bound_nanoseconds", 0, kMax);
     claims.certificateHash = reader.getString("certificate_hash");
     claims.costNanoseconds = reader.getInteger("cost_nanoseconds", 0, kMax);
     claims.peakBytes = reader.getInteger("peak_bytes", 0, kMax);

@@ -96,7 +96,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   if (plan.claims) {
     writer.open("claims");
     writer.add("arena_bytes", plan.claims->arenaBytes);
-    writer.add("bound_nanoseconds", plan.claims->boundNanoseconds);
+    writer.add("bound_nanoseconds", plan.claims->boundNanoseconds ? Value(*plan.claims->boundNanoseconds) : nullptr);
     writer.add("certificate_hash", plan.claims->certificateHash);
     writer.add("cost_nanoseconds", plan.claims->costNanoseconds);
     writer.add("peak_bytes", plan.claims->peakBytes);
