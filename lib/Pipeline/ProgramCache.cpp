@@ -1,5 +1,7 @@
 #include "windlass/Pipeline/ProgramCache.h"
 
+#include "BuildProgress.h"
+
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/Process.h"
@@ -116,8 +118,9 @@ std::string tailOf(const std::string &path) {
   return text ? (*text)->getBuffer().take_back(3000).str() : "";
 }
 
-/// Configures and builds with CMake; the output goes to `folder/build.log`.
-rt::status runCMake(const std::string &folder, const std::string &source, llvm::ArrayRef<std::string> definitions) {
+/// Configures and builds `what` with CMake; the output goes to `folder/build.log`.
+rt::status runCMake(const BuildProgress &progress, const std::string &what, const std::string &folder,
+                    const std::string &source, llvm::ArrayRef<std::string> definitions) {
   std::string log = folder + "/build.log";
   std::string cmake = findProgram("cmake");
   if (cmake.empty())
@@ -130,19 +133,23 @@ rt::status runCMake(const std::string &folder, const std::string &source, llvm::
   llvm::append_range(configure, buildDefinitions());
   llvm::append_range(configure, definitions);
   std::string jobs = std::to_string(std::max(1u, std::thread::hardware_concurrency()));
-  for (const std::vector<std::string> &words :
-       {configure, std::vector<std::string>{cmake, "--build", folder + "/build", "-j", jobs}}) {
+  auto run = [&](const std::vector<std::string> &words) -> rt::status {
     ProcessResult result = runProcess(words, log);
     if (!result.error.empty())
       return rt::bad_input(result.error).as(Code::build_tools);
-    if (result.code != 0) {
-      llvm::errs() << tailOf(log);
-      return rt::internal_error("the training program did not build (exit code " + std::to_string(result.code) +
-                                "); above is the end of " + printable(log))
-          .as(Code::build);
-    }
-  }
-  return {};
+    if (result.code == 0)
+      return {};
+    return rt::internal_error("the training program did not build (exit code " + std::to_string(result.code) +
+                              "); above is the end of " + printable(log))
+        .as(Code::build);
+  };
+  rt::status built = progress.during("configuring " + what, log, [&] { return run(configure); });
+  if (built.is_ok())
+    built = progress.during("compiling " + what, log,
+                            [&] { return run({cmake, "--build", folder + "/build", "-j", jobs}); });
+  if (!built.is_ok() && built.kind() == Code::build)
+    llvm::errs() << tailOf(log);
+  return built;
 }
 
 rt::status writeMark(const std::string &folder) {
@@ -179,7 +186,7 @@ rt::status makeEntry(const std::string &folder, const std::function<rt::status()
 
 rt::status windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
                                   const std::function<std::string(const std::string &)> &writeData, bool verbose,
-                                  std::string &folder) {
+                                  bool showsProgress, std::string &folder) {
   std::string root;
   WINDLASS_TRY(openRoot(root).as(Code::program_cache));
   std::string compiler = describeCompiler();
@@ -196,15 +203,17 @@ rt::status windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRe
   if (verbose)
     llvm::errs() << "building in '" << folder << "'\n";
   auto write = [](const std::string &error) { return error.empty() ? rt::ok_status() : rt::bad_input(error); };
+  BuildProgress progress(showsProgress);
   auto buildRuntime = [&]() -> rt::status {
     WINDLASS_TRY(write(cpp::writeProject(runtime, runtimeFolder)));
-    return runCMake(runtimeFolder, runtimeFolder + "/runtime", {});
+    return runCMake(progress, "the runtime (for this and later programs)", runtimeFolder, runtimeFolder + "/runtime",
+                    {});
   };
   WINDLASS_TRY(makeEntry(runtimeFolder, buildRuntime).as(Code::program_cache));
   auto buildEntry = [&]() -> rt::status {
     WINDLASS_TRY(write(cpp::writeProject(files, folder)));
     WINDLASS_TRY(write(writeData(folder)));
-    return runCMake(folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
+    return runCMake(progress, "the program", folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
   };
   return makeEntry(folder, buildEntry).as(Code::program_cache);
 }

@@ -204,7 +204,7 @@ int Profiling::measure(MeasuredCommands &measured) {
   auto writeNothing = [](const std::string &) { return std::string(); };
   if (!common.quiet)
     llvm::errs() << "windlass: building a program that measures " << measured.getKeys().size() << " commands\n";
-  if (rt::status built = buildProgram(*files, "", writeNothing, common.verbose, folder); !built.is_ok())
+  if (rt::status built = buildProgram(*files, "", writeNothing, common.verbose, !common.quiet, folder); !built.is_ok())
     return fail(built);
   llvm::SmallString<128> results;
   if (std::error_code error = llvm::sys::fs::createTemporaryFile("windlass-profile", "json", results))

@@ -4,6 +4,7 @@
 
 #include "windlass/Pipeline/ProgramCache.h"
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/LauncherFilter.h"
 #include "windlass/Support/Process.h"
 #include "windlass/rt/flags.h"
 
@@ -79,6 +80,32 @@ static int readConfig(const std::string &path, Flags &flags, ProgramFlags &progr
   return kDone;
 }
 
+/// Runs the ranks under mpirun, and shows of what comes back only what is the ranks'.
+static ProcessResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
+                                      const CommonFlags &common) {
+  // A rank sees a pipe where this program sees a terminal.
+  bool isTerminal = isatty(STDERR_FILENO);
+  if (programFlags.get("progress").empty())
+    command.push_back(isTerminal ? "--progress=terminal" : "--progress=lines");
+  // Repeated messages are counted in lines that no rule sets apart.
+  setenv("OMPI_MCA_orte_base_help_aggregate", "0", /*overwrite=*/1);
+  char last = '\n';
+  LauncherFilter filter([&](llvm::StringRef text) {
+    llvm::errs() << text;
+    last = text.back();
+  });
+  ProcessResult result = runTraining(command, [&](llvm::StringRef bytes) { filter.add(bytes); });
+  filter.finish();
+  if (last != '\n') // a rank was ended in the middle of its line
+    llvm::errs() << (isTerminal ? "\r\033[K" : "\n");
+  if (common.verbose && !filter.getOwnWords().empty())
+    llvm::errs() << "mpirun: " << oneLine(filter.getOwnWords()) << "\n";
+  if (result.error.empty() && result.code > 0 && result.code <= 128 && !filter.hasPassed())
+    result.error = "mpirun ended with exit code " + std::to_string(result.code) +
+                   " before a rank said anything: " + oneLine(llvm::StringRef(filter.getOwnWords()).trim());
+  return result;
+}
+
 int windlass::runTrain(const std::vector<std::string> &words) {
   Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
               "Plans, emits, builds and runs the training of a model.");
@@ -130,13 +157,12 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     return writePackedWeights(compilation.getModule(), compilation.getWeights(), fromFile,
                               target + "/params.safetensors");
   };
-  if (!common.quiet && isatty(STDERR_FILENO))
-    llvm::errs() << "windlass: building the training program\n";
-  if (rt::status built = buildProgram(files, dataKey, writeData, common.verbose, folder); !built.is_ok())
+  if (rt::status built = buildProgram(files, dataKey, writeData, common.verbose, !common.quiet, folder); !built.is_ok())
     return fail(built);
 
   std::vector<std::string> command = {folder + "/build/train"};
-  if (compilation.getRanks() > 1 && programFlags.get("communicator") != "local") {
+  bool hasLauncher = compilation.getRanks() > 1 && programFlags.get("communicator") != "local";
+  if (hasLauncher) {
     if (findProgram("mpirun").empty())
       return fail(Code::launch,
                   "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
@@ -154,7 +180,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
        {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
     if (given)
       command.push_back(name);
-  ProcessResult result = runTraining(command);
+  ProcessResult result = hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command);
   if (!result.error.empty())
     return fail(Code::launch, result.error);
   // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside

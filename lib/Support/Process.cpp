@@ -76,13 +76,34 @@ static void askToSave(int) {
     kill(static_cast<pid_t>(trainingPid), SIGUSR1);
 }
 
-ProcessResult windlass::runTraining(const std::vector<std::string> &words) {
+/// Reads until the last writer has closed the pipe, and closes it.
+static void forward(int from, const std::function<void(llvm::StringRef)> &to) {
+  char buffer[4096];
+  while (true) {
+    ssize_t bytes = read(from, buffer, sizeof buffer);
+    if (bytes > 0)
+      to(llvm::StringRef(buffer, static_cast<size_t>(bytes)));
+    else if (bytes == 0 || errno != EINTR)
+      break;
+  }
+  close(from);
+}
+
+ProcessResult windlass::runTraining(const std::vector<std::string> &words,
+                                    const std::function<void(llvm::StringRef)> &onError) {
   ProcessResult result;
+  int ends[2] = {-1, -1};
+  if (onError && pipe2(ends, O_CLOEXEC) != 0) {
+    result.error = std::string("cannot make a pipe: ") + std::strerror(errno);
+    return result;
+  }
   // The terminal's Ctrl-C reaches the whole process group; mpirun would kill its ranks on it. So the child gets a group
   // of its own and hears of it from here.
   pid_t pid = fork();
   if (pid == 0) {
     setpgid(0, 0);
+    if (onError)
+      dup2(ends[1], STDERR_FILENO);
     std::vector<char *> arguments;
     for (const std::string &word : words)
       arguments.push_back(const_cast<char *>(word.c_str()));
@@ -90,8 +111,12 @@ ProcessResult windlass::runTraining(const std::vector<std::string> &words) {
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
+  if (onError)
+    close(ends[1]);
   if (pid < 0) {
     result.error = std::string("cannot start a process: ") + std::strerror(errno);
+    if (onError)
+      close(ends[0]);
     return result;
   }
   trainingPid = pid;
@@ -100,6 +125,8 @@ ProcessResult windlass::runTraining(const std::vector<std::string> &words) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);
+  if (onError)
+    forward(ends[0], onError);
   result = waitFor(pid);
   trainingPid = 0;
   if (result.code == 127)

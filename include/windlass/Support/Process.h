@@ -2,6 +2,9 @@
 #ifndef WINDLASS_SUPPORT_PROCESS_H
 #define WINDLASS_SUPPORT_PROCESS_H
 
+#include "llvm/ADT/StringRef.h"
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +23,9 @@ ProcessResult runProcess(const std::vector<std::string> &words, const std::strin
 std::string captureOutput(const std::vector<std::string> &words);
 
 /// The same as runProcess; SIGINT and SIGTERM that reach the caller become SIGUSR1 of the child, which then saves and
-/// ends.
-ProcessResult runTraining(const std::vector<std::string> &words);
+/// ends. `onError`, where it is given, gets the child's standard error as it comes.
+ProcessResult runTraining(const std::vector<std::string> &words,
+                          const std::function<void(llvm::StringRef)> &onError = nullptr);
 
 /// The program of that name on PATH, or nothing.
 std::string findProgram(const std::string &name);

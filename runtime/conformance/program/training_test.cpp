@@ -81,7 +81,7 @@ protected:
 } // namespace
 
 TEST_F(Training, LearnsAndLeavesWhatItShould) {
-  run_result result = train(1, "r", {"--steps", "60", "--lr", "0.1", "--warmup", "5"});
+  run_result result = train(1, "r", {"--steps", "60", "--lr", "0.1", "--warmup", "5", "--progress", "off"});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, testing::AllOf(HasSubstr("trained 'bigram' on 1 rank, steps 1 to 60"), HasSubstr("tokens/s"),

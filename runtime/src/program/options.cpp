@@ -127,6 +127,10 @@ constexpr choice<communicator_kind> communicators[] = {{"mpi", communicator_kind
 constexpr choice<nan_policy> nan_policies[] = {{"stop", nan_policy::stop}, {"skip", nan_policy::skip}};
 constexpr choice<graph_policy> graph_policies[] = {
     {"auto", graph_policy::automatic}, {"on", graph_policy::on}, {"off", graph_policy::off}};
+constexpr choice<progress_style> progress_styles[] = {{"auto", progress_style::automatic},
+                                                      {"terminal", progress_style::renewed},
+                                                      {"lines", progress_style::lines},
+                                                      {"off", progress_style::off}};
 constexpr choice<bool> inits[] = {{"file", false}, {"random", true}};
 constexpr choice<bool> bindings[] = {{"share", true}, {"none", false}};
 constexpr choice<detail::instruction_set> instruction_sets[] = {{"baseline", detail::instruction_set::baseline},
@@ -243,6 +247,9 @@ const option_row rows[] = {
      "GPUs: actions of a step run from recorded graphs; auto: on one rank, where that is measured to be faster "
      "(default auto)",
      [](options &o, const flag_value &f) { return parse_choice(f, graph_policies, o.graphs); }},
+    {"progress", "auto|terminal|lines|off",
+     "shown as a line that renews itself, or as lines (default auto: the former where standard error is a terminal)",
+     [](options &o, const flag_value &f) { return parse_choice(f, progress_styles, o.progress); }},
     {"config", "F", "a JSON object that holds any of these settings; flags win",
      [](options &o, const flag_value &f) {
        o.config = f.text;

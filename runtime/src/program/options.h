@@ -8,6 +8,8 @@
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 
+#include "progress.h"
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +50,7 @@ struct options {
   bool profile = false, bytes = false, json = false, help = false, version = false;
   nan_policy on_nan = nan_policy::stop;
   graph_policy graphs = graph_policy::automatic;
+  progress_style progress = progress_style::automatic;
   int verbosity = 1; ///< 0 quiet, 2 verbose
 };
 

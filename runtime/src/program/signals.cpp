@@ -14,6 +14,8 @@ void remember(int signal) { stop_signal = signal; }
 
 void watch_signals() {
   stop_signal = 0;
+  // A run goes on when nobody reads what it says any more.
+  std::signal(SIGPIPE, SIG_IGN);
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     struct sigaction action = {};
     action.sa_handler = remember;

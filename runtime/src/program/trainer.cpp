@@ -281,7 +281,8 @@ status trainer::run() {
   dumps_ = !o_.dump_gradients.empty();
   saved_step_ = resume_folder_.empty() ? -1 : start_step_;
   summary_.checkpoint = resume_folder_;
-  progress_.open(context_.rank() == 0 && o_.verbosity > 0, o_.steps);
+  // With -v each step says more than that.
+  progress_.open(context_.rank() == 0 && o_.verbosity == 1 ? o_.progress : progress_style::off, o_.steps);
   if (resume_folder_.empty() && (o_.checkpoint_initial || o_.steps == 0))
     WINDLASS_TRY(save(0));
   bool stops = false;
@@ -308,7 +309,7 @@ status trainer::run() {
       if (written.is_ok())
         written = row.has_grad_norm ? events_.add(row.step, {loss, lr, {"grad_norm", row.grad_norm}})
                                     : events_.add(row.step, {loss, lr});
-      progress_.show(row);
+      progress_.show(row, clock_seconds());
       if (o_.verbosity > 1)
         say((line_.start() << "step " << row.step << " loss " << short_loss(row.loss) << " grad_norm " << row.grad_norm
                            << " lr " << row.lr)
