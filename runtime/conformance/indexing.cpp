@@ -224,5 +224,25 @@ TEST(ScatterElementsAdd, OverwritesWithoutAccumulate) {
       1e-6);
 }
 
+/// What a timeline shows under one operator's name, also where a table is cleared first.
+TEST(Scatters, AreOneCommandEach) {
+  for (const bool accumulate : {false, true}) {
+    test_stream s;
+    kernel_times times;
+    times.keep_commands(true);
+    static_cast<stream &>(s).count_times(&times);
+    const tensor table({5, 3}), rows({4, 3}), elements({4, 3});
+    const index_tensor ids({4}, 0, 5), places({4, 3}, 0, 5);
+    EXPECT_STATUS_OK(embedding_grad(s, table, ids, rows, {}, 0, accumulate));
+    EXPECT_STATUS_OK(scatter_add(s, table, ids, rows, 0, accumulate));
+    EXPECT_STATUS_OK(scatter_elements_add(s, table, places, elements, 0, accumulate));
+    static_cast<stream &>(s).count_times(nullptr);
+    std::vector<std::string> names;
+    for (const kernel_times::command &command : times.commands())
+      names.push_back(command.what.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"embedding_grad", "scatter_add", "scatter_elements_add"}));
+  }
+}
+
 } // namespace
 } // namespace windlass::rt::testing

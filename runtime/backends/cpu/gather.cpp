@@ -1,4 +1,5 @@
 // Reading and adding rows by index.
+#include "clear.h"
 #include "rows.h"
 
 #include "windlass/rt/kernels.h"
@@ -174,10 +175,10 @@ status gather_or_fail(stream &s, const char *name, const layout &l, const char *
 
 status scatter_or_fail(stream &s, const char *name, const layout &l, const char *what, bool allows_negative,
                        bool accumulate) {
-  if (!accumulate)
-    WINDLASS_TRY(fill(s, l.full, 0.0));
-  const work done = {name, 0, 3 * bytes_of({l.part}), {l.part.elements()}};
-  return s.submit(done, [l, what, allows_negative, threads = s.threads()]() -> status {
+  const work done = {name, 0, 3 * bytes_of({l.part}) + (accumulate ? 0 : bytes_of({l.full})), {l.part.elements()}};
+  return s.submit(done, [l, what, allows_negative, accumulate, threads = s.threads()]() -> status {
+    if (!accumulate)
+      cpu::clear(l.full, threads);
     WINDLASS_TRY(check_indices(l, what, allows_negative));
     scatter(l, threads);
     return {};

@@ -1,4 +1,5 @@
 // Reading and adding single elements by index along one axis.
+#include "clear.h"
 #include "rows.h"
 
 #include "windlass/rt/kernels.h"
@@ -73,10 +74,11 @@ status scatter_elements_add(stream &s, const view &out, const view &indices, con
   const layout l = {out, in, indices, axis};
   if (!fits(l) || out.type != element_type::f32)
     return internal_error("scatter_elements_add got views whose types, ranks or sizes do not fit");
-  if (!accumulate)
-    WINDLASS_TRY(fill(s, out, 0.0));
-  return s.submit({"scatter_elements_add", 0, 3 * bytes_of({in}) + bytes_of({indices}), {in.elements()}},
-                  [l, threads = s.threads()]() -> status {
+  const std::int64_t cleared = accumulate ? 0 : bytes_of({out});
+  return s.submit({"scatter_elements_add", 0, 3 * bytes_of({in}) + bytes_of({indices}) + cleared, {in.elements()}},
+                  [l, accumulate, threads = s.threads()]() -> status {
+                    if (!accumulate)
+                      cpu::clear(l.full, threads);
                     return for_elements(l, threads, [&](std::int64_t to, std::int64_t from) {
                       l.full.as<float>()[to] += l.part.as<const float>()[from];
                     });

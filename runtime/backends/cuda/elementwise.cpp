@@ -52,7 +52,17 @@ __global__ void count_kernel(T *out, sequence places, std::int64_t inner, std::i
     out[places.offset(i)] = convert<T>(start + step * static_cast<double>(i / inner % size));
 }
 
+status fill_now(stream &s, const detail::loop_nest<1> &nest, element_type type, double value) {
+  return with_type(type, [&](auto t) {
+    using T = decltype(t);
+    return detail::map_on_device(s, filler<T>{convert<T>(value)}, nest);
+  });
+}
+
 } // namespace
+
+status clear(stream &s, const view &out) { return fill_now(s, nest_of<1>({&out}), out.type, 0); }
+
 } // namespace cuda
 
 status copy(stream &s, const view &out, const view &in) {
@@ -88,12 +98,8 @@ status copy(stream &s, const view &out, const view &in) {
 
 status fill(stream &s, const view &out, double value) {
   const detail::loop_nest<1> nest = detail::nest_of<1>({&out});
-  return s.submit({"fill", 0, bytes_of({out}), {out.elements()}}, [nest, type = out.type, value, &s]() -> status {
-    return cuda::with_type(type, [&](auto t) {
-      using T = decltype(t);
-      return detail::map_on_device(s, detail::filler<T>{detail::convert<T>(value)}, nest);
-    });
-  });
+  return s.submit({"fill", 0, bytes_of({out}), {out.elements()}},
+                  [nest, type = out.type, value, &s]() -> status { return cuda::fill_now(s, nest, type, value); });
 }
 
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {

@@ -170,13 +170,14 @@ status scatter_elements_add(stream &s, const view &out, const view &indices, con
                             bool accumulate) {
   WINDLASS_TRY(cuda::check_views(cuda::fits_elements(out, in, indices, axis) && cuda::are_real({out, in}),
                                  "scatter_elements_add"));
-  if (!accumulate)
-    WINDLASS_TRY(fill(s, out, 0.0));
   const cuda::element_layout l = cuda::elements_of(out, in, indices, axis);
-  return s.submit({"scatter_elements_add", 0, 3 * bytes_of({in}) + bytes_of({indices}), {in.elements()}},
-                  [l, to = out.type, from = in.type, &s]() -> status {
+  const std::int64_t cleared = accumulate ? 0 : bytes_of({out});
+  return s.submit({"scatter_elements_add", 0, 3 * bytes_of({in}) + bytes_of({indices}) + cleared, {in.elements()}},
+                  [l, out, from = in.type, accumulate, &s]() -> status {
+                    if (!accumulate)
+                      WINDLASS_TRY(cuda::clear(s, out));
                     return cuda::launch(s, cuda::blocks_for(l.part_pre.count() * l.part_post.count()),
-                                        cuda::block_threads, cuda::scatter_elements_kernel, l, to, from,
+                                        cuda::block_threads, cuda::scatter_elements_kernel, l, out.type, from,
                                         cuda::device_stream_of(s).faults());
                   });
 }

@@ -72,6 +72,9 @@ inline std::int64_t last_stride(const view &v) {
   return v.rank == 0 || v.sizes[v.rank - 1] == 1 ? 1 : v.strides[v.rank - 1];
 }
 
+/// Zeros, as a part of a command that adds to them.
+status clear(stream &s, const view &out);
+
 inline status check_views(bool fits, const char *kernel) {
   if (fits)
     return {};

@@ -154,9 +154,10 @@ status run_scatter(stream &s, const char *name, const row_layout &l, const view 
                    bool accumulate) {
   if (l.axis_size >= std::int64_t(1) << 31)
     return internal_error(std::string(name) + " adds to a table of 2^31 rows or more");
-  if (!accumulate)
-    WINDLASS_TRY(fill(s, full, 0.0));
-  return s.submit({name, 0, 3 * bytes_of({part}), {part.elements()}}, [=, &s]() -> status {
+  const std::int64_t cleared = accumulate ? 0 : bytes_of({full});
+  return s.submit({name, 0, 3 * bytes_of({part}) + cleared, {part.elements()}}, [=, &s]() -> status {
+    if (!accumulate)
+      WINDLASS_TRY(clear(s, full));
     const std::int64_t places = l.index_at.count(), row_elements = l.part_pre.count() * l.part_post.count();
     // As many places at a time as the scratch is enough for.
     std::int64_t most = places;

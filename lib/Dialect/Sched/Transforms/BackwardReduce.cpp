@@ -1,5 +1,7 @@
 #include "BackwardReduce.h"
 
+#include "Owner.h"
+
 #include <map>
 #include <set>
 
@@ -39,6 +41,7 @@ public:
     command.communicator = bucket.communicator;
     command.reduction = bucket.op.getKind();
     command.id = bucket.op->getAttr(train::kIdAttr);
+    command.owner = getOwner(bucket.op);
     Type element = getElementTypeOrSelf(bucket.op.getInputs().front());
     View whole = View::dense(
         bucket.storage,

@@ -1,6 +1,7 @@
 #include "FunctionLowering.h"
 
 #include "Accumulation.h"
+#include "Owner.h"
 
 #include "windlass/Dialect/Sched/IR/Updates.h"
 
@@ -461,6 +462,8 @@ void FunctionLowering::finish(Operation *op) {
 void FunctionLowering::push(Command command, Operation *op) {
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
+  if (command.kind != Command::Kind::Record && command.kind != Command::Kind::Wait)
+    command.owner = getOwner(op);
   if (command.stream == kComputeStream)
     waitFor(command);
   commands.push_back(std::move(command));
@@ -478,6 +481,7 @@ Command FunctionLowering::makeFill(Operation *op, const View &out, double value)
   Builder builder(op->getContext());
   Command command(Command::Kind::Launch, op->getLoc());
   command.kernel = "fill";
+  command.owner = getOwner(op);
   command.outs.push_back(out);
   command.settings.push_back(builder.getNamedAttr("value", builder.getF64FloatAttr(value)));
   return command;

@@ -365,8 +365,8 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
     }
     if (command.repeat)
       op->setAttr(plan::kRepeatAttr, command.repeat);
-    if (command.id)
-      op->setAttr(train::kIdAttr, command.id);
+    if (Attribute id = command.id ? command.id : command.owner)
+      op->setAttr(train::kIdAttr, id);
   }
   func::ReturnOp::create(builder, function.getLoc());
 

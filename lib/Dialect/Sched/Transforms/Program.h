@@ -51,6 +51,8 @@ struct Command {
   llvm::SmallVector<unsigned, 2> keepsAlive;
   /// `plan.repeat` and `train.id` of the operation that it came from.
   mlir::Attribute repeat, id;
+  /// The operator of the model that timelines show it under; not of Record and Wait.
+  mlir::StringAttr owner;
 };
 
 /// Resources that one collective reduces where they stand.

@@ -18,17 +18,17 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     // A gather along the last dim: blocks [2, 4, 6] are copied to their places in [4, 2, 6].
     // CHECK: sched.record [[#E:]] stream 0
     // CHECK-NEXT: sched.wait [[#E]] stream 1
-    // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:.*]] : memref<4x6xf32> -> memref<2x4x6xf32>
+    // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:[0-9]+]] {train.id = "w"} : memref<4x6xf32> -> memref<2x4x6xf32>
     // CHECK-NEXT: sched.record [[#E]] stream 1
     // CHECK: sched.wait [[#E]] stream 0
-    // CHECK: sched.launch "copy" stream 0 ins(%[[BLOCKS]]) outs(%{{.*}}) {} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
+    // CHECK: sched.launch "copy" stream 0 ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
     %w = sched.load @w : tensor<4x6xf32>
     %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x12xf32>
     sched.store @whole, %g : tensor<4x12xf32>
     // A scatter along the first dim needs no copy: its blocks are in order, and what it makes is received where it is
     // to stand.
     // CHECK: %[[PART:.*]] = sched.buffer @device_arena[320] : memref<2x12xf32>
-    // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_1, %{{.*}} -> %[[PART]] : memref<2x2x12xf32> -> memref<2x12xf32>
+    // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_1, %{{.*}} -> %[[PART]] {{.*}}: memref<2x2x12xf32> -> memref<2x12xf32>
     // CHECK-NOT: outs(%[[PART]])
     %s = sched.reduce_scatter %g dim 0 over ["data"] : tensor<4x12xf32> -> tensor<2x12xf32>
     sched.store @part, %s : tensor<2x12xf32>
@@ -37,11 +37,11 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     %t = sched.all_to_all %w split 0 concat 1 over ["model"] : tensor<4x6xf32> -> tensor<2x12xf32>
     sched.store @turned, %t : tensor<2x12xf32>
     // The own part along the columns.
-    // CHECK: sched.launch "own_part" {{.*}} {axes = array<i64: 1>} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<4x6xf32>
+    // CHECK: sched.launch "own_part" {{.*}} {axes = array<i64: 1>} {train.id = "w"} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<4x6xf32>
     %o = sched.own_part %g dim 1 over ["model"] : tensor<4x12xf32> -> tensor<4x6xf32>
     sched.store @own, %o : tensor<4x6xf32>
     // Members change places.
-    // CHECK: sched.launch_collective{{ +}}permute{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} to [1, 0] : memref<4x6xf32> -> memref<4x6xf32>
+    // CHECK: sched.launch_collective{{ +}}permute{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} to [1, 0] {train.id = "w"} : memref<4x6xf32> -> memref<4x6xf32>
     // CHECK-NOT: sched.launch
     // CHECK: return
     %p = sched.permute %w to [1, 0] over ["model"] : tensor<4x6xf32> -> tensor<4x6xf32>

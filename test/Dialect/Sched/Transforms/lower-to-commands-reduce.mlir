@@ -8,13 +8,13 @@
 // CHECK: sched.record [[#E:]] stream 0 {plan.repeat = #plan.repeat<"h", 1>}
 // CHECK-NEXT: sched.wait [[#E]] stream 1 {plan.repeat = #plan.repeat<"h", 1>}
 // CHECK-NOT: "h.0/
-// CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 1>}
+// CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 1>, train.id = "h.1.{{.*}}"}
 // CHECK-NOT: sched.launch_collective
 // CHECK-NOT: sched.wait
 // CHECK: "h.0/ln1.grad.input"
 // CHECK: sched.record [[#E]] stream 0 {plan.repeat = #plan.repeat<"h", 0>}
 // CHECK-NEXT: sched.wait [[#E]] stream 1 {plan.repeat = #plan.repeat<"h", 0>}
-// CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 0>}
+// CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 0>, train.id = "h.0.{{.*}}"}
 // CHECK: sched.record [[#LAST:]] stream 1
 // CHECK-NEXT: sched.wait [[#LAST]] stream 0
 // CHECK-NEXT: return
