@@ -153,7 +153,33 @@ class DiffTest(PlanCase):
     def test_equal(self):
         plan = self.make()
         self.assertEqual(self.succeed('diff', plan, plan).out, '')
-        self.assertEqual(json.loads(self.succeed('diff', plan, plan, '--json').out), {'equal': True, 'differences': []})
+        said = json.loads(self.succeed('diff', plan, plan, '--json').out)
+        self.assertEqual((said['equal'], said['differences']), (True, []))
+        self.assertEqual(sum(group['changed'] for group in said['summary']['groups']), 0)
+
+    def test_summary(self):
+        first, second = self.make('first.json', layers=3), self.make('second.json', layers=3, strategy='ddp')
+        rows = json.loads(common.run([common.WINDLASS, 'diff', first, second, '--json']).out)
+        changed = {(row['section'], name) for row in rows['differences'] if row['section'].startswith('@') for name in row['names']}
+        groups = {group['group']: group for group in rows['summary']['groups']}
+        self.assertEqual(sum(group['changed'] for group in groups.values()), len(changed))
+        layers = sum('transformer.h.' in name for _, name in changed)
+        self.assertEqual(groups['transformer.h.*']['changed'], layers)
+        self.assertEqual([group for group in groups if '*' in group], ['transformer.h.*'])
+        self.assertIn('lm_head', groups)
+        # What the plans do not claim, a model tells: the same that simulate and plan tell of each.
+        text = common.run([common.WINDLASS, 'diff', first, second]).out
+        self.assertIn('  time: not said by the plans; name the model behind them\n', text)
+        told = json.loads(common.run([common.WINDLASS, 'diff', first, second, self.model, '--json']).out)['summary']
+        for plan, which in ((first, 'first'), (second, 'second')):
+            alone = json.loads(self.succeed('simulate', self.model, '--plan', plan, '--json').out)
+            self.assertEqual(told[which]['seconds'], alone['predicted_seconds'])
+            self.assertGreater(told[which]['bytes'], 0)
+        self.assertEqual((told['first']['mesh'], told['second']['mesh']), ('data=2 x model=2', 'data=4'))
+        text = common.run([common.WINDLASS, 'diff', first, second, self.model]).out
+        self.assertRegex(text, r'\Asummary\n  time: [\d.]+ ms -> [\d.]+ ms \([\d.]+ % (less|more)\)\n  memory: [\d.]+ [KM]iB -> [\d.]+ [KM]iB'
+                               rf'( \([\d.]+ % (less|more)\))?\n  mesh: data=2 x model=2 -> data=4\n  operators: {len(changed)} of \d+ differ\n')
+        self.assertIn(f"    transformer.h.*: {layers} of {groups['transformer.h.*']['operators']}\n", text)
 
     def test_what_differs_alike_in_layers_is_said_once(self):
         first, second = self.make('first.json', layers=3), self.make('second.json', '--clip', layers=3, strategy='zero1*megatron=2')

@@ -169,6 +169,8 @@ public:
   const std::string &getPlanText() const { return planText; }
   const Cluster &getCluster() const { return cluster; }
   const rt::reserve &getReserve() const { return scheduled.reserve; }
+  /// Of a device: arenas and reserve; at L5.
+  int64_t getDeviceBytes() const { return scheduled.bytes; }
   const RerunReport &getRerun() const { return scheduled.rerun; }
   bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }
   /// Nothing where the strategy was named.

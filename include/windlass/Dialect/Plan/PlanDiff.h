@@ -29,6 +29,19 @@ struct PlanDifference {
 /// All of them, in the order plan, settings, mesh, parameters, functions; none where the plans say the same.
 std::vector<PlanDifference> diffPlans(const PlanFile &before, const PlanFile &after);
 
+/// How many operators of a group of layers, such as "transformer.h.*", two plans treat otherwise.
+struct GroupChanges {
+  std::string group;
+  int64_t changed = 0, operators = 0;
+};
+
+/// All groups of the operators of all functions, sorted, by what `differences` say of them.
+std::vector<GroupChanges> countChanges(const PlanFile &before, const PlanFile &after,
+                                       const std::vector<PlanDifference> &differences);
+
+/// "data=2 x model=2"; empty for a mesh of one device.
+std::string getMeshText(const PlanFile &plan);
+
 } // namespace windlass::plan
 
 #endif

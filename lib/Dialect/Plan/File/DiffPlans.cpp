@@ -52,6 +52,13 @@ std::string PlanDifference::getLabel() const {
   return text;
 }
 
+std::string plan::getMeshText(const PlanFile &plan) {
+  std::string text;
+  for (const auto &[name, size] : plan.mesh)
+    text += (text.empty() ? "" : " x ") + name + "=" + std::to_string(size);
+  return text;
+}
+
 namespace {
 
 class Differ {
@@ -176,19 +183,13 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
 }
 
 void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
-  auto axesOf = [](const PlanFile &plan) {
-    std::string text;
-    for (const auto &[name, size] : plan.mesh)
-      text += (text.empty() ? "" : " x ") + name + "=" + std::to_string(size);
-    return text;
-  };
   auto orderOf = [](const PlanFile &plan) {
     std::vector<std::string> texts;
     for (int64_t device : plan.deviceOrder)
       texts.push_back(std::to_string(device));
     return llvm::join(texts, ", ");
   };
-  differ.add("", "axes", axesOf(before), axesOf(after));
+  differ.add("", "axes", getMeshText(before), getMeshText(after));
   differ.add("", "data_axis", before.dataAxis, after.dataAxis);
   differ.add("", "groups", std::to_string(before.groups), std::to_string(after.groups));
   differ.add("", "iterations", std::to_string(before.iterations), std::to_string(after.iterations));
@@ -258,4 +259,43 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   }
   differ.finish();
   return std::move(differ.differences);
+}
+
+/// "transformer.h.*" of "transformer.h.0.mlp.matmul.0.grad.rhs"; of what belongs to no layer its first part.
+static std::string findGroup(llvm::StringRef id) {
+  id.consume_front("update/");
+  // What follows an operator's ordinal is its adjoint or another part of it, and the ordinal no layer.
+  for (llvm::StringRef part : {".grad", ".stash", ".again", ".rerun", ".share", ".split", ".partial"}) {
+    size_t at = id.find(part), end = at + part.size();
+    if (at != llvm::StringRef::npos && (end == id.size() || id[end] == '.'))
+      id = id.take_front(at);
+  }
+  LayerName layer = findLayer(id);
+  return layer.number.empty() ? id.take_until([](char c) { return c == '.' || c == '/'; }).str()
+                              : layer.before.str() + "*";
+}
+
+std::vector<GroupChanges> plan::countChanges(const PlanFile &before, const PlanFile &after,
+                                             const std::vector<PlanDifference> &differences) {
+  std::set<std::pair<std::string, std::string>> changed; // function, id
+  for (const PlanDifference &difference : differences)
+    if (llvm::StringRef section = difference.section; section.consume_front("@"))
+      for (const std::string &name : difference.names)
+        changed.insert({section.str(), name});
+  std::map<std::string, GroupChanges> groups;
+  static const PlannedFunction none;
+  for (const std::string &function : getKeys(before.functions, after.functions)) {
+    auto a = before.functions.find(function), b = after.functions.find(function);
+    for (const std::string &id : getKeys(getRows(a == before.functions.end() ? none : a->second),
+                                         getRows(b == after.functions.end() ? none : b->second))) {
+      std::string group = findGroup(id);
+      GroupChanges &changes = groups.try_emplace(group, GroupChanges{group}).first->second;
+      ++changes.operators;
+      changes.changed += changed.count({function, id});
+    }
+  }
+  std::vector<GroupChanges> found;
+  for (auto &[key, changes] : groups)
+    found.push_back(std::move(changes));
+  return found;
 }
