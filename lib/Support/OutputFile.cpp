@@ -22,3 +22,12 @@ std::string windlass::writeFile(llvm::StringRef path, llvm::StringRef text) {
   llvm::sys::fs::remove(temporary);
   return "cannot write '" + path.str() + "': " + error.message();
 }
+
+std::string windlass::finishOutput() {
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  // LLVM ends a program whose streams have failed with a report of a crash.
+  llvm::outs().clear_error();
+  llvm::errs().clear_error();
+  return !error || error == std::errc::broken_pipe ? "" : "cannot write to standard output: " + error.message();
+}

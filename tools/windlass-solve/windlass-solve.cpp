@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <csignal>
 
 using namespace windlass;
 
@@ -47,9 +48,7 @@ int verify(const search::Problem &problem, llvm::StringRef path, bool printsJson
   return 0;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int solve(int argc, char **argv) {
   auto begin = std::chrono::steady_clock::now();
   Flags flags("FILE.json[.gz]", "Chooses a label for each node of a stored problem, and bounds what is possible.",
               "windlass-solve");
@@ -126,4 +125,17 @@ int main(int argc, char **argv) {
     return kNothingFits;
   }
   return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // A reader that closes our output early is no error of ours.
+  std::signal(SIGPIPE, SIG_IGN);
+  int code = solve(argc, argv);
+  if (std::string error = finishOutput(); !error.empty()) {
+    code = fail(Code::output, error);
+    finishOutput();
+  }
+  return code;
 }

@@ -3,6 +3,7 @@
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Flags.h"
+#include "windlass/Support/OutputFile.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -76,5 +77,9 @@ int main(int argc, char **argv) {
   int code = dispatch(words);
   if (code != kDone && llvm::is_contained(words, "--json") && llvm::outs().tell() == begin)
     printErrorAsJson(code);
+  if (std::string error = finishOutput(); !error.empty()) {
+    code = fail(Code::output, error);
+    finishOutput();
+  }
   return code;
 }
