@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import shutil
+import subprocess
 
 import common
 from windlass_models import safetensors_file
@@ -198,5 +199,44 @@ class QuietTest(common.Case):
                 self.assertEqual((outcome.out, outcome.err), ('', ''))
                 json.loads(self.succeed(*words, '-q', '--json').out)
         self.assertIn('WL0305', common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', 1, '-q').err)
+
+
+class StreamsTest(common.Case):
+    """What happens to what is printed."""
+
+    def test_a_reader_that_closes_early_is_no_error(self):
+        model, plan = self.small_gpt(), self.folder / 'plan.json'
+        for words in (('plan', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--strategy', 'ddp', '-o', plan), ('plan', '--help'), ('--help',),
+                      ('check', model, '--json')):
+            with self.subTest(words):
+                read, write = os.pipe()
+                os.close(read)
+                with open(write, 'wb') as closed:
+                    done = subprocess.run([str(word) for word in (common.WINDLASS, *words)], stdout=closed, stderr=subprocess.PIPE, timeout=600)
+                self.assertEqual((done.returncode, done.stderr), (0, b''))
+        self.assertTrue(plan.exists())
+
+    def test_output_that_is_lost_is_an_error(self):
+        with open('/dev/full', 'wb') as full:
+            done = subprocess.run([str(common.WINDLASS), '--help'], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r'\Awindlass: error: cannot write to standard output: No space left on device \[WL\d{4}\]\n\Z')
+
+    def test_ranks_that_would_work(self):
+        """The numbers of ranks and micro-batches that a message names are those that work."""
+        model = self.small_gpt(batch=4)
+        for ranks, strategy, wanted, batches in ((3, 'ddp', (1, 2, 4), 3), (6, 'zero3*megatron=2', (2, 4, 8), 3), (8, 'zero1', (1, 2, 4), 2)):
+            with self.subTest(strategy):
+                refused = common.windlass('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', strategy)
+                self.assertEqual(refused.code, 1)
+                *first, last = wanted
+                self.assertIn(f'{ranks} ranks cannot share 1 micro-batch of batch 4 evenly: use {", ".join(map(str, first))} or {last} ranks, '
+                              f'or --micro-batches {batches} [', refused.err)
+                for other in wanted:
+                    self.succeed('plan', model, '--cluster', f'cpu:{other}', '--strategy', strategy, '-q')
+                self.succeed('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', strategy, '--micro-batches', batches, '-q')
+        refused = common.windlass('plan', model, '--cluster', 'cpu:6', '--strategy', 'zero1*megatron=4')
+        self.assertIn("strategy 'zero1*megatron=4' does not fit 6 ranks: use 4 or 8 ranks, or other numbers in it", refused.err)
+
 
 common.main()

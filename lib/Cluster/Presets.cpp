@@ -4,6 +4,7 @@
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -275,7 +276,7 @@ llvm::Expected<Cluster> windlass::makePreset(StringRef text, int64_t hostMemoryB
                        Twine(Cluster::kMaxDevices) + ": use cpu:N, for example cpu:2");
     if (hostMemoryBytes < devices)
       return makeError("cluster " + printable(text) + " leaves no memory per rank: the host has " +
-                       Twine(hostMemoryBytes) + " bytes for " + Twine(devices) + " ranks; use fewer");
+                       sizeText(hostMemoryBytes) + " for " + countOf(devices, "rank") + "; use fewer");
     return makeCpus(devices, hostMemoryBytes);
   }
   const Preset *preset = llvm::find_if(kPresets, [&, name = name](const Preset &each) { return name == each.name; });

@@ -2,6 +2,7 @@
 #include "FitMemory.h"
 #include "RunPasses.h"
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/Words.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
@@ -57,12 +58,12 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
       if (options.size() > 1 || !tryStrategy(unplanned, other, fit))
         continue;
       options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
-                        std::to_string(fit.schedule.bytes) + " bytes, " + describeTries(fit.schedule) + ")");
+                        exactSizeText(fit.schedule.bytes) + ", " + describeTries(fit.schedule) + ")");
     }
   }
-  return fail(Code::memory, "the plan needs " + std::to_string(least.bytes) + " bytes per device, " +
-                                std::to_string(least.reserve.total()) + " of them beside its arena, with " +
-                                describeTries(least) + ", but the limit is " + std::to_string(limit) + "; it is " +
-                                std::to_string(least.bytes - limit) +
+  return fail(Code::memory, "the plan needs " + exactSizeText(least.bytes) + " per device, " +
+                                exactSizeText(least.reserve.total()) + " of them beside its arena, with " +
+                                describeTries(least) + ", but the limit is " + exactSizeText(limit) + "; it is " +
+                                exactSizeText(least.bytes - limit) +
                                 " too much; these would fit: " + llvm::join(options, "; "));
 }

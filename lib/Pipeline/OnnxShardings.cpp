@@ -4,6 +4,7 @@
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -240,7 +241,7 @@ llvm::Expected<std::vector<std::string>> windlass::makePins(ModuleOp module, Arr
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   if (annotations.devices != mesh.getRanks())
     return makeError("configuration " + printable(annotations.configuration) + " is for " + Twine(annotations.devices) +
-                     " devices, but the plan is for " + Twine(mesh.getRanks()) + " ranks");
+                     " devices, but the plan is for " + countOf(mesh.getRanks(), "rank"));
   std::map<std::string, train::ParameterOp> parameters;
   for (auto parameter : module.getOps<train::ParameterOp>())
     if (parameter.getRole() != train::Role::state)

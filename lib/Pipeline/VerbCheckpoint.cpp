@@ -2,6 +2,7 @@
 #include "VerbSupport.h"
 
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/Words.h"
 #include "windlass/rt/checkpoint.h"
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
@@ -93,12 +94,12 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
                << "step        " << manifest.step << ", next micro-batch " << manifest.next_micro_batch << ", seed "
                << manifest.seed;
   if (manifest.scale)
-    llvm::outs() << ", loss scale " << rt::json_number(manifest.scale->value) << ", " << manifest.skipped_updates
-                 << " updates left out";
+    llvm::outs() << ", loss scale " << rt::json_number(manifest.scale->value) << ", "
+                 << countOf(manifest.skipped_updates, "update") << " left out";
   llvm::outs() << "\n"
-               << "files       " << manifest.files.size() << " of " << fileBytes << " bytes, all hashes right\n"
-               << "tensors     " << counts[0] << " parameters and buffers of " << bytes[0] << " bytes, " << counts[1]
-               << " of optimizer state of " << bytes[1] << " bytes\n";
+               << "files       " << manifest.files.size() << " of " << sizeText(fileBytes) << ", all hashes right\n"
+               << "tensors     " << countOf(counts[0], "parameter or buffer", "parameters and buffers") << " of "
+               << sizeText(bytes[0]) << ", " << counts[1] << " of optimizer state of " << sizeText(bytes[1]) << "\n";
   for (const rt::checkpoint_tensor &tensor : manifest.tensors) {
     std::string name = rt::quote(tensor.name);
     llvm::outs() << "  " << name

@@ -3,6 +3,7 @@
 #include "VerbSupport.h"
 
 #include "windlass/Pipeline/Verbs.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -55,8 +56,8 @@ int windlass::runEmit(const std::vector<std::string> &words) {
     });
     llvm::outs() << "\n";
   } else if (!common.quiet) {
-    llvm::outs() << "wrote " << files.size() + 1 << " files into '" << output << "'; build with: cmake -S " << output
-                 << " -B " << output << "/build && cmake --build " << output << "/build\n";
+    llvm::outs() << "wrote " << countOf(files.size() + 1, "file") << " into '" << output << "'; build with: cmake -S "
+                 << output << " -B " << output << "/build && cmake --build " << output << "/build\n";
   }
   return kDone;
 }

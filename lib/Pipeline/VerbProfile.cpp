@@ -10,6 +10,7 @@
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Support/Process.h"
 #include "windlass/Support/StrictJson.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -203,7 +204,8 @@ int Profiling::measure(MeasuredCommands &measured) {
   std::string folder;
   auto writeNothing = [](const std::string &) { return std::string(); };
   if (!common.quiet)
-    llvm::errs() << "windlass: building a program that measures " << measured.getKeys().size() << " commands\n";
+    llvm::errs() << "windlass: building a program that measures " << countOf(measured.getKeys().size(), "command")
+                 << "\n";
   if (rt::status built = buildProgram(*files, "", writeNothing, common.verbose, !common.quiet, folder); !built.is_ok())
     return fail(built);
   llvm::SmallString<128> results;
@@ -311,7 +313,7 @@ int windlass::runProfile(const std::vector<std::string> &words) {
     return code;
   if (!emitted.empty()) {
     if (!common.quiet)
-      llvm::outs() << "wrote a program that measures " << profiling.commands << " commands to '" << emitted
+      llvm::outs() << "wrote a program that measures " << countOf(profiling.commands, "command") << " to '" << emitted
                    << "'; build it where the devices are, and run its run.sh -o profile.json\n";
     return kDone;
   }
@@ -322,8 +324,8 @@ int windlass::runProfile(const std::vector<std::string> &words) {
     return kDone;
   }
   if (!common.quiet)
-    llvm::outs() << "measured " << profile.commands.size() << " of " << profiling.commands << " commands and "
-                 << profile.collectives.size() << " collectives into '" << output << "'\n";
+    llvm::outs() << "measured " << profile.commands.size() << " of " << countOf(profiling.commands, "command")
+                 << " and " << countOf(profile.collectives.size(), "collective") << " into '" << output << "'\n";
   if (wantsReport)
     llvm::outs() << reportText(profile);
   return kDone;

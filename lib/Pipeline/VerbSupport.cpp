@@ -5,6 +5,7 @@
 #include "windlass/InitAllDialects.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -188,8 +189,7 @@ int windlass::resolveCluster(CompileFlags &flags) {
     return fail(Code::cluster, llvm::toString(cluster.takeError()));
   if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --cluster " + flags.cluster +
-                                         " has " + std::to_string(cluster->getDevices()) +
-                                         " devices; give one of them");
+                                         " has " + countOf(cluster->getDevices(), "device") + "; give one of them");
   flags.choice.cluster = *cluster;
   return kDone;
 }
@@ -303,10 +303,10 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
     return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
-                                         std::to_string(ranks) + " ranks; leave -n out or make another plan");
+                                         countOf(ranks, "rank") + "; leave -n out or make another plan");
   if (plan.memoryLimit > 0 && given.isGiven("memory-limit") && flags.choice.memoryLimit != plan.memoryLimit)
-    return fail(Code::contradiction, "--memory-limit is " + std::to_string(flags.choice.memoryLimit) +
-                                         " bytes but the plan was made for " + std::to_string(plan.memoryLimit) +
+    return fail(Code::contradiction, "--memory-limit is " + exactSizeText(flags.choice.memoryLimit) +
+                                         " but the plan was made for " + exactSizeText(plan.memoryLimit) +
                                          "; leave --memory-limit out or make another plan");
   if (plan.memoryLimit > 0)
     flags.choice.memoryLimit = plan.memoryLimit;

@@ -6,6 +6,7 @@
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
+#include "windlass/Support/Words.h"
 
 #include <functional>
 #include <numeric>
@@ -203,9 +204,9 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
       return only != ArrayRef({its.groups, its.batchParts, its.modelRanks});
     });
   if (choices.empty())
-    return module.emitError() << ranks << " ranks do not fit " << plan::getMicroBatches(module)
-                              << " micro-batches of batch " << getBatch(microbatch)
-                              << " on any mesh; change the ranks or the micro-batches";
+    return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
+                              << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
+                              << getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
   if (failed(readPinsOnMeshes(module, pins, choices)))
     return failure();
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));

@@ -4,6 +4,7 @@
 #include "windlass/rt/reserve.h"
 #include "windlass/rt/streams.h"
 #include "windlass/rt/transport.h"
+#include "windlass/rt/words.h"
 
 #include <cerrno>
 #include <cstring>
@@ -60,7 +61,7 @@ status context::create(const program &p, transport &world, std::int32_t threads)
   for (const axis &a : p.axes)
     planned *= a.size;
   if (planned != ranks_)
-    return bad_input("the program was planned for " + std::to_string(planned) + " ranks, the job has " +
+    return bad_input("the program was planned for " + count_of(planned, "rank") + ", the job has " +
                      std::to_string(ranks_) + "; start as many as planned, or plan again")
         .as(diagnostic::launch);
   if (threads < 1)

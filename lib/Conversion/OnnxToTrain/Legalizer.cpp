@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -382,8 +383,9 @@ FailureOr<func::FuncOp> Legalizer::run() {
     for (const UnsupportedOp &entry : report.unsupported)
       count += entry.count;
     emitError(graph.getLoc(), Code::unsupported)
-        << count << " nodes of " << report.unsupported.size() << " kinds are not supported, the first is "
-        << report.unsupported[0].name << " at " << printable(report.unsupported[0].first);
+        << countOf(count, "node") << " of " << countOf(report.unsupported.size(), "kind")
+        << (count == 1 ? " is" : " are") << " not supported, the first is " << report.unsupported[0].name << " at "
+        << printable(report.unsupported[0].first);
     return failure();
   }
 

@@ -9,6 +9,7 @@
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -258,8 +259,8 @@ Summary summarize(ModuleOp module) {
 void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
   out << "not supported\n";
   for (const UnsupportedOp &op : report.unsupported) {
-    out << "  " << printable(op.name).substr(1, printable(op.name).size() - 2) << ": " << op.count
-        << (op.count == 1 ? " node, at " : " nodes, the first at ") << printable(op.first);
+    out << "  " << printable(op.name).substr(1, printable(op.name).size() - 2) << ": " << countOf(op.count, "node")
+        << (op.count == 1 ? ", at " : ", the first at ") << printable(op.first);
     if (!op.reason.empty())
       out << ", " << op.reason;
     out << "\n";
@@ -432,8 +433,8 @@ int windlass::checkModel(llvm::StringRef path, MLIRContext &context, const Check
   if (summary.missingGradients.empty())
     return 0;
   emitError(model.module->getLoc(), Code::unsupported)
-      << summary.missingGradients.size()
-      << " operators between the parameters and the loss have no gradient, the first is "
+      << countOf(summary.missingGradients.size(), "operator") << " between the parameters and the loss "
+      << (summary.missingGradients.size() == 1 ? "has" : "have") << " no gradient, the first is "
       << printable(summary.missingGradients.front());
   return exitCodeOf(Code::unsupported);
 }

@@ -229,7 +229,7 @@ TEST(Data, WrongFilesSaySo) {
       {folder.write("empty.bin", ""), "is empty"},
       {folder.write("odd.bin", "abc"), "odd number of bytes"},
       {folder.write("a.txt", "hello"), "give --bytes"},
-      {folder.write("short.bin", "ab"), "is too short: its 1 tokens give 0 windows of 8"},
+      {folder.write("short.bin", "ab"), "is too short: its 1 token gives 0 windows of 8"},
       {folder.write("v9.bin", llmc(20240520, 9, 100, u16)), "version 9"},
       {folder.write("cut.bin", llmc(20240520, 1, 101, u16)), "its header says 101 tokens"},
       {folder.write("float.npy", npy("<f4", "(2,)", "12345678")), "not tokens"},

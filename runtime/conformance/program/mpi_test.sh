@@ -16,7 +16,7 @@ launch() {
 }
 count_places() {
   for log in "$work"/mpi/logs/*; do
-    sed -n 's/.* threads on processors \(.*\), seed .*/\1/p' "$log" | tail -n 1
+    sed -n 's/.* threads* on processors \(.*\), seed .*/\1/p' "$log" | tail -n 1
   done | sort -u | grep -c .
 }
 unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY

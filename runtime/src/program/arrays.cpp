@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include "windlass/rt/safetensors.h"
+#include "windlass/rt/words.h"
 
 #include <cstring>
 
@@ -34,8 +35,8 @@ status open_llmc(const std::shared_ptr<input_file> &file, const unsigned char *s
   out.sizes = {count};
   if (file->size() != llmc_header_bytes + count * size_of(out.type))
     return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but its header says " +
-                     std::to_string(count) + " tokens, " +
-                     std::to_string(llmc_header_bytes + count * size_of(out.type)) + " bytes");
+                     count_of(count, "token") + ", " + std::to_string(llmc_header_bytes + count * size_of(out.type)) +
+                     " bytes");
   return ok_status();
 }
 

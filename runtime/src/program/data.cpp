@@ -4,6 +4,7 @@
 #include "random.h"
 
 #include "windlass/rt/safetensors.h"
+#include "windlass/rt/words.h"
 
 #include <algorithm>
 #include <charconv>
@@ -94,8 +95,8 @@ public:
       self->windows_ += windows;
     }
     if (self->windows_ < self->batch_)
-      return bad_input(quote(self->streams_[0].array.file->path()) + " is too short: its " + std::to_string(total) +
-                       " tokens give " + std::to_string(self->windows_) + " windows of " +
+      return bad_input(quote(self->streams_[0].array.file->path()) + " is too short: its " + count_of(total, "token") +
+                       (total == 1 ? " gives " : " give ") + count_of(self->windows_, "window") + " of " +
                        std::to_string(self->tokens_) + ", one micro-batch takes " + std::to_string(self->batch_))
           .as(diagnostic::data_short);
     self->per_epoch_ = self->windows_ / self->batch_;
@@ -112,8 +113,8 @@ public:
   status check(std::int64_t, std::int64_t) const override { return ok_status(); }
   std::int64_t micro_batches() const override { return per_epoch_; }
   std::string describe() const override {
-    return std::to_string(windows_) + " windows of " + std::to_string(tokens_) + " tokens, " +
-           std::to_string(per_epoch_) + " micro-batches an epoch";
+    return count_of(windows_, "window") + " of " + count_of(tokens_, "token") + ", " +
+           count_of(per_epoch_, "micro-batch", "micro-batches") + " an epoch";
   }
 
 private:

@@ -3,6 +3,7 @@
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
 #include "windlass/rt/transport.h"
+#include "windlass/rt/words.h"
 
 #include "box.h"
 #include "schedule.h"
@@ -465,7 +466,7 @@ std::string help_text(const program &p) {
     std::string left = "  " + dashed(row.name) + (row.argument ? " " + std::string(row.argument) : "");
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
   }
-  out += "\nCompiled in: " + std::to_string(mesh_size(p.axes)) + " ranks, --micro-batches " +
+  out += "\nCompiled in: " + count_of(mesh_size(p.axes), "rank") + ", --micro-batches " +
          std::to_string(p.micro_batches) + ", --precision " + p.precision + ", --optimizer " +
          (p.kind == optimizer::adamw ? "adamw" : "sgd") + (p.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";

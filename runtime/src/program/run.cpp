@@ -2,6 +2,7 @@
 #include "windlass/rt/json.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/transport.h"
+#include "windlass/rt/words.h"
 
 #include "options.h"
 #include "rank_state.h"
@@ -100,9 +101,8 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::string text = "trained " + (*p.model ? quote(p.model) + " " : "") + "on " + std::to_string(mesh_size(p.axes)) +
-                     (mesh_size(p.axes) == 1 ? " rank" : " ranks") + ", steps " + std::to_string(s.first_step + 1) +
-                     " to " + std::to_string(s.last_step) + "\n";
+  std::string text = "trained " + (*p.model ? quote(p.model) + " " : "") + "on " + count_of(mesh_size(p.axes), "rank") +
+                     ", steps " + std::to_string(s.first_step + 1) + " to " + std::to_string(s.last_step) + "\n";
   if (!s.has_loss)
     text = "nothing to do: step " + std::to_string(s.last_step) + " is reached\n";
   if (s.has_loss)
@@ -130,8 +130,9 @@ int conclude(const program &p, const options &o, const outcome &out, bool talks)
 }
 
 status wrong_rank_count(std::int32_t plan, std::int32_t started) {
-  return bad_input("the plan is for " + std::to_string(plan) + " ranks, but " + std::to_string(started) +
-                   " were started; use mpirun -n " + std::to_string(plan) + " or plan again")
+  return bad_input("the plan is for " + count_of(plan, "rank") + ", but " + std::to_string(started) +
+                   (started == 1 ? " was" : " were") + " started; use mpirun -n " + std::to_string(plan) +
+                   " or plan again")
       .as(diagnostic::launch);
 }
 

@@ -1,6 +1,8 @@
 // The part of a run before its first step.
 #include "trainer.h"
 
+#include "windlass/rt/words.h"
+
 #include "parameters.h"
 #include "placement.h"
 #include "signals.h"
@@ -137,7 +139,7 @@ status trainer::open_outputs() {
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
-            std::to_string(threads_) + " threads on processors " + describe_processors() + ", seed " +
+            count_of(threads_, "thread") + " on processors " + describe_processors() + ", seed " +
             std::to_string(seed_) + ", model " + quote(p_.model));
   return ok_status();
 }

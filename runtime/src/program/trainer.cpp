@@ -7,6 +7,7 @@
 
 #include "windlass/rt/detail/machine_rates.h"
 #include "windlass/rt/json.h"
+#include "windlass/rt/words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -378,8 +379,8 @@ status trainer::name_operators(operator_names &names, std::vector<std::vector<st
   for (std::size_t i = 0; i < kernel_times_.size(); ++i) {
     std::vector<std::string_view> of = names.of(i, traced_);
     if (const std::size_t ran = kernel_times_[i].commands().size(); ran != of.size())
-      return bad_input(quote(path) + " names the operators of " + std::to_string(of.size()) + " commands, " +
-                       std::to_string(ran) + " ran");
+      return bad_input(quote(path) + " names the operators of " +
+                       count_of(static_cast<std::int64_t>(of.size()), "command") + ", " + std::to_string(ran) + " ran");
     out.push_back(std::move(of));
   }
   return ok_status();

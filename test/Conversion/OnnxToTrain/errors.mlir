@@ -14,7 +14,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 // -----
 
 // Places in one dim may be known in training only, those in several not.
-// expected-error @below {{1 nodes of 1 kinds are not supported, the first is GatherND at 'pairs'}}
+// expected-error @below {{1 node of 1 kind is not supported, the first is GatherND at 'pairs'}}
 onnx.graph "g" inputs ["ids"] outputs ["loss"] {
 ^bb0(%ids: tensor<3x2xi64>):
   %w = onnx.initializer "w" from <"", 0, 96> kind "parameter" : tensor<2x3x4xf32>

@@ -29,7 +29,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 
 // -----
 
-// expected-error @below {{1 nodes of 1 kinds are not supported, the first is TopK at 'many'}}
+// expected-error @below {{1 node of 1 kind is not supported, the first is TopK at 'many'}}
 onnx.graph "g" inputs ["x"] outputs ["loss"] {
 ^bb0(%x: tensor<4x65xf32>):
   %w = onnx.initializer "w" from <"", 0, 1040> kind "parameter" : tensor<4x65xf32>

@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -87,8 +88,8 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     plan.groups = mesh.sizeOf(plan.dataAxis);
   }
   if (settings.microBatches % plan.groups != 0)
-    return module.emitError("has ") << settings.microBatches << " micro-batches per step, which " << plan.groups
-                                    << " groups cannot share evenly";
+    return module.emitError("has ") << countOf(settings.microBatches, "micro-batch", "micro-batches")
+                                    << " per step, which " << countOf(plan.groups, "group") << " cannot share evenly";
   plan.iterations = settings.microBatches / plan.groups;
   plan.bucketBytes = bucketBytes.getInt();
   if (auto prefetchBytes = module->getAttrOfType<IntegerAttr>(kPrefetchBytesAttr))

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -151,8 +152,8 @@ private:
         return makeError("mesh.axes make more than " + Twine(Cluster::kMaxDevices) + " ranks");
     }
     if (ranks != plan.cluster.getDevices())
-      return makeError("mesh.axes make " + Twine(ranks) + " ranks, but the cluster has " +
-                       Twine(plan.cluster.getDevices()) + " devices");
+      return makeError("mesh.axes make " + countOf(ranks, "rank") + ", but the cluster has " +
+                       countOf(plan.cluster.getDevices(), "device"));
     std::vector<bool> seen(ranks);
     bool isPermutation = static_cast<int64_t>(plan.deviceOrder.size()) == ranks;
     for (int64_t device : plan.deviceOrder) {

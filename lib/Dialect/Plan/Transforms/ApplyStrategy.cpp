@@ -8,6 +8,7 @@
 #include "windlass/Support/FunctionAttributes.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/TensorBytes.h"
+#include "windlass/Support/Words.h"
 
 #include <numeric>
 
@@ -339,20 +340,47 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
     choice.groups = std::gcd<int64_t>(dataRanks, microBatches);
     choice.batchParts = dataRanks / choice.groups;
-    for (func::FuncOp function : getPlannedFunctions(module))
-      for (BlockArgument argument : function.getArguments()) {
-        auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
-        if (!type || !isInput(function, argument) || type.getRank() == 0)
-          continue;
-        int64_t batch = type.getDimSize(0);
-        if (batch % choice.batchParts != 0)
-          return function.emitError() << dataRanks << " ranks do not fit " << microBatches << " micro-batches of batch "
-                                      << batch << ": gcd(" << dataRanks << ", " << microBatches
-                                      << ") = " << choice.groups
-                                      << " micro-batches run at once and the batch would be split " << choice.batchParts
-                                      << " ways; change the ranks, the micro-batches or the graph's batch";
-      }
+    for (func::FuncOp function : getPlannedFunctions(module)) {
+      int64_t batch = 0; // that all inputs have in common
+      for (BlockArgument argument : function.getArguments())
+        if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
+            type && isInput(function, argument) && type.getRank() > 0)
+          batch = std::gcd(batch, type.getDimSize(0));
+      if (canShare(dataRanks, microBatches, batch))
+        continue;
+      SmallVector<int64_t> fitting = listDataRanks(dataRanks, microBatches, batch);
+      for (int64_t &ranks : fitting)
+        ranks *= choice.modelRanks;
+      int64_t more = microBatches + 1;
+      while (!canShare(dataRanks, more, batch))
+        ++more;
+      return function.emitError() << countOf(dataRanks * choice.modelRanks, "rank") << " cannot share "
+                                  << countOf(microBatches, "micro-batch", "micro-batches") << " of batch " << batch
+                                  << " evenly: use " << listOf(fitting) << " ranks, or --micro-batches " << more;
+    }
     return success();
+  }
+
+  /// Whether as many groups of ranks as divide both numbers can split the batch among the members of each.
+  static bool canShare(int64_t dataRanks, int64_t microBatches, int64_t batch) {
+    return batch % (dataRanks / std::gcd(dataRanks, microBatches)) == 0;
+  }
+
+  /// Numbers of ranks that can, in order: at most four up to `near` and four above it.
+  static SmallVector<int64_t> listDataRanks(int64_t near, int64_t microBatches, int64_t batch) {
+    constexpr int64_t mostListed = 4, mostTried = 1 << 16;
+    SmallVector<int64_t> found;
+    for (int64_t ranks = std::min(near, mostTried); ranks > 0 && static_cast<int64_t>(found.size()) < mostListed;
+         --ranks)
+      if (canShare(ranks, microBatches, batch))
+        found.push_back(ranks);
+    std::reverse(found.begin(), found.end());
+    int64_t listed = found.size() + mostListed;
+    for (int64_t ranks = near + 1;
+         ranks <= std::min(microBatches * batch, mostTried) && static_cast<int64_t>(found.size()) < listed; ++ranks)
+      if (canShare(ranks, microBatches, batch))
+        found.push_back(ranks);
+    return found;
   }
 };
 

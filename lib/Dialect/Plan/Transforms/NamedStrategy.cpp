@@ -1,12 +1,26 @@
 #include "NamedStrategy.h"
 
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <limits>
+
 using namespace windlass;
 using namespace windlass::plan;
+
+/// Numbers of ranks near `ranks` that a strategy fits whose parts take `model` and `data` of them, 0 being as many as
+/// there are.
+static llvm::SmallVector<int64_t> listRanks(int64_t ranks, int64_t model, int64_t data) {
+  if (model > 0 && data > 0)
+    return {model > std::numeric_limits<int64_t>::max() / data ? model : model * data};
+  int64_t part = std::max(model, data), below = ranks - ranks % part;
+  if (below == 0)
+    return {part};
+  return {below, below + part};
+}
 
 llvm::Expected<NamedStrategy> plan::parseStrategy(llvm::StringRef text, int64_t ranks) {
   auto fail = [&](const llvm::Twine &what) {
@@ -36,6 +50,7 @@ llvm::Expected<NamedStrategy> plan::parseStrategy(llvm::StringRef text, int64_t 
     if (!isModel)
       strategy.zeroLevel = level;
   }
+  const int64_t askedModel = hasModel ? modelRanks : 1, askedData = hasData ? dataRanks : 1;
   if (!hasModel)
     modelRanks = 1;
   if (!hasData)
@@ -48,7 +63,8 @@ llvm::Expected<NamedStrategy> plan::parseStrategy(llvm::StringRef text, int64_t 
     dataRanks = ranks % modelRanks == 0 ? ranks / modelRanks : 0;
   // Neither product can overflow: both factors are below the ranks, or one of them is refused.
   if (modelRanks < 1 || dataRanks < 1 || modelRanks > ranks || dataRanks > ranks || modelRanks * dataRanks != ranks)
-    return fail("does not fit " + llvm::Twine(ranks) + " ranks: the ranks of its parts must multiply to that");
+    return fail("does not fit " + countOf(ranks, "rank") + ": use " + listOf(listRanks(ranks, askedModel, askedData)) +
+                " ranks, or other numbers in it");
   strategy.dataRanks = dataRanks;
   strategy.modelRanks = modelRanks;
   return strategy;

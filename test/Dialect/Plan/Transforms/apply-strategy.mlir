@@ -41,7 +41,7 @@
 // CHECK-NOT: plan.strategy<[<
 // CHECK: return
 
-// UNEVEN: error: 3 ranks do not fit 4 micro-batches of batch 8: gcd(3, 4) = 1 micro-batches run at once and the batch would be split 3 ways
+// UNEVEN: error: 3 ranks cannot share 4 micro-batches of batch 8 evenly: use 1, 2, 4, 8, 16 or 32 ranks, or --micro-batches 6
 // ZERO: error: cannot plan for 0 ranks
 // NAME: error: strategy 'zero9' has a part 'zero9', which is not known: use ddp, zero1, zero2, zero3, megatron
 // BUCKET: error: buckets of 0 bytes hold nothing
