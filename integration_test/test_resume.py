@@ -1,6 +1,7 @@
 """A run that stops and resumes ends with the same bytes as one that does not."""
 
 import json
+import shutil
 
 import common
 
@@ -38,6 +39,18 @@ class ResumeTest(common.Case):
     def test_accumulation_and_clipping(self):
         model = self.small_gpt()
         self.check_resume(model, self.batches(model, 80), 2, '--micro-batches', 4, '--clip-norm', 1)
+
+    def test_in_the_middle_of_an_epoch(self):
+        """Seven micro-batches an epoch, four a step: step 10 ends after five of the sixth epoch."""
+        model = self.small_gpt()
+        tokens = self.folder / 'tokens.txt'
+        tokens.write_bytes(bytes(range(256)) * 2)
+        for data, flags in ((self.batches(model, 7), ('--epochs', 12)), (self.batches(model, 7), ('--epochs', 12, '--shuffle')), (tokens, ('--bytes',))):
+            for ranks in (1, 2):
+                with self.subTest(data.name, flags=flags, ranks=ranks):
+                    for run in ('straight', 'stopped'):
+                        shutil.rmtree(self.folder / run, ignore_errors=True)
+                    self.check_resume(model, data, ranks, '--micro-batches', 4, *flags)
 
     def test_resume_from_a_named_step_cuts_later_rows(self):
         model = self.small_gpt()

@@ -195,7 +195,7 @@ def configs(folder, made):
 def flags(folder, made):
     """Values of the training program's own flags."""
     strange = ('', 'text', '-1', '0', '1e999', 'nan', 'inf', str(2**63), str(2**64), '0x10', '1,2,3', '1.5', 'n' * 100000)
-    for flag in ('steps', 'lr', 'betas', 'eps', 'momentum', 'weight-decay', 'clip-norm', 'lr-schedule', 'schedule-steps', 'warmup', 'seed', 'init',
+    for flag in ('steps', 'epochs', 'lr', 'betas', 'eps', 'momentum', 'weight-decay', 'clip-norm', 'lr-schedule', 'schedule-steps', 'warmup', 'seed', 'init',
                  'checkpoint-every', 'keep', 'eval-every', 'eval-batches', 'threads', 'communicator', 'on-nan', 'inputs', 'resume', 'weights', 'eval-data'):
         for value in strange:
             if flag == 'threads' and value == '1.5':

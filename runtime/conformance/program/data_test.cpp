@@ -71,13 +71,27 @@ std::vector<std::int64_t> read(data_source &data, std::size_t input, std::int64_
   return out;
 }
 
+/// Explicit batches of these numbers: batch k has the id k everywhere, and the label k - 100.
+std::string explicit_batches(const std::vector<int> &numbers) {
+  std::string entries, data;
+  for (int k : numbers)
+    for (const char *name : {"ids", "labels"}) {
+      std::int64_t at = static_cast<std::int64_t>(data.size());
+      entries += (entries.empty() ? "" : ",") + ("\"" + std::string(name)) + "." + std::to_string(k) +
+                 "\":{\"dtype\":\"I32\",\"shape\":[4,8],\"data_offsets\":[" + std::to_string(at) + "," +
+                 std::to_string(at + 128) + "]}";
+      data += bytes_of(std::vector<std::int32_t>(32, name[0] == 'i' ? k : k - 100));
+    }
+  return safetensors_bytes("{" + entries + "}", data);
+}
+
 status open(std::vector<std::string> files, std::unique_ptr<data_source> &out, bool bytes = false,
             std::uint64_t seed = 0, bool shuffles = true) {
   data_settings settings;
   settings.files = std::move(files);
   settings.bytes = bytes;
   settings.seed = seed;
-  settings.shuffles = shuffles;
+  settings.shuffles_windows = shuffles;
   return open_data(bigram_program(1), settings, out);
 }
 
@@ -194,16 +208,7 @@ TEST(Data, WindowsDoNotCrossFiles) {
 
 TEST(Data, ExplicitBatchesAreTakenInOrder) {
   temporary_folder folder;
-  std::string entries, data;
-  for (int k = 0; k < 2; ++k)
-    for (const char *name : {"ids", "labels"}) {
-      std::int64_t at = static_cast<std::int64_t>(data.size());
-      entries += (entries.empty() ? "" : ",") + ("\"" + std::string(name)) + "." + std::to_string(k) +
-                 "\":{\"dtype\":\"I32\",\"shape\":[4,8],\"data_offsets\":[" + std::to_string(at) + "," +
-                 std::to_string(at + 128) + "]}";
-      data += bytes_of(std::vector<std::int32_t>(32, name[0] == 'i' ? k : k - 100));
-    }
-  std::string path = folder.write("b.safetensors", safetensors_bytes("{" + entries + "}", data));
+  std::string path = folder.write("b.safetensors", explicit_batches({0, 1}));
   std::unique_ptr<data_source> source;
   status s = open({path}, source);
   ASSERT_TRUE(s.is_ok()) << s.message();
@@ -214,6 +219,79 @@ TEST(Data, ExplicitBatchesAreTakenInOrder) {
   s = source->check(0, 3);
   EXPECT_EQ(s.code(), status_code::bad_input);
   EXPECT_THAT(s.message(), HasSubstr("lacks 'ids.2'"));
+}
+
+TEST(Data, EpochsOfExplicitBatchesAreInOrderOrShuffled) {
+  temporary_folder folder;
+  data_settings settings;
+  settings.files = {folder.write("b.safetensors", explicit_batches({0, 1, 2, 3, 4, 5, 6}))};
+  settings.epochs = 3;
+  auto take = [&](std::uint64_t seed, bool shuffles) {
+    settings.seed = seed;
+    settings.shuffles_batches = shuffles;
+    std::unique_ptr<data_source> source;
+    status s = open_data(bigram_program(1), settings, source);
+    EXPECT_TRUE(s.is_ok()) << s.message();
+    EXPECT_TRUE(source->check(20, 1).is_ok());
+    s = source->check(20, 2);
+    EXPECT_THAT(s.message(), HasSubstr("7 micro-batches an epoch, --epochs 3 gives 21, but the run takes 22"));
+    std::vector<std::vector<std::int64_t>> epochs(3);
+    for (std::int64_t k = 0; k < 21; ++k) {
+      epochs[static_cast<std::size_t>(k / 7)].push_back(read(*source, 0, k)[0]);
+      EXPECT_EQ(read(*source, 1, k)[0], read(*source, 0, k)[0] - 100);
+    }
+    return epochs;
+  };
+  const std::vector<std::int64_t> in_order = {0, 1, 2, 3, 4, 5, 6};
+  for (const auto &epoch : take(0, false))
+    EXPECT_EQ(epoch, in_order);
+  const auto shuffled = take(3, true);
+  for (const auto &epoch : shuffled)
+    EXPECT_THAT(epoch, testing::UnorderedElementsAreArray(in_order));
+  EXPECT_NE(shuffled[0], shuffled[1]);
+  EXPECT_NE(shuffled[1], shuffled[2]);
+  EXPECT_EQ(shuffled, take(3, true));
+  EXPECT_NE(shuffled, take(4, true));
+}
+
+TEST(Data, EpochsLeaveNoBatchOut) {
+  temporary_folder folder;
+  data_settings settings;
+  settings.files = {folder.write("b.safetensors", explicit_batches({0, 1, 3}))};
+  std::unique_ptr<data_source> source;
+  ASSERT_TRUE(open_data(bigram_program(1), settings, source).is_ok());
+  EXPECT_TRUE(source->check(0, 2).is_ok());
+  settings.epochs = 1;
+  ASSERT_TRUE(open_data(bigram_program(1), settings, source).is_ok());
+  EXPECT_THAT(source->check(0, 2).message(), HasSubstr("lacks 'ids.2'"));
+}
+
+TEST(Data, EpochsBoundTokenFiles) {
+  temporary_folder folder;
+  data_settings settings;
+  settings.files = {folder.write("t.bin", bytes_of(counting<std::uint16_t>(10 * T + 1)))};
+  std::unique_ptr<data_source> source;
+  ASSERT_TRUE(open_data(bigram_program(1), settings, source).is_ok());
+  EXPECT_TRUE(source->check(0, 1000).is_ok());
+  settings.epochs = 2;
+  ASSERT_TRUE(open_data(bigram_program(1), settings, source).is_ok());
+  EXPECT_TRUE(source->check(0, 4).is_ok());
+  EXPECT_THAT(source->check(0, 5).message(), HasSubstr("2 micro-batches an epoch, --epochs 2 gives 4"));
+}
+
+TEST(Data, IdsAreFoundBeforeTheyAreRead) {
+  temporary_folder folder;
+  std::vector<std::uint16_t> tokens(8 * B * T + 1, 3);
+  tokens[5 * B * T] = 700;
+  for (const std::string &path :
+       {folder.write("t.bin", bytes_of(tokens)), folder.write("b.safetensors", explicit_batches({0, 1, 700}))}) {
+    std::unique_ptr<data_source> source;
+    ASSERT_TRUE(open({path}, source).is_ok());
+    EXPECT_TRUE(source->check_values(16).is_ok());
+    status s = source->check_values(1 << 20);
+    EXPECT_EQ(s.kind(), diagnostic::data_value);
+    EXPECT_THAT(s.message(), HasSubstr("holds the id 700"));
+  }
 }
 
 TEST(Data, WrongFilesSaySo) {

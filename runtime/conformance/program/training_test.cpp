@@ -26,6 +26,24 @@ using testing::HasSubstr;
 
 namespace {
 
+/// A file of `count` explicit batches of the bigram model, no two alike.
+std::string explicit_batches(int count) {
+  std::string entries, data;
+  for (int k = 0; k < count; ++k)
+    for (int shift : {0, 1}) {
+      std::vector<std::int32_t> ids(bigram_batch * bigram_tokens);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        ids[i] =
+            static_cast<std::int32_t>((i + static_cast<std::size_t>(shift)) * (static_cast<std::size_t>(k) + 3) % 97);
+      const std::int64_t at = static_cast<std::int64_t>(data.size());
+      data += bytes_of(ids);
+      entries += (entries.empty() ? "\"" : ",\"") + std::string(shift == 0 ? "ids." : "labels.") + std::to_string(k) +
+                 "\":{\"dtype\":\"I32\",\"shape\":[4,8],\"data_offsets\":[" + std::to_string(at) + "," +
+                 std::to_string(data.size()) + "]}";
+    }
+  return safetensors_bytes("{" + entries + "}", data);
+}
+
 class Training : public testing::Test {
 protected:
   Training() {
@@ -138,6 +156,49 @@ TEST_F(Training, ResumingGivesTheSameBytes) {
               read_all(folder / (parts + "/checkpoints/step-000020/state-00000.safetensors")));
     EXPECT_EQ(losses(whole), losses(parts));
   }
+}
+
+// Two micro-batches a step: with 5 of them an epoch ends in the middle of step 3.
+TEST_F(Training, ResumingInAnEpochOfBatchesGivesTheSameBytes) {
+  const std::string batches = folder.write("batches.safetensors", explicit_batches(5));
+  flags = {"--data", batches, "--init", "random", "--lr", "0.01"};
+  for (int groups : {1, 2})
+    for (const char *order : {"--epochs=4", "--shuffle"}) {
+      auto with = [&](std::vector<std::string> more) {
+        more.insert(more.end(), {"--epochs", "4", order});
+        return more;
+      };
+      std::string name = order + std::to_string(groups), whole = "whole" + name, parts = "parts" + name;
+      run_result result = train(groups, whole, with({}));
+      ASSERT_EQ(result.code, 0) << result.err;
+      ASSERT_EQ(train(groups, parts, with({"--steps", "3"})).code, 0);
+      // Where a run is resumed, its order stays.
+      run_result resumed = train(groups, parts, {"--epochs", "4", "--resume"});
+      ASSERT_EQ(resumed.code, 0) << resumed.err;
+      EXPECT_EQ(losses(whole).size(), 10u);
+      EXPECT_EQ(losses(whole), losses(parts));
+      EXPECT_EQ(parameters(whole, "step-000010"), parameters(parts, "step-000010"));
+    }
+  EXPECT_NE(losses("whole--epochs=41"), losses("whole--shuffle1"));
+  run_result other = train(1, "parts--epochs=41", {"--epochs", "5", "--shuffle", "--resume"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("was made without; leave it out"));
+  other = train(1, "parts--epochs=41", {"--epochs", "3", "--resume"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("is of step 10, but --epochs 3 ends the run after step 7"));
+}
+
+TEST_F(Training, BatchesAreTakenOnceUnlessEpochsSayOtherwise) {
+  flags = {"--data", folder.write("batches.safetensors", explicit_batches(4)), "--init", "random"};
+  run_result result = train(1, "few", {"--steps", "3"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("lacks 'ids.4': it holds micro-batches 0 to 3; give more data, fewer --steps, or "
+                                    "--epochs"));
+  EXPECT_EQ(train(1, "shuffled", {"--steps", "3", "--shuffle"}).code, 1);
+  EXPECT_EQ(train(1, "twice", {"--steps", "3", "--epochs", "2"}).code, 0);
+  result = train(1, "beyond", {"--steps", "5", "--epochs", "2"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--epochs 2 gives 8, but the run takes 10"));
 }
 
 TEST_F(Training, ResumingAnEarlierStepCutsWhatFollowed) {

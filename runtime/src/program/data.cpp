@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -45,6 +46,35 @@ status read_array(const file_array &array, std::int64_t first, std::int64_t coun
   return ok_status();
 }
 
+/// `count` times `epochs`, or the largest number where that is larger.
+std::int64_t times_epochs(std::int64_t count, std::int64_t epochs) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(count, epochs, &product) ? std::numeric_limits<std::int64_t>::max() : product;
+}
+
+/// Fails where [first, first + count) goes beyond `epochs` times `per_epoch` micro-batches of `files`.
+status check_epochs(const std::string &files, std::int64_t per_epoch, std::int64_t epochs, std::int64_t first,
+                    std::int64_t count) {
+  if (first + count <= times_epochs(per_epoch, epochs))
+    return ok_status();
+  return bad_input(files + " has " + std::to_string(per_epoch) + " micro-batches an epoch, --epochs " +
+                   std::to_string(epochs) + " gives " + std::to_string(times_epochs(per_epoch, epochs)) +
+                   ", but the run takes " + std::to_string(first + count) + "; give more --epochs or fewer --steps");
+}
+
+/// Reads `count` elements of `array` from `first` on through `buffer`, and fails where an id among them is one that
+/// `input` does not take.
+status scan_ids(const input_entry &input, const file_array &array, std::int64_t first, std::int64_t count,
+                std::vector<std::byte> &buffer) {
+  constexpr std::int64_t chunk = 1 << 18;
+  for (std::int64_t at = first; at < first + count; at += chunk) {
+    const std::int64_t length = std::min(chunk, first + count - at);
+    WINDLASS_TRY(read_array(array, at, length, buffer));
+    WINDLASS_TRY(check_ids(input, array, array.type, buffer.data(), length, at));
+  }
+  return ok_status();
+}
+
 /// Windows of T tokens from one or more streams; no window crosses the end of a stream.
 class token_windows : public data_source {
 public:
@@ -52,7 +82,8 @@ public:
                      std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<token_windows>();
     self->inputs_ = data_inputs(p);
-    self->shuffles_ = settings.shuffles;
+    self->shuffles_ = settings.shuffles_windows;
+    self->epochs_ = settings.epochs;
     self->seed_ = settings.seed;
     std::int64_t ahead = 0;
     for (const input_entry &input : data_inputs(p)) {
@@ -91,7 +122,7 @@ public:
       total += length;
       std::int64_t windows = std::max<std::int64_t>(0, (length - ahead) / self->tokens_);
       self->buffer_.reserve(static_cast<std::size_t>(self->tokens_ * size_of(array.type)));
-      self->streams_.push_back({std::move(array), self->windows_});
+      self->streams_.push_back({std::move(array), self->windows_, windows});
       self->windows_ += windows;
     }
     if (self->windows_ < self->batch_)
@@ -110,7 +141,26 @@ public:
     return ok_status();
   }
 
-  status check(std::int64_t, std::int64_t) const override { return ok_status(); }
+  status check(std::int64_t first, std::int64_t count) const override {
+    if (!epochs_)
+      return ok_status();
+    std::string files;
+    for (const stream_of_tokens &stream : streams_)
+      files += (files.empty() ? "" : ", ") + quote(stream.array.file->path());
+    return check_epochs(files, per_epoch_, *epochs_, first, count);
+  }
+  status check_values(std::int64_t bytes) override {
+    std::vector<std::byte> buffer;
+    for (const stream_of_tokens &stream : streams_) {
+      const std::int64_t width = size_of(stream.array.type);
+      const std::int64_t count = std::min(stream.windows * tokens_, bytes / width);
+      for (std::size_t input = 0; input < feeds_.size(); ++input)
+        WINDLASS_TRY(scan_ids(inputs_[static_cast<std::int64_t>(input)], stream.array, feeds_[input] == feed::next,
+                              count, buffer));
+      bytes -= count * width;
+    }
+    return ok_status();
+  }
   std::int64_t micro_batches() const override { return per_epoch_; }
   std::string describe() const override {
     return count_of(windows_, "window") + " of " + count_of(tokens_, "token") + ", " +
@@ -145,22 +195,28 @@ private:
 
   struct stream_of_tokens {
     file_array array;
-    std::int64_t first_window;
+    std::int64_t first_window, windows;
   };
   span<input_entry> inputs_;
   std::vector<feed> feeds_;
   std::vector<stream_of_tokens> streams_;
   std::vector<std::byte> buffer_;
   std::int64_t batch_ = 0, tokens_ = 0, windows_ = 0, per_epoch_ = 0;
+  std::optional<std::int64_t> epochs_;
   std::uint64_t seed_ = 0;
   bool shuffles_ = true;
 };
 
-/// Arrays named `<input>.<k>`.
+/// Arrays named `<input>.<k>`. Micro-batch k is read from those, unless epochs or their order were asked for: then an
+/// epoch is all of them, and k is the position k mod n of epoch k / n.
 class explicit_batches : public data_source {
 public:
-  static status open(const program &p, std::vector<file_array> arrays, std::unique_ptr<data_source> &out) {
+  static status open(const program &p, const data_settings &settings, std::vector<file_array> arrays,
+                     std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<explicit_batches>();
+    self->epochs_ = settings.epochs;
+    self->shuffles_ = settings.shuffles_batches;
+    self->seed_ = settings.seed;
     self->inputs_ = data_inputs(p);
     self->batches_.resize(static_cast<std::size_t>(self->inputs_.size));
     for (const input_entry &input : self->inputs_)
@@ -201,7 +257,7 @@ public:
 
   status read(std::size_t input, std::int64_t k, const tensor_part &local, std::byte *out) override {
     const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
-    auto found = batches_[input].find(k);
+    auto found = batches_[input].find(batch_of(k));
     if (found == batches_[input].end())
       return missing(input, k);
     const file_array &array = found->second;
@@ -218,21 +274,63 @@ public:
   }
 
   status check(std::int64_t first, std::int64_t count) const override {
+    if (has_epochs()) {
+      // An epoch is the batches before the first that is missing, so that none may lie behind it.
+      bool has_gap = count_ == 0;
+      for (const auto &table : batches_)
+        has_gap |= !table.empty() && table.rbegin()->first >= count_;
+      if (has_gap)
+        return missing(first_missing(), count_);
+      return check_epochs(files_, count_, epochs_.value_or(1), first, count);
+    }
     for (std::int64_t k = first; k < first + count; ++k)
       for (std::size_t input = 0; input < batches_.size(); ++input)
         if (!batches_[input].count(k))
           return missing(input, k);
     return ok_status();
   }
+  status check_values(std::int64_t bytes) override {
+    for (std::size_t input = 0; input < batches_.size(); ++input)
+      for (const auto &[k, array] : batches_[input]) {
+        if (!is_integer(array.type) || bytes <= 0)
+          continue;
+        const std::int64_t count = std::min(array.elements(), bytes / size_of(array.type));
+        WINDLASS_TRY(scan_ids(inputs_[static_cast<std::int64_t>(input)], array, 0, count, buffer_));
+        bytes -= count * size_of(array.type);
+      }
+    return ok_status();
+  }
   std::int64_t micro_batches() const override { return count_; }
-  std::string describe() const override { return std::to_string(count_) + " explicit batches"; }
+  std::string describe() const override {
+    return std::to_string(count_) + " explicit batches" +
+           (has_epochs() ? std::string(", ") + (shuffles_ ? "shuffled" : "in order") + " in each epoch" : "");
+  }
 
 private:
+  bool has_epochs() const { return epochs_ || shuffles_; }
+
+  /// The batch that is micro-batch `k`.
+  std::int64_t batch_of(std::int64_t k) const {
+    if (!has_epochs() || count_ < 1)
+      return k;
+    const auto position = static_cast<std::uint64_t>(k % count_), epoch = static_cast<std::uint64_t>(k / count_);
+    const permutation order(static_cast<std::uint64_t>(count_), seed_, epoch);
+    return static_cast<std::int64_t>(shuffles_ ? order(position) : position);
+  }
+
+  /// The first input that lacks batch `count_`.
+  std::size_t first_missing() const {
+    std::size_t input = 0;
+    while (input + 1 < batches_.size() && batches_[input].count(count_))
+      ++input;
+    return input;
+  }
+
   status missing(std::size_t input, std::int64_t k) const {
     const char *name = inputs_[static_cast<std::int64_t>(input)].tensor.name;
     const std::string held = count_ == 0 ? "no whole micro-batch" : "micro-batches 0 to " + std::to_string(count_ - 1);
     return bad_input(files_ + " lacks " + quote(name + ("." + std::to_string(k))) + ": it holds " + held +
-                     "; give more data or fewer --steps");
+                     "; give more data, fewer --steps, or --epochs to take them several times");
   }
 
   static bool are_convertible(element_type from, element_type to) {
@@ -259,7 +357,10 @@ private:
   std::string files_;       ///< for messages
   std::vector<box> wholes_; ///< of each input
   std::vector<std::byte> buffer_, local_;
-  std::int64_t count_ = 0;
+  std::int64_t count_ = 0; ///< whole micro-batches from 0 on
+  std::optional<std::int64_t> epochs_;
+  bool shuffles_ = false;
+  std::uint64_t seed_ = 0;
 };
 
 /// `<input>.<k>` for an input of the model: the file holds explicit batches.
@@ -310,7 +411,7 @@ status open_data(const program &p, const data_settings &settings, std::unique_pt
     explicit_count += is_explicit(p, array);
   }
   if (explicit_count > 0 && named == arrays.size())
-    return explicit_batches::open(p, std::move(arrays), out);
+    return explicit_batches::open(p, settings, std::move(arrays), out);
   if (explicit_count > 0)
     return bad_input("the data mix explicit batches and token files; give one kind").as(diagnostic::data_feed);
   bool is_safetensors = !arrays.empty() && settings.files[0].size() > 12 &&

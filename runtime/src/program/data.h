@@ -9,6 +9,7 @@
 #include "options.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ public:
   virtual status read(std::size_t input, std::int64_t k, const tensor_part &local, std::byte *out) = 0;
   /// Fails when a micro-batch of [first, first + count) is missing.
   virtual status check(std::int64_t first, std::int64_t count) const = 0;
-  /// Micro-batches before the data repeats or ends.
+  /// Fails where the first `bytes` bytes of what the run may read hold an id that an input does not take.
+  virtual status check_values(std::int64_t bytes) = 0;
+  /// Micro-batches of one epoch.
   virtual std::int64_t micro_batches() const = 0;
   /// One line for the log.
   virtual std::string describe() const = 0;
@@ -37,7 +40,9 @@ struct data_settings {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, feed>> inputs;
   bool bytes = false;
-  bool shuffles = true; ///< of windows; explicit batches never are
+  bool shuffles_windows = true;       ///< of token files
+  bool shuffles_batches = false;      ///< that are explicit
+  std::optional<std::int64_t> epochs; ///< at most; without it token files never end, and explicit batches are read once
   std::uint64_t seed = 0;
 };
 

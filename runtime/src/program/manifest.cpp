@@ -34,6 +34,10 @@ public:
     if (!seed->is_unsigned)
       return fail("has a seed that is not a natural number");
     out_.seed = seed->natural;
+    if (const json *shuffles = root.find("shuffle")) {
+      WINDLASS_TRY(member(root, "shuffle", json::type::boolean, shuffles));
+      out_.shuffles = shuffles->boolean;
+    }
     // Older checkpoints have neither.
     if (root.find("skipped_updates"))
       WINDLASS_TRY(natural(root, "skipped_updates", out_.skipped_updates));
@@ -215,13 +219,13 @@ static std::string scale_text(const checkpoint_manifest &manifest) {
 }
 
 std::string manifest_text(const checkpoint_manifest &manifest) {
-  std::string out = "{\n \"version\": " + std::to_string(manifest_version) +
-                    ",\n \"step\": " + std::to_string(manifest.step) +
-                    ",\n \"next_micro_batch\": " + std::to_string(manifest.next_micro_batch) +
-                    ",\n \"seed\": " + std::to_string(manifest.seed) +
-                    ",\n \"skipped_updates\": " + std::to_string(manifest.skipped_updates) + scale_text(manifest) +
-                    ",\n \"model\": " + json_string(manifest.model) +
-                    ",\n \"plan_hash\": " + json_string(manifest.plan_hash) + ",\n \"files\": [";
+  std::string out =
+      "{\n \"version\": " + std::to_string(manifest_version) + ",\n \"step\": " + std::to_string(manifest.step) +
+      ",\n \"next_micro_batch\": " + std::to_string(manifest.next_micro_batch) +
+      ",\n \"seed\": " + std::to_string(manifest.seed) + (manifest.shuffles ? ",\n \"shuffle\": true" : "") +
+      ",\n \"skipped_updates\": " + std::to_string(manifest.skipped_updates) + scale_text(manifest) +
+      ",\n \"model\": " + json_string(manifest.model) + ",\n \"plan_hash\": " + json_string(manifest.plan_hash) +
+      ",\n \"files\": [";
   const char *separator = "\n  ";
   for (const checkpoint_file &file : manifest.files) {
     out += separator + std::string("{\"name\": ") + json_string(file.name) +

@@ -151,6 +151,11 @@ const option_row rows[] = {
      [](options &o, const flag_value &f) { return parse_feeds(f, o); }},
     {"steps", "N", "the run ends after step N, counted from its beginning (default 100)",
      [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.steps); }},
+    {"epochs", "E",
+     "passes over the data; without --steps the run ends with them (default 1 for explicit batches, no end for tokens)",
+     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.epochs.emplace()); }},
+    {"shuffle", nullptr, "explicit batches in another order each epoch, as windows of token files always are",
+     [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
     {"lr", "X", "learning rate (default 0.001)",
      [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
     {"betas", "B1,B2", "AdamW (default 0.9,0.999)",
@@ -182,7 +187,7 @@ const option_row rows[] = {
      [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.floor); }},
     {"lr-schedule", "constant|linear|cosine", "after the warm-up (default constant)",
      [](options &o, const flag_value &f) { return parse_choice(f, schedules, o.schedule); }},
-    {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default --steps)",
+    {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default the last step)",
      [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.schedule_steps.emplace()); }},
     {"warmup", "W", "steps in which the learning rate rises (default 0)",
      [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.warmup); }},
@@ -323,9 +328,10 @@ status unknown_flag(const std::string &name) {
 
 } // namespace
 
-/// Flags that only some programs take.
+/// What the checks after the parsing ask about: flags that only some programs take, and --steps.
 struct given_flags {
   bool clip_norm = false;
+  bool steps = false;
   std::string loss_scale; ///< one of those of the loss scale
 };
 
@@ -381,6 +387,7 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
     }
     WINDLASS_TRY(found->set(out, flag));
     given.clip_norm |= flag.name == "--clip-norm";
+    given.steps |= flag.name == "--steps";
     if (flag.name.compare(0, 12, "--loss-scale") == 0)
       given.loss_scale = flag.name;
     if (out.help || out.version)
@@ -423,7 +430,8 @@ status parse_options(const program &p, int argc, const char *const *argv, option
   if (given.clip_norm && !p.clips)
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
         .as(diagnostic::contradiction);
-  if (out.data.empty() && out.steps > 0)
+  out.ends_with_epochs = out.epochs && !given.steps;
+  if (out.data.empty() && (out.steps > 0 || out.ends_with_epochs))
     return usage("--data is missing; give the training data");
   if (out.eval_every > 0 && out.eval_data.empty())
     return usage("--eval-every needs --eval-data");

@@ -27,6 +27,9 @@ struct options {
   std::vector<std::string> data, eval_data;
   std::vector<std::pair<std::string, feed>> inputs;
   std::int64_t steps = 100;
+  std::optional<std::int64_t> epochs;
+  bool ends_with_epochs = false; ///< the run has the steps that they give, not `steps`
+  bool shuffle = false;          ///< explicit batches
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0, clip_norm = 1;
   loss_scale_settings scaling;        ///< of programs that scale their loss
   std::optional<double> weight_decay; ///< AdamW 0.01, SGD 0, as PyTorch

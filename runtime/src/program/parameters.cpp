@@ -33,79 +33,45 @@ struct destination {
   std::byte *memory;
 };
 
-class loader {
-public:
-  loader(const program &p, context &c, const parameter_settings &settings) : p_(p), c_(c), settings_(settings) {}
+status no_values(const parameter_entry &row) {
+  return bad_input(quote(row.tensor.name) + (row.is_trainable
+                                                 ? " has no initial values in the model; give --init random"
+                                                 : " has no values in the model, and it is not trained"));
+}
 
-  status fill(const parameter_entry &row) {
-    element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
-    WINDLASS_TRY(fill(row, master, row.master_splits, row.master_offset));
-    if (!has_own_master(row))
-      return ok_status();
-    return fill(row, row.tensor.type, row.tensor.splits, row.tensor.offset);
+/// The files that hold initial values, opened when they are first asked for.
+class value_files {
+public:
+  explicit value_files(const parameter_settings &settings) : settings_(settings) {}
+
+  /// The tensor's entry in the packed file, of its sizes.
+  status find_packed(const tensor_entry &tensor, const safetensors_entry *&entry) {
+    WINDLASS_TRY(open_packed());
+    entry = packed_->find(tensor.name);
+    if (!entry)
+      return bad_input(quote(packed_->path()) + " lacks " + quote(tensor.name) + "; emit the program again");
+    if (entry->sizes != sizes_of(tensor))
+      return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
+                       ", the program takes " + sizes_text(sizes_of(tensor)));
+    return ok_status();
+  }
+  const safetensors_file &packed() const { return *packed_; }
+
+  /// The external file that holds the parameter.
+  status find_external(const parameter_entry &row, const input_file *&file) {
+    WINDLASS_TRY(open_external(row.bytes.file, file));
+    std::int64_t wanted = size_of(row.bytes.type) * whole_box(sizes_of(row.tensor)).elements();
+    if (row.bytes.length != wanted)
+      return bad_input(quote(row.tensor.name) + " has " + std::to_string(row.bytes.length) +
+                       " bytes in external data, its shape takes " + std::to_string(wanted));
+    if (row.bytes.offset < 0 || row.bytes.offset > file->size() || wanted > file->size() - row.bytes.offset)
+      return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
+                       quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
+                       std::to_string(wanted));
+    return ok_status();
   }
 
 private:
-  tensor_part part_of_this_rank(const parameter_entry &row, span<split> splits) {
-    return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
-  }
-
-  status fill(const parameter_entry &row, element_type type, span<split> splits, std::int64_t offset) {
-    tensor_part part = part_of_this_rank(row, splits);
-    host_copy memory(c_, offset, part.elements() * size_of(type));
-    WINDLASS_TRY(fill(row, {type, std::move(part), memory.data()}));
-    return memory.store();
-  }
-
-  status fill(const parameter_entry &row, const destination &to) {
-    fill_up(to.part, to.memory, size_of(to.type));
-    if (settings_.is_random && row.is_trainable)
-      return fill_random(row, to);
-    switch (row.bytes.kind) {
-    case source_kind::packed:
-      return fill_packed(row.tensor, to);
-    case source_kind::external:
-      return fill_external(row, to);
-    case source_kind::none:
-      break;
-    }
-    return bad_input(quote(row.tensor.name) + (row.is_trainable
-                                                   ? " has no initial values in the model; give --init random"
-                                                   : " has no values in the model, and it is not trained"));
-  }
-
-  status fill_random(const parameter_entry &row, const destination &to) {
-    const tensor_entry &tensor = row.tensor;
-    std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
-    const bool is_direct = to.type == element_type::f32;
-    std::vector<float> values(is_direct ? 0 : static_cast<std::size_t>(to.part.elements()));
-    float *out = is_direct ? reinterpret_cast<float *>(to.memory) : values.data();
-    for_each_run(whole_box(sizes_of(tensor)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        double value = row.random == initializer::ones ? 1.0 : 0.0;
-        if (row.random == initializer::normal)
-          value = 0.02 * normal(settings_.seed, name, static_cast<std::uint64_t>(from + i));
-        out[at + i] = static_cast<float>(value);
-      }
-    });
-    if (!is_direct && !convert_elements(element_type::f32, reinterpret_cast<const std::byte *>(out), to.type, to.memory,
-                                        to.part.elements()))
-      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
-                       "; --init random fills floating-point parameters only");
-    return ok_status();
-  }
-
-  /// Copies the rank's part out of a whole tensor that `read` gives.
-  template <class Read>
-  status copy_part(const tensor_entry &tensor, element_type type, const destination &to, const Read &read) {
-    bool fits = true;
-    WINDLASS_TRY(read_overlap(whole_box(sizes_of(tensor)), type, read, to.part, to.type, to.memory, fits));
-    if (!fits)
-      return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
-                       safetensors_name(to.type));
-    return ok_status();
-  }
-
   status open_packed() {
     if (packed_)
       return ok_status();
@@ -115,19 +81,6 @@ private:
         return bad_input(found.message() + "; name it with --parameters or give --init random");
     packed_.emplace();
     return packed_->open(path);
-  }
-
-  status fill_packed(const tensor_entry &tensor, const destination &to) {
-    WINDLASS_TRY(open_packed());
-    const safetensors_entry *entry = packed_->find(tensor.name);
-    if (!entry)
-      return bad_input(quote(packed_->path()) + " lacks " + quote(tensor.name) + "; emit the program again");
-    if (entry->sizes != sizes_of(tensor))
-      return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
-                       ", the program takes " + sizes_text(sizes_of(tensor)));
-    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
-      return packed_->read(*entry, offset, bytes, out);
-    });
   }
 
   /// Opens a file below the root. The name may not leave it by itself; what symbolic links lead to has to lie below the
@@ -163,19 +116,95 @@ private:
     return ok_status();
   }
 
+  const parameter_settings &settings_;
+  std::optional<safetensors_file> packed_;
+  std::map<std::string, input_file> external_;
+};
+
+class loader {
+public:
+  loader(const program &p, context &c, const parameter_settings &settings)
+      : p_(p), c_(c), settings_(settings), files_(settings) {}
+
+  status fill(const parameter_entry &row) {
+    element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
+    WINDLASS_TRY(fill(row, master, row.master_splits, row.master_offset));
+    if (!has_own_master(row))
+      return ok_status();
+    return fill(row, row.tensor.type, row.tensor.splits, row.tensor.offset);
+  }
+
+private:
+  tensor_part part_of_this_rank(const parameter_entry &row, span<split> splits) {
+    return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
+  }
+
+  status fill(const parameter_entry &row, element_type type, span<split> splits, std::int64_t offset) {
+    tensor_part part = part_of_this_rank(row, splits);
+    host_copy memory(c_, offset, part.elements() * size_of(type));
+    WINDLASS_TRY(fill(row, {type, std::move(part), memory.data()}));
+    return memory.store();
+  }
+
+  status fill(const parameter_entry &row, const destination &to) {
+    fill_up(to.part, to.memory, size_of(to.type));
+    if (settings_.is_random && row.is_trainable)
+      return fill_random(row, to);
+    switch (row.bytes.kind) {
+    case source_kind::packed:
+      return fill_packed(row.tensor, to);
+    case source_kind::external:
+      return fill_external(row, to);
+    case source_kind::none:
+      break;
+    }
+    return no_values(row);
+  }
+
+  status fill_random(const parameter_entry &row, const destination &to) {
+    const tensor_entry &tensor = row.tensor;
+    std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
+    const bool is_direct = to.type == element_type::f32;
+    std::vector<float> values(is_direct ? 0 : static_cast<std::size_t>(to.part.elements()));
+    float *out = is_direct ? reinterpret_cast<float *>(to.memory) : values.data();
+    for_each_run(whole_box(sizes_of(tensor)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        double value = row.random == initializer::ones ? 1.0 : 0.0;
+        if (row.random == initializer::normal)
+          value = 0.02 * normal(settings_.seed, name, static_cast<std::uint64_t>(from + i));
+        out[at + i] = static_cast<float>(value);
+      }
+    });
+    if (!is_direct && !convert_elements(element_type::f32, reinterpret_cast<const std::byte *>(out), to.type, to.memory,
+                                        to.part.elements()))
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
+                       "; --init random fills floating-point parameters only");
+    return ok_status();
+  }
+
+  /// Copies the rank's part out of a whole tensor that `read` gives.
+  template <class Read>
+  status copy_part(const tensor_entry &tensor, element_type type, const destination &to, const Read &read) {
+    bool fits = true;
+    WINDLASS_TRY(read_overlap(whole_box(sizes_of(tensor)), type, read, to.part, to.type, to.memory, fits));
+    if (!fits)
+      return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
+                       safetensors_name(to.type));
+    return ok_status();
+  }
+
+  status fill_packed(const tensor_entry &tensor, const destination &to) {
+    const safetensors_entry *entry = nullptr;
+    WINDLASS_TRY(files_.find_packed(tensor, entry));
+    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
+      return files_.packed().read(*entry, offset, bytes, out);
+    });
+  }
+
   status fill_external(const parameter_entry &row, const destination &to) {
-    const element_type type = row.bytes.type;
     const input_file *file = nullptr;
-    WINDLASS_TRY(open_external(row.bytes.file, file));
-    std::int64_t wanted = size_of(type) * whole_box(sizes_of(row.tensor)).elements();
-    if (row.bytes.length != wanted)
-      return bad_input(quote(row.tensor.name) + " has " + std::to_string(row.bytes.length) +
-                       " bytes in external data, its shape takes " + std::to_string(wanted));
-    if (row.bytes.offset < 0 || row.bytes.offset > file->size() || wanted > file->size() - row.bytes.offset)
-      return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
-                       quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
-                       std::to_string(wanted));
-    return copy_part(row.tensor, type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
+    WINDLASS_TRY(files_.find_external(row, file));
+    return copy_part(row.tensor, row.bytes.type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
       return file->read(row.bytes.offset + offset, bytes, out);
     });
   }
@@ -183,11 +212,27 @@ private:
   const program &p_;
   context &c_;
   const parameter_settings &settings_;
-  std::optional<safetensors_file> packed_;
-  std::map<std::string, input_file> external_;
+  value_files files_;
 };
 
 } // namespace
+
+status check_parameters(const program &p, const parameter_settings &settings) {
+  value_files files(settings);
+  for (const parameter_entry &row : p.parameters) {
+    if (settings.is_random && row.is_trainable)
+      continue;
+    const safetensors_entry *entry = nullptr;
+    const input_file *file = nullptr;
+    if (row.bytes.kind == source_kind::none)
+      return no_values(row);
+    if (row.bytes.kind == source_kind::packed && !settings.packed.empty())
+      WINDLASS_TRY(files.find_packed(row.tensor, entry));
+    if (row.bytes.kind == source_kind::external)
+      WINDLASS_TRY(files.find_external(row, file));
+  }
+  return ok_status();
+}
 
 status load_parameters(const program &p, context &c, const parameter_settings &settings) {
   loader l(p, c, settings);

@@ -16,6 +16,10 @@ struct parameter_settings {
   std::string packed;  ///< --parameters: the packed file; empty: beside the program or one folder up
 };
 
+/// Fails where a parameter has no initial values, or where those in external files, or in a packed file that `settings`
+/// names, are not what the program takes.
+status check_parameters(const program &p, const parameter_settings &settings);
+
 /// Fills this rank's part of every parameter and clears the optimizer's state.
 status load_parameters(const program &p, context &c, const parameter_settings &settings);
 

@@ -124,6 +124,7 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
   manifest.step = at.step;
   manifest.next_micro_batch = at.next_micro_batch;
   manifest.seed = at.seed;
+  manifest.shuffles = at.shuffles;
   manifest.skipped_updates = at.past.skipped;
   if (scales_loss(p))
     manifest.scale = at.past.scale;
@@ -246,9 +247,7 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
   return ok_status();
 }
 
-status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest) {
-  checkpoint_reader reader;
-  WINDLASS_TRY(reader.open(folder, manifest));
+status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest) {
   for (const stored_tensor &tensor : stored_tensors(p)) {
     const checkpoint_tensor *saved = manifest.find(tensor.name);
     if (!saved || saved->is_state != tensor.is_state)
@@ -258,9 +257,18 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
       return bad_input("checkpoint " + quote(folder) + " holds " + quote(tensor.name) + " as " +
                        safetensors_name(saved->type) + sizes_text(saved->sizes) + ", this program has " +
                        safetensors_name(tensor.type) + sizes_text(tensor.sizes));
+  }
+  return ok_status();
+}
+
+status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest) {
+  checkpoint_reader reader;
+  WINDLASS_TRY(check_checkpoint(p, folder, manifest));
+  WINDLASS_TRY(reader.open(folder, manifest));
+  for (const stored_tensor &tensor : stored_tensors(p)) {
     const tensor_part part = stored_part(p, tensor, c.rank());
     host_copy held(c, tensor.offset, part.elements() * size_of(tensor.type));
-    WINDLASS_TRY(reader.read(*saved, part, held.data()));
+    WINDLASS_TRY(reader.read(*manifest.find(tensor.name), part, held.data()));
     fill_up(part, held.data(), size_of(tensor.type));
     WINDLASS_TRY(held.store());
   }

@@ -18,6 +18,7 @@ namespace windlass::rt {
 struct save_point {
   std::int64_t step = 0, next_micro_batch = 0;
   std::uint64_t seed = 0;
+  bool shuffles = false; ///< explicit batches
   update_history past;
 };
 
@@ -38,6 +39,9 @@ status remove_partial_checkpoints(const std::string &run);
 
 /// Sets checkpoints of later steps than `step` aside: they belong to a history that ends here.
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say);
+
+/// Fails where the checkpoint lacks a parameter or state tensor of the program, or holds it with another type or shape.
+status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest);
 
 /// Reads this rank's part of every parameter and state tensor.
 status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest);

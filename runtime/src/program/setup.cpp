@@ -9,8 +9,6 @@
 
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <system_error>
 
 namespace windlass::rt {
 
@@ -33,56 +31,28 @@ status trainer::together(const status &mine) {
 /// Decides where the run starts: at its beginning, or at a checkpoint that rank 0 has verified.
 status trainer::find_start() {
   status found;
-  std::string text;
+  std::string folder;
   if (world_.rank() == 0) {
-    std::vector<checkpoint_listing> held;
+    found = check_outputs(o_);
     // Before anything in it is read; a folder that is still to be made is taken then.
-    if (is_folder(o_.run))
+    if (found.is_ok() && is_folder(o_.run))
       found = lock_.take(o_.run);
     if (found.is_ok())
-      found = list_checkpoints(o_.run, held).as(diagnostic::checkpoint);
-    if (found.is_ok() && o_.resumes) {
-      checkpoint_manifest manifest;
-      found = find_resume(o_.run, o_.resume_from, text, manifest, [&](const std::string &line) {
-                say(line);
-              }).as(diagnostic::checkpoint);
-      std::error_code error;
-      bool is_own = std::filesystem::equivalent(parent_path(text), join_path(o_.run, "checkpoints"), error);
-      if (found.is_ok() && !is_own && !held.empty())
-        found = bad_input("-o " + quote(o_.run) + " already holds checkpoints of another run than --resume " +
-                          quote(text) + "; choose another folder")
-                    .as(diagnostic::run_in_use);
-    } else if (found.is_ok() && !held.empty()) {
-      found = bad_input("-o " + quote(o_.run) + " already holds a checkpoint, " + quote(checkpoint_name(held[0].step)) +
-                        "; continue it with --resume or choose another folder")
-                  .as(diagnostic::run_in_use);
-    }
+      found = find_checkpoint(o_, folder, [&](const std::string &line) { say(line); });
   }
   WINDLASS_TRY(together(found));
-  WINDLASS_TRY(ranks_.share(text));
-  resume_folder_ = text;
-  seed_ = o_.seed.value_or(0);
+  WINDLASS_TRY(ranks_.share(folder));
+  WINDLASS_TRY(together(read_start(o_, folder, start_).as(diagnostic::checkpoint)));
+  next_micro_batch_ = start_.next_micro_batch;
   if (scales_loss(p_))
     past_.scale = loss_scale::start(o_.scaling);
-  if (resume_folder_.empty())
-    return ok_status();
-  status read = read_manifest(resume_folder_, resumed_);
-  if (read.is_ok() && o_.seed.value_or(resumed_.seed) != resumed_.seed)
-    read = bad_input("--seed is " + std::to_string(*o_.seed) + ", but checkpoint " + quote(resume_folder_) +
-                     " was made with " + std::to_string(resumed_.seed));
-  if (read.is_ok() && resumed_.step > o_.steps)
-    read = bad_input("checkpoint " + quote(resume_folder_) + " is of step " + std::to_string(resumed_.step) +
-                     ", but --steps is " + std::to_string(o_.steps) + "; it counts from the run's beginning");
-  seed_ = resumed_.seed;
-  start_step_ = resumed_.step;
-  next_micro_batch_ = resumed_.next_micro_batch;
-  past_.skipped = resumed_.skipped_updates;
-  if (scales_loss(p_) && resumed_.scale)
-    past_.scale = *resumed_.scale;
-  return together(std::move(read).as(diagnostic::checkpoint));
+  past_.skipped = start_.manifest.skipped_updates;
+  if (scales_loss(p_) && start_.manifest.scale)
+    past_.scale = *start_.manifest.scale;
+  return ok_status();
 }
 
-status trainer::open_sources() {
+status trainer::open_data() {
   if (p_.data_axis >= 0) {
     groups_ = p_.axes[p_.data_axis].size;
     group_ = mesh_coordinates(p_.axes, world_.rank())[static_cast<std::size_t>(p_.data_axis)];
@@ -91,25 +61,8 @@ status trainer::open_sources() {
     gradient_elements_.push_back(stored_part(p_, gradient, world_.rank()).elements());
   for (const input_entry &input : p_.inputs)
     input_parts_.push_back(local_part(sizes_of(input.tensor), input.tensor.splits, p_.axes, world_.rank()));
-  data_settings settings = {o_.data, o_.inputs, o_.bytes, true, seed_};
-  std::int64_t steps = o_.steps - start_step_, count = 0;
-  if (steps > 0) {
-    WINDLASS_TRY(open_data(p_, settings, data_).as(diagnostic::data_file));
-    if (__builtin_mul_overflow(steps, static_cast<std::int64_t>(p_.micro_batches), &count) ||
-        __builtin_add_overflow(count, next_micro_batch_, &count))
-      return bad_input("--steps " + std::to_string(o_.steps) + " is too large").as(diagnostic::usage);
-    WINDLASS_TRY(data_->check(next_micro_batch_, count - next_micro_batch_).as(diagnostic::data_short));
-  }
-  if (!o_.eval_data.empty()) {
-    if (!p_.evaluate)
-      return bad_input("--eval-data is given, but this program is compiled without evaluation")
-          .as(diagnostic::contradiction);
-    settings.files = o_.eval_data;
-    settings.shuffles = false;
-    WINDLASS_TRY(open_data(p_, settings, eval_data_).as(diagnostic::data_file));
-    if (eval_data_->micro_batches() < 1)
-      return eval_data_->check(0, 1).as(diagnostic::data_short);
-  }
+  WINDLASS_TRY(open_sources(p_, o_, start_, sources_));
+  o_.steps = sources_.steps;
   return ok_status();
 }
 
@@ -125,22 +78,29 @@ status trainer::open_outputs() {
     if (made.is_ok())
       made = remove_partial_checkpoints(o_.run);
     if (made.is_ok())
-      made = set_aside_later(o_.run, start_step_, [&](const std::string &line) { say(line); });
+      made = set_aside_later(o_.run, start_.step, [&](const std::string &line) { say(line); });
     if (made.is_ok())
-      made = metrics_.open(o_.run, start_step_);
+      made = metrics_.open(o_.run, start_.step);
     if (made.is_ok())
-      made = events_.open(o_.run, start_step_ + 1);
-    record_ = {data_ ? data_->describe() : "", seed_, start_step_, threads_, std::time(nullptr), -1, {}, {}};
-    record_.beside_arenas = reserve_of(p_, world_, threads_);
+      made = events_.open(o_.run, start_.step + 1);
+    record_ = {sources_.data ? sources_.data->describe() : "",
+               start_.seed,
+               start_.step,
+               threads_,
+               std::time(nullptr),
+               -1,
+               {},
+               {}};
+    record_.beside_arenas = reserve_of(p_, o_, world_, threads_);
     summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
       made = write_record(p_, o_, record_);
   }
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
-  WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_step_ > 0).as(diagnostic::output)));
+  WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_.step > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
             count_of(threads_, "thread") + " on processors " + describe_processors() + ", seed " +
-            std::to_string(seed_) + ", model " + quote(p_.model));
+            std::to_string(start_.seed) + ", model " + quote(p_.model));
   return ok_status();
 }
 
@@ -149,7 +109,7 @@ status trainer::set_up() {
   WINDLASS_TRY(take_place(ranks_, !world_.is_one_process(), o_, threads_));
   WINDLASS_TRY(together(check_program(p_)));
   WINDLASS_TRY(find_start());
-  WINDLASS_TRY(together(open_sources()));
+  WINDLASS_TRY(together(open_data()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
   WINDLASS_TRY(context_.create(p_, world_, threads_));
   WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
@@ -157,17 +117,18 @@ status trainer::set_up() {
     const tensor_entry &input = p_.inputs[static_cast<std::int64_t>(i)].tensor;
     input_copies_.emplace_back(context_, input.offset, input_parts_[i].elements() * size_of(input.type));
   }
-  parameter_settings settings = {o_.random_init, seed_, o_.weights, o_.parameters};
-  WINDLASS_TRY(together(resume_folder_.empty()
-                            ? load_parameters(p_, context_, settings).as(diagnostic::initial_values)
-                            : load_checkpoint(p_, context_, resume_folder_, resumed_).as(diagnostic::checkpoint)));
+  parameter_settings settings = {o_.random_init, start_.seed, o_.weights, o_.parameters};
+  WINDLASS_TRY(
+      together(start_.folder.empty()
+                   ? load_parameters(p_, context_, settings).as(diagnostic::initial_values)
+                   : load_checkpoint(p_, context_, start_.folder, start_.manifest).as(diagnostic::checkpoint)));
   WINDLASS_TRY(open_outputs());
-  if (!resume_folder_.empty())
-    say("resuming from " + quote(resume_folder_) + " after step " + std::to_string(start_step_));
-  if (data_) {
-    log_.line("data: " + data_->describe());
+  if (!start_.folder.empty())
+    say("resuming from " + quote(start_.folder) + " after step " + std::to_string(start_.step));
+  if (sources_.data) {
+    log_.line("data: " + sources_.data->describe());
     if (o_.verbosity > 1)
-      say("data: " + data_->describe());
+      say("data: " + sources_.data->describe());
   }
   if constexpr (detail::backend_has_device) {
     if (p_.products.device != nullptr)

@@ -53,7 +53,7 @@ status trainer::write_inputs(data_source &from, std::int64_t k) {
     if (i < data_count)
       WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to.data()).as(diagnostic::data_file));
     else
-      write_dropout_keys(p_.inputs[i], seed_, k, local, to.data());
+      write_dropout_keys(p_.inputs[i], start_.seed, k, local, to.data());
     WINDLASS_TRY(to.store());
   }
   return ok_status();
@@ -104,7 +104,7 @@ status trainer::run_action(const action &what) {
   if (what.kind == action_kind::forward) {
     if (forwards_ >= per_rank)
       return internal_error("the action table has more forwards than micro-batches");
-    WINDLASS_TRY(write_inputs(*data_, next_micro_batch_ + forwards_ * groups_ + group_));
+    WINDLASS_TRY(write_inputs(*sources_.data, next_micro_batch_ + forwards_ * groups_ + group_));
   }
   if (what.kind == action_kind::update) {
     WINDLASS_TRY(before_update());
@@ -224,17 +224,17 @@ status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops)
 }
 
 status trainer::evaluate(std::int64_t step) {
-  if (!eval_data_ || evaluated_step_ == step)
+  if (!sources_.eval_data || evaluated_step_ == step)
     return ok_status();
   evaluated_step_ = step;
-  std::int64_t count = std::min(o_.eval_batches, eval_data_->micro_batches());
+  std::int64_t count = std::min(o_.eval_batches, sources_.eval_data->micro_batches());
   struct partial {
     double loss = 0, weight = 0;
   } mine;
   for (std::int64_t first = 0; first < count; first += groups_) {
     // Every group takes part in every evaluation, because evaluation may communicate; what is too many has no weight.
     std::int64_t k = first + group_;
-    WINDLASS_TRY(write_inputs(*eval_data_, k < count ? k : 0));
+    WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0));
     WINDLASS_TRY(p_.evaluate(context_));
     WINDLASS_TRY(context_.synchronize());
     if (k < count) {
@@ -267,7 +267,8 @@ status trainer::save(std::int64_t step) {
     return ok_status();
   stopwatch watch(action_seconds_[save_activity]);
   status saved =
-      save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, seed_, past_}).as(diagnostic::output);
+      save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, start_.seed, start_.shuffles, past_})
+          .as(diagnostic::output);
   is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
   WINDLASS_TRY(saved);
   saved_step_ = step;
@@ -278,21 +279,21 @@ status trainer::save(std::int64_t step) {
 
 status trainer::run() {
   WINDLASS_TRY(set_up());
-  summary_.first_step = summary_.last_step = start_step_;
+  summary_.first_step = summary_.last_step = start_.step;
   dumps_ = !o_.dump_gradients.empty();
-  saved_step_ = resume_folder_.empty() ? -1 : start_step_;
-  summary_.checkpoint = resume_folder_;
+  saved_step_ = start_.folder.empty() ? -1 : start_.step;
+  summary_.checkpoint = start_.folder;
   // With -v each step says more than that.
   progress_.open(context_.rank() == 0 && o_.verbosity == 1 ? o_.progress : progress_style::off, o_.steps);
-  if (resume_folder_.empty() && (o_.checkpoint_initial || o_.steps == 0))
+  if (start_.folder.empty() && (o_.checkpoint_initial || o_.steps == 0))
     WINDLASS_TRY(save(0));
   bool stops = false;
-  for (std::int64_t s = start_step_; s < o_.steps && !stops; ++s) {
+  for (std::int64_t s = start_.step; s < o_.steps && !stops; ++s) {
     step_metrics row;
     row.precision = p_.precision;
     row.predicted_seconds = o_.predicted_seconds.value_or(NAN);
     // The first step of several warms the caches up and is left out of the kernels' times.
-    const bool is_profiled = o_.profile && (s > start_step_ || s + 1 == o_.steps);
+    const bool is_profiled = o_.profile && (s > start_.step || s + 1 == o_.steps);
     is_traced_ = o_.profile && s + 1 == o_.steps;
     count_kernels(is_profiled, is_traced_);
     WINDLASS_TRY(step(s, row));

@@ -8,7 +8,6 @@
 
 #include "action_graphs.h"
 #include "control.h"
-#include "data.h"
 #include "kernel_report.h"
 #include "metrics.h"
 #include "operator_names.h"
@@ -18,6 +17,7 @@
 #include "run_lock.h"
 #include "saving.h"
 #include "schedule.h"
+#include "start.h"
 
 #include <memory>
 #include <string>
@@ -49,7 +49,7 @@ public:
 private:
   status set_up();
   status find_start();
-  status open_sources();
+  status open_data();
   status open_outputs();
   /// Agrees on the ranks' statuses: all get the first error.
   status together(const status &mine);
@@ -75,13 +75,14 @@ private:
   void say(std::string_view text);
 
   const program &p_;
-  const options &o_;
+  options o_;
   transport &world_;
   std::int32_t threads_ = 1;
   control ranks_;
   context context_;
   action_graphs graphs_; // after what the graphs work on
-  std::unique_ptr<data_source> data_, eval_data_;
+  run_start start_;
+  run_sources sources_;
   std::vector<tensor_part> input_parts_;
   std::vector<host_copy> input_copies_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
@@ -95,11 +96,8 @@ private:
   run_record record_;
 
   std::int32_t groups_ = 1, group_ = 0; ///< P and j
-  std::uint64_t seed_ = 0;
-  std::int64_t start_step_ = 0, next_micro_batch_ = 0, saved_step_ = -1, evaluated_step_ = -1;
+  std::int64_t next_micro_batch_ = 0, saved_step_ = -1, evaluated_step_ = -1;
   update_history past_;
-  std::string resume_folder_;
-  checkpoint_manifest resumed_;
   std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
   bool is_traced_ = false;                    ///< this step's timeline is wanted, so that nothing waits in its middle
   std::vector<action_kind> traced_;           ///< that step's actions

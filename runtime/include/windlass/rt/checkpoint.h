@@ -43,6 +43,7 @@ struct checkpoint_manifest {
   std::int64_t step = 0;             ///< optimizer steps done
   std::int64_t next_micro_batch = 0; ///< k that comes next in the data
   std::uint64_t seed = 0;
+  bool shuffles = false;            ///< explicit batches, in each epoch
   std::int64_t skipped_updates = 0; ///< steps of those done that the optimizer does not count
   std::optional<loss_scale> scale;  ///< of programs that scale their loss
   std::string model, plan_hash;
