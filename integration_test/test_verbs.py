@@ -3,6 +3,7 @@
 import html.parser
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -94,6 +95,32 @@ class ConfigTest(TrainedCase):
                 outcome = common.windlass('train', self.model, '--config', config)
                 self.assertEqual(outcome.code, 1, outcome.err)
                 self.assertRegex(outcome.err, r'\Awindlass: error: .*wrong\.json.*\n\Z')
+
+    def test_the_schema_has_every_flag(self):
+        schema = json.loads((common.ROOT / 'runtime' / 'train.schema.json').read_text())['properties']
+        flags = set(re.findall(r'^  -{1,2}([a-z-]+)', self.succeed('train', '--help').out, re.M))
+        # What `train` gives the program itself is a setting of programs only.
+        self.assertEqual(set(schema), flags - {'config', 'help'} | {'predicted-seconds'})
+        self.assertIn('(default run)', self.succeed('train', '--help').out)
+
+    def test_the_file_says_what_is_compiled_too(self):
+        config = self.folder / 'train.json'
+        config.write_text(json.dumps({'n': 2, 'strategy': 'zero1', 'freeze': ['*wpe*', '*.ln_1.*'], 'micro-batches': 2, 'memory-limit': '2GiB', 'data': [str(self.data)],
+                                      'bytes': True, 'steps': 1, 'communicator': 'local'}))
+
+        def trained(*flags):
+            run = self.folder / f'run-{len(flags)}'
+            self.succeed('train', self.model, '--config', config, '-o', run, *flags)
+            self.assertEqual(json.loads((run / 'run.json').read_text())['ranks'], 2)
+            manifest = json.loads((run / 'checkpoints' / 'step-000001' / 'manifest.json').read_text())
+            return {tensor['name'].rpartition('/')[0] for tensor in manifest['tensors'] if tensor['state']}
+
+        names = trained()
+        self.assertFalse([name for name in names if 'wpe' in name or '.ln_1.' in name], 'what is frozen has no state')
+        # A list that is given as a flag takes the place of the file's.
+        names = trained('--freeze', '*.ln_1.*')
+        self.assertTrue([name for name in names if 'wpe' in name])
+        self.assertFalse([name for name in names if '.ln_1.' in name])
 
     def test_train_launches_as_the_emitted_script_does(self):
         recorded, launcher = self.folder / 'words', self.folder / 'mpirun'

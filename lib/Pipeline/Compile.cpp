@@ -275,12 +275,18 @@ void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &o
     options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
 }
 
+int windlass::checkPrecision(llvm::StringRef backend, llvm::StringRef precision) {
+  if (backend != "cpu" || precision == "f32")
+    return kDone;
+  return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
+                                 precision.str() +
+                                 ": plan with it for a cluster of GPUs, or emit with --precision f32");
+}
+
 int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
-  std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
-  if (backend == "cpu" && precision != "f32")
-    return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
-                                   precision + ": plan with it for a cluster of GPUs, or emit with --precision f32");
+  if (int code = checkPrecision(backend, plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision))
+    return code;
   if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
     chooseEpilogues(*scheduled.module, *choice.profile->products);
     // Commands have moved: no byte may be read or written in another order for that.

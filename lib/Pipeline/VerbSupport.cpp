@@ -345,9 +345,11 @@ int windlass::readPlan(llvm::StringRef path, plan::PlanFile &plan) {
 }
 
 /// Model file to L2.
-static int build(Compilation &compilation, const CompileSettings &settings) {
-  int code = compilation.import(settings);
-  return code ? code : compilation.buildFunctions(settings);
+static int build(Compilation &compilation, const CompileFlags &flags) {
+  int code = compilation.import(flags.settings);
+  if (!code)
+    code = compilation.buildFunctions(flags.settings);
+  return code || !flags.checkBeforePlan ? code : flags.checkBeforePlan(compilation);
 }
 
 int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given) {
@@ -356,7 +358,7 @@ int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, Co
   flags.choice.cluster = plan.cluster;
   if (int code = resolveCosts(flags))
     return code;
-  if (int code = build(compilation, flags.settings))
+  if (int code = build(compilation, flags))
     return code;
   return compilation.applyPlan(plan, flags.choice);
 }
@@ -372,7 +374,7 @@ int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Fla
     return code;
   if (int code = resolveCosts(flags))
     return code;
-  if (int code = build(compilation, flags.settings))
+  if (int code = build(compilation, flags))
     return code;
   return compilation.applyStrategy(flags.choice);
 }

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <functional>
 #include <memory>
 
 namespace windlass {
@@ -33,6 +34,8 @@ struct CompileFlags {
   /// As the user wrote them; empty or 0 when not given.
   std::string cluster, planFile, costs;
   int64_t ranks = 0;
+  /// Looks at the module of L2 before anything is planned, where a verb sets it; returns an exit code.
+  std::function<int(Compilation &)> checkBeforePlan;
   /// What the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);

@@ -1,5 +1,6 @@
 // windlass train: plan, emit, build and launch in one go.
 #include "PackedWeights.h"
+#include "ProgramOutline.h"
 #include "VerbSupport.h"
 
 #include "windlass/Pipeline/ProgramCache.h"
@@ -8,6 +9,7 @@
 #include "windlass/Support/Process.h"
 #include "windlass/rt/flags.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,7 +38,8 @@ public:
             return checked.message();
           values[flag.name] = text.str();
           std::string word = "--" + flag.name;
-          words.push_back(flag.argument.empty() || text.empty() ? word : word + "=" + text.str());
+          if (flag.name != "config") // what it holds is handed on
+            words.push_back(flag.argument.empty() || text.empty() ? word : word + "=" + text.str());
           return "";
         });
   }
@@ -47,8 +50,6 @@ public:
     return found == values.end() ? "" : found->second;
   }
   const std::vector<std::string> &getWords() const { return words; }
-  /// What has been read so far comes from a file that the program reads itself.
-  void forgetWords() { words.clear(); }
 
 private:
   std::map<std::string, std::string> values;
@@ -69,14 +70,31 @@ static std::string findConfig(const std::vector<std::string> &words) {
   return "";
 }
 
-/// Reads the settings of a `--config` file as if they were flags before all others.
-static int readConfig(const std::string &path, Flags &flags, ProgramFlags &programFlags) {
-  std::vector<std::string> words, positional;
+/// The name of the flag that a word is; nothing of another word.
+static llvm::StringRef nameOf(llvm::StringRef word) {
+  return word.starts_with("-") ? word.ltrim('-').split('=').first : "";
+}
+
+/// Reads the settings of a `--config` file as flags. Those that are flags too are left out: flags win, and a list that
+/// is given as a flag takes the place of the file's.
+static int readConfig(const std::string &path, llvm::ArrayRef<std::string> given, Flags &flags) {
+  std::vector<std::string> words, kept, positional;
   if (rt::status read = rt::read_config(path, words); !read.is_ok())
     return fail(std::move(read).as(Code::settings_file));
-  if (std::string error = flags.parse(words, positional, 0, 0); !error.empty())
+  llvm::StringSet<> names;
+  for (const std::string &word : given)
+    names.insert(nameOf(word));
+  for (size_t i = 0; i < words.size(); ++i) {
+    bool isKept = !names.contains(nameOf(words[i]));
+    // The value of a flag of one letter is a word of its own.
+    bool hasValue =
+        i + 1 < words.size() && nameOf(words[i]).size() == 1 && !llvm::StringRef(words[i + 1]).starts_with("-");
+    if (isKept)
+      kept.insert(kept.end(), words.begin() + i, words.begin() + i + 1 + hasValue);
+    i += hasValue;
+  }
+  if (std::string error = flags.parse(kept, positional, 0, 0); !error.empty())
     return fail(Code::settings_file, printable(path) + ": " + error);
-  programFlags.forgetWords();
   return kDone;
 }
 
@@ -106,6 +124,26 @@ static ProcessResult runUnderLauncher(std::vector<std::string> command, const Pr
   return result;
 }
 
+/// Finds what is wrong with a run before it is planned and built: all that the program would find before its first
+/// step, and what is missing to start it.
+static int checkRun(Compilation &compilation, const CompileFlags &flags, const std::vector<std::string> &words,
+                    bool usesProcesses) {
+  const Cluster &cluster = flags.choice.cluster;
+  if (cluster.getBackend() != "cpu")
+    return fail(Code::devices, "'windlass train' runs programs on this machine's processors, but the plan is for " +
+                                   cluster.describe() +
+                                   ": emit the program with 'windlass emit' and build it there, or train with "
+                                   "--cluster cpu:N");
+  if (int code = checkPrecision(cluster.getBackend(), flags.settings.precision))
+    return code;
+  if (cluster.getDevices() > 1 && usesProcesses && findProgram("mpirun").empty())
+    return fail(Code::launch,
+                "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
+  ProgramOutline outline(compilation.getPlanned(), cluster.getDevices());
+  rt::status checked = rt::check_run(outline.get(), words);
+  return checked.is_ok() ? kDone : fail(checked);
+}
+
 int windlass::runTrain(const std::vector<std::string> &words) {
   Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
               "Plans, emits, builds and runs the training of a model.");
@@ -115,7 +153,7 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   std::string output;
   flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.ranks, 1, 65536);
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
-  flags.addText("o", "RUN", "the run's folder", output);
+  flags.addText("o", "RUN", "folder that the run writes (default run)", output);
   compileFlags.declarePlan(flags);
   compileFlags.declareCosts(flags);
   compileFlags.declareSettings(flags);
@@ -124,13 +162,25 @@ int windlass::runTrain(const std::vector<std::string> &words) {
 
   int code;
   if (std::string config = findConfig(words); !config.empty())
-    if ((code = readConfig(config, flags, programFlags)))
+    if ((code = readConfig(config, words, flags)))
       return code;
   std::vector<std::string> positional;
   if (!parseWords(flags, common, words, positional, 1, 1, code))
     return code;
   llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
+
+  std::vector<std::string> handed = programFlags.getWords();
+  if (!output.empty())
+    handed.insert(handed.end(), {"-o", output});
+  if (programFlags.get("weights").empty()) {
+    llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
+    handed.insert(handed.end(), {"--weights", model.empty() ? "." : model.str()});
+  }
+  bool usesProcesses = programFlags.get("communicator") != "local";
+  compileFlags.checkBeforePlan = [&](Compilation &compilation) {
+    return checkRun(compilation, compileFlags, handed, usesProcesses);
+  };
 
   auto context = makeContext(common.verbose);
   Compilation compilation(*context, positional.front());
@@ -139,11 +189,6 @@ int windlass::runTrain(const std::vector<std::string> &words) {
     return code;
   std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
   cpp::ProjectFiles files;
-  if (compilation.getCluster().getBackend() != "cpu")
-    return fail(Code::devices,
-                "'windlass train' runs programs on this machine's processors, but the plan is for " +
-                    compilation.getCluster().describe() +
-                    ": emit the program with 'windlass emit' and build it there, or train with --cluster cpu:N");
   if ((code = compilation.emit(compileFlags.choice, files)))
     return code;
 
@@ -160,22 +205,10 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   if (rt::status built = buildProgram(files, dataKey, writeData, common.verbose, !common.quiet, folder); !built.is_ok())
     return fail(built);
 
-  std::vector<std::string> command = {folder + "/build/train"};
-  bool hasLauncher = compilation.getRanks() > 1 && programFlags.get("communicator") != "local";
-  if (hasLauncher) {
-    if (findProgram("mpirun").empty())
-      return fail(Code::launch,
-                  "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
-    command = {folder + "/run.sh"};
-  }
+  bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
+  std::vector<std::string> command = {folder + (hasLauncher ? "/run.sh" : "/build/train")};
   command.push_back(std::string("--") + kPredictedFlag + "=" + predicted);
-  command.insert(command.end(), programFlags.getWords().begin(), programFlags.getWords().end());
-  if (!output.empty())
-    command.insert(command.end(), {"-o", output});
-  if (programFlags.get("weights").empty()) {
-    llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
-    command.insert(command.end(), {"--weights", model.empty() ? "." : model.str()});
-  }
+  command.insert(command.end(), handed.begin(), handed.end());
   for (auto [given, name] :
        {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
     if (given)

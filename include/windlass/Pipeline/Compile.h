@@ -122,6 +122,9 @@ struct SearchSummary {
   std::vector<std::string> assumptions;
 };
 
+/// Whether programs for a back end can compute in `precision`; an exit code.
+int checkPrecision(llvm::StringRef backend, llvm::StringRef precision);
+
 /// One compilation. Every step returns an exit code; what went wrong has been printed to standard error as one line.
 class Compilation {
 public:
@@ -161,7 +164,7 @@ public:
   /// fastest. Fails for devices that no back end can run yet.
   int emit(const PlanChoice &choice, cpp::ProjectFiles &files);
 
-  /// At L3, or L3b.
+  /// At L2 before a plan is applied, at L3 or L3b after.
   mlir::ModuleOp getPlanned() { return *module; }
   /// At L5.
   mlir::ModuleOp getModule() { return *scheduled.module; }

@@ -167,7 +167,8 @@ TEST(Options, WrongConfigsNameFileAndSetting) {
                                                          {"{\"config\": \"x\"}", "no setting"},
                                                          {"{\"--lr\": 1}", "no setting"},
                                                          {"{\"bytes\": 1}", "takes no value"},
-                                                         {"{\"data\": [[1]]}", "is no text"}};
+                                                         {"{\"data\": [[1]]}", "is no text"},
+                                                         {"{\"data\": []}", "is no text"}};
   for (const auto &[text, message] : cases) {
     options o;
     std::string path = folder.write("c.json", text);
@@ -177,13 +178,20 @@ TEST(Options, WrongConfigsNameFileAndSetting) {
   }
 }
 
+// The schema is of `windlass train`, which takes what is fixed at emission too.
 TEST(Options, TheSchemaNamesEverySetting) {
   json schema;
   status s = parse_json(read_all(WINDLASS_TRAIN_SCHEMA), schema);
   ASSERT_TRUE(s.is_ok()) << s.message();
-  std::vector<std::string> named = schema.find("properties")->keys;
-  std::sort(named.begin(), named.end());
-  EXPECT_EQ(named, setting_names());
+  std::vector<std::string> ours;
+  for (const std::string &key : schema.find("properties")->keys) {
+    options o;
+    if (status read = parse({("--" + key + "=1").c_str()}, o);
+        read.message().find("is fixed when") == std::string::npos)
+      ours.push_back(key);
+  }
+  std::sort(ours.begin(), ours.end());
+  EXPECT_EQ(ours, setting_names());
 }
 
 TEST(Options, HelpListsEveryFlagWithDefaults) {

@@ -8,7 +8,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// The text of a value as a flag would have it; false where a flag cannot.
+/// The text of a value as a flag would have it; false where no flag could.
 bool flag_text(const json &value, std::string &out) {
   switch (value.kind) {
   case json::type::string:
@@ -19,24 +19,36 @@ bool flag_text(const json &value, std::string &out) {
           : value.is_integer ? std::to_string(value.integer)
                              : json_number(value.number);
     return true;
-  case json::type::array:
-    out.clear();
-    for (const json &item : value.items) {
-      std::string text;
-      if (item.is_array() || !flag_text(item, text))
-        return false;
-      out += (out.empty() ? "" : ",") + text;
-    }
-    return true;
   default:
     return false;
   }
 }
 
+/// The values of an entry, each for a flag of its own: a list of texts is as many flags, a list of numbers is one.
+bool flag_values(const json &value, std::vector<std::string> &out) {
+  std::string text;
+  bool joins = !value.items.empty();
+  for (const json &item : value.items)
+    joins &= item.kind == json::type::number;
+  if (!value.is_array()) {
+    out = {""};
+    return flag_text(value, out[0]);
+  }
+  for (const json &item : value.items) {
+    if (!flag_text(item, text))
+      return false;
+    if (joins && !out.empty())
+      out[0] += "," + text;
+    else
+      out.push_back(text);
+  }
+  return !out.empty();
+}
+
 } // namespace
 
 status read_config(const std::string &path, std::vector<std::string> &flags) {
-  std::string text, value;
+  std::string text;
   WINDLASS_TRY(read_text(path, 1 << 20, text));
   json root;
   if (status parsed = parse_json(text, root); !parsed.is_ok())
@@ -53,13 +65,19 @@ status read_config(const std::string &path, std::vector<std::string> &flags) {
       continue;
     if (item.kind == json::type::boolean) {
       flags.push_back(flag);
-    } else if (!flag_text(item, value)) {
-      return bad_input(quote(path) + " gives " + quote(key) + " a value that is no text, number, boolean or list");
-    } else if (key.size() == 1) {
+      continue;
+    }
+    std::vector<std::string> values;
+    if (!flag_values(item, values))
+      return bad_input(quote(path) + " gives " + quote(key) +
+                       " a value that is no text, number, boolean or list of them");
+    for (const std::string &value : values) {
+      if (key.size() > 1) {
+        flags.push_back(flag + "=" + value);
+        continue;
+      }
       flags.push_back(flag);
       flags.push_back(value);
-    } else {
-      flags.push_back(flag + "=" + value);
     }
   }
   return ok_status();

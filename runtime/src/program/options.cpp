@@ -295,8 +295,9 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
 
 constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--precision"};
 /// Fixed as well, but not recorded in the program, so that no value can be compared.
-constexpr const char *planner_flags[] = {"--dim",     "--loss",         "--freeze", "--no-decay", "--plan",
-                                         "--cluster", "--memory-limit", "--pin",    "--strategy"};
+constexpr const char *planner_flags[] = {"--cluster", "--costs",        "--dim",      "--freeze",
+                                         "--loss",    "--memory-limit", "--no-decay", "--onnx-pins",
+                                         "--pin",     "--plan",         "--strategy"};
 
 std::size_t edit_distance(const std::string &a, const std::string &b) {
   std::vector<std::size_t> row(b.size() + 1);

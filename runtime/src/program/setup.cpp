@@ -91,7 +91,7 @@ status trainer::open_outputs() {
                -1,
                {},
                {}};
-    record_.beside_arenas = reserve_of(p_, o_, world_, threads_);
+    record_.beside_arenas = reserve_of(p_, world_, threads_);
     summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
       made = write_record(p_, o_, record_);
