@@ -100,7 +100,7 @@ class ConfigTest(TrainedCase):
         schema = json.loads((common.ROOT / 'runtime' / 'train.schema.json').read_text())['properties']
         flags = set(re.findall(r'^  -{1,2}([a-z-]+)', self.succeed('train', '--help').out, re.M))
         # What `train` gives the program itself is a setting of programs only.
-        self.assertEqual(set(schema), flags - {'config', 'help'} | {'predicted-seconds'})
+        self.assertEqual(set(schema), flags - {'config', 'help'} | {'predicted-seconds', 'model-name'})
         self.assertIn('(default run)', self.succeed('train', '--help').out)
 
     def test_the_file_says_what_is_compiled_too(self):

@@ -23,7 +23,7 @@ using namespace windlass;
 namespace {
 
 /// What `train` knows itself.
-constexpr char kPredictedFlag[] = "predicted-seconds";
+constexpr char kPredictedFlag[] = "predicted-seconds", kModelNameFlag[] = "model-name";
 
 /// The flags of the emitted program that `train` does not declare itself. Their values are checked before anything is
 /// built.
@@ -32,7 +32,7 @@ public:
   void declare(Flags &flags) {
     flags.addHeading("Handed on to the program:");
     for (const rt::program_flag &flag : rt::program_flags())
-      if (flag.name != "version" && flag.name != kPredictedFlag && !flags.has(flag.name))
+      if (flag.name != "version" && flag.name != kPredictedFlag && flag.name != kModelNameFlag && !flags.has(flag.name))
         flags.add(flag.name, flag.argument, flag.help, [this, flag](llvm::StringRef text) -> std::string {
           if (rt::status checked = rt::check_flag(flag.name, text.str()); !checked.is_ok())
             return checked.message();
@@ -173,6 +173,9 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   std::vector<std::string> handed = programFlags.getWords();
   if (!output.empty())
     handed.insert(handed.end(), {"-o", output});
+  // The name of its file: the name in the graph is what the exporter calls every graph. It is not compiled in, so that
+  // a model of another name is no other program.
+  handed.push_back(std::string("--") + kModelNameFlag + "=" + llvm::sys::path::filename(positional.front()).str());
   if (programFlags.get("weights").empty()) {
     llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
     handed.insert(handed.end(), {"--weights", model.empty() ? "." : model.str()});

@@ -244,6 +244,8 @@ const option_row rows[] = {
      }},
     {"predicted-seconds", "S", "of a step, as the plan's costs say: goes into the rows of metrics.jsonl",
      [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.predicted_seconds.emplace()); }},
+    {"model-name", "NAME", "what the run calls the model (default the name of its graph)",
+     [](options &o, const flag_value &f) { return o.model_name = f.text, ok_status(); }},
     {"profile", nullptr,
      "write RUN/profile.json, seconds by kind of action, RUN/kernels.json, by kernel, and RUN/traces, the last step",
      [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},

@@ -49,6 +49,7 @@ struct options {
   detail::instruction_set instructions = detail::instruction_set::avx512; ///< at most
   communicator_kind communicator = communicator_kind::automatic;
   std::optional<double> predicted_seconds;
+  std::string model_name; ///< empty: the program's own
   std::string dump_gradients, config;
   bool profile = false, bytes = false, json = false, help = false, version = false;
   nan_policy on_nan = nan_policy::stop;

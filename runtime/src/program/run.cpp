@@ -210,7 +210,10 @@ int run_program(const program &p, int argc, char **argv) {
   if (!out.result.is_ok())
     return conclude(p, o, out, talks);
   watch_signals();
-  return uses_mpi(o) ? run_mpi(p, o) : run_local(p, o);
+  program named = p;
+  if (!o.model_name.empty())
+    named.model = o.model_name.c_str();
+  return uses_mpi(o) ? run_mpi(named, o) : run_local(named, o);
 }
 
 } // namespace windlass::rt
