@@ -132,7 +132,7 @@ static double countFlops(sched::LaunchOp op) {
                     .Case("dropout", 25)
                     .Cases({"layer_norm", "rms_norm", "add_layer_norm", "add_rms_norm"}, 8)
                     .Cases({"layer_norm_grad", "rms_norm_grad"}, 14)
-                    .Cases({"copy", "own_part", "fill", "iota"}, 0)
+                    .Cases({"copy", "own_part", "fill", "constant", "iota"}, 0)
                     .Default(1);
   double most = 0;
   for (Value value : op->getOperands())
@@ -202,7 +202,8 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
     if (isFirst || i >= ins)
       key.work.bytes += getBytes(typeOf(command, i));
   }
-  if (launch && !launch.getSettings().empty() && !isOwnPart(command))
+  // Which values a constant has costs nothing.
+  if (launch && !launch.getSettings().empty() && !isOwnPart(command) && name != "constant")
     out << ' ' << launch.getSettings();
   if (adds(command, isLater))
     out << " adds";

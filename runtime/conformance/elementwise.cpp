@@ -191,6 +191,20 @@ TEST(Fill, EveryType) {
   EXPECT_TRUE(b[4]);
 }
 
+TEST(Constant, TheElementsOfATable) {
+  test_stream s;
+  const tensor x({2, 3});
+  static constexpr std::uint32_t reals[] = {0x3f800000, 0x40000000, 0xc0400000, 0, 0x80000000, 0xff800000};
+  EXPECT_STATUS_OK(constant(s, x, reals));
+  EXPECT_EQ(x[1], 2);
+  EXPECT_EQ(x[2], -3);
+  EXPECT_EQ(x[5], -std::numeric_limits<float>::infinity());
+  const basic_tensor<bool> b({3}, element_type::boolean);
+  static constexpr std::uint8_t bits[] = {1, 0, 1};
+  EXPECT_STATUS_OK(constant(s, b, bits));
+  EXPECT_TRUE(b[0] && !b[1] && b[2]);
+}
+
 TEST(Iota, AlongEachDim) {
   for (int dim = 0; dim < 2; ++dim) {
     test_stream s;

@@ -56,6 +56,8 @@ const llvm::StringMap<Entry> &entries() {
         }}},
       {"fill",
        {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
+      {sched::kConstantKernel,
+       {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.constant(c.stream, c.outs[0], c.table); }}},
       {"iota",
        {0, 0, 1, false,
         [](RuntimeCalls &r, const KernelCall &c) {

@@ -5,6 +5,8 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
 
+#include <string>
+
 namespace windlass {
 
 /// A launch with its operands as C++ expressions.
@@ -15,6 +17,8 @@ struct KernelCall {
   llvm::ArrayRef<cpp::View> ins;
   llvm::ArrayRef<cpp::View> outs;
   cpp::Expr<bool> accumulate;
+  /// The C++ array with the elements of a constant.
+  std::string table;
 };
 
 /// Emits the call. Fails, with a diagnostic at the launch, for a kernel or operand count that the runtime lacks.

@@ -8,6 +8,8 @@
 #include "ScalarFunctions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -21,12 +23,53 @@ namespace windlass {
 
 namespace {
 
+/// The definition of a table with the bits of a constant's elements.
+std::vector<std::string> tableOf(Attribute constant, llvm::StringRef name) {
+  constexpr size_t kMostColumns = 100;
+  auto elements = cast<DenseElementsAttr>(constant);
+  unsigned bytes = std::max(1u, elements.getElementType().getIntOrFloatBitWidth() / 8);
+  std::vector<std::string> lines = {"constexpr std::uint" + std::to_string(8 * bytes) + "_t " + name.str() + "[] = {"};
+  std::string line;
+  auto add = [&](const llvm::APInt &bits) {
+    line += (line.empty() ? "    0x" : ", 0x") + llvm::utohexstr(bits.getZExtValue(), /*LowerCase=*/true);
+    if (line.size() < kMostColumns)
+      return;
+    lines.push_back(line + ",");
+    line.clear();
+  };
+  if (isa<FloatType>(elements.getElementType())) {
+    for (const llvm::APFloat &number : elements.getValues<llvm::APFloat>())
+      add(number.bitcastToAPInt());
+  } else {
+    for (const llvm::APInt &number : elements.getValues<llvm::APInt>())
+      add(number);
+  }
+  if (!line.empty())
+    lines.push_back(line);
+  lines.push_back("};");
+  return lines;
+}
+
 class StepEmitter {
 public:
   StepEmitter(ModuleOp module, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
       : module(module), builder(builder), functors(functors) {
     for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
       communicators[communicator.getName()] = {static_cast<int64_t>(i), static_cast<int64_t>(communicator.getStream())};
+    module.walk([&](sched::LaunchOp op) {
+      if (op.getKernel() == sched::kConstantKernel)
+        if (auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue))
+          constants.insert({elements, "constant_" + std::to_string(constants.size())});
+    });
+  }
+
+  bool hasConstants() const { return !constants.empty(); }
+
+  /// The tables of constants, as text of a header: equal ones once.
+  void emitConstants(OpBuilder &rows) {
+    for (const auto &[elements, name] : constants)
+      for (const std::string &line : tableOf(elements, name))
+        emitc::VerbatimOp::create(rows, module.getLoc(), line);
   }
 
   LogicalResult emit(llvm::ArrayRef<func::FuncOp> functions) {
@@ -176,7 +219,9 @@ private:
           cpp::Stream stream = streamOf(scope, op.getStream());
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds : cpp::boolean(op.getAccumulate());
-          return emitKernel(scope.calls, {op, scope.context, stream, ins, outs, accumulate});
+          auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue);
+          return emitKernel(scope.calls,
+                            {op, scope.context, stream, ins, outs, accumulate, constants.lookup(elements)});
         })
         .Case([&](sched::LaunchMapOp op) -> LogicalResult {
           cpp::Stream stream = streamOf(scope, op.getStream());
@@ -322,6 +367,7 @@ private:
   OpBuilder &builder;
   const llvm::StringMap<std::string> &functors;
   llvm::StringMap<std::pair<int64_t, int64_t>> communicators; // name -> (index, stream)
+  llvm::MapVector<Attribute, std::string> constants;          // elements -> table
 };
 
 emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef name, llvm::ArrayRef<std::string> lines) {
@@ -361,6 +407,21 @@ static FailureOr<llvm::StringMap<std::string>> emitFusedFile(ModuleOp module, Op
   return functors;
 }
 
+/// What files that use constants begin with.
+static constexpr char kConstantsInclude[] = "#include \"constants.h\"";
+
+/// The file of constants, where there are any.
+static void emitConstantsFile(ModuleOp module, OpBuilder &builder, StepEmitter &emitter) {
+  if (!emitter.hasConstants())
+    return;
+  startFile(module, builder, kConstantsFile,
+            {"// Constants of the model whose elements differ: the bits of each element, in row-major order.",
+             "#pragma once", "", "#include <cstdint>", "", kNamespaceBegin, ""});
+  emitter.emitConstants(builder);
+  emitc::VerbatimOp::create(builder, module.getLoc(), "");
+  emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
+}
+
 LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
   llvm::SmallVector<func::FuncOp> functions;
@@ -373,10 +434,15 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   auto functors = emitFusedFile(module, builder);
   if (failed(functors))
     return failure();
-  startFile(module, builder, kCommandsFile,
-            {"// Commands of step programs, one by one.", "#include \"fused.h\"", "",
-             "#include \"windlass/rt/measure.h\"", "", "#include <limits>", "", kNamespaceBegin, ""});
-  if (failed(StepEmitter(module, builder, *functors).emitCommands(functions)))
+  StepEmitter emitter(module, builder, *functors);
+  emitConstantsFile(module, builder, emitter);
+  std::vector<std::string> begin = {"// Commands of step programs, one by one.", "#include \"fused.h\""};
+  if (emitter.hasConstants())
+    begin.push_back(kConstantsInclude);
+  llvm::append_range(begin, std::initializer_list<std::string>{"", "#include \"windlass/rt/measure.h\"", "",
+                                                               "#include <limits>", "", kNamespaceBegin, ""});
+  startFile(module, builder, kCommandsFile, begin);
+  if (failed(emitter.emitCommands(functions)))
     return failure();
   emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
   return success();
@@ -409,10 +475,15 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   emitc::VerbatimOp::create(builder, module.getLoc(), "");
   emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);
 
-  startFile(module, builder, kStepFile,
-            {"// The step program: every kernel, copy and collective of a training step, in order.",
-             "#include \"step.h\"", "", "#include \"fused.h\"", "#include \"rows.h\"", "", "#include <limits>", "",
-             kNamespaceBegin, ""});
+  emitConstantsFile(module, builder, emitter);
+  std::vector<std::string> begin = {
+      "// The step program: every kernel, copy and collective of a training step, in order.", "#include \"step.h\"",
+      ""};
+  if (emitter.hasConstants())
+    begin.push_back(kConstantsInclude);
+  llvm::append_range(begin, std::initializer_list<std::string>{"#include \"fused.h\"", "#include \"rows.h\"", "",
+                                                               "#include <limits>", "", kNamespaceBegin, ""});
+  startFile(module, builder, kStepFile, begin);
   if (failed(emitter.emit(functions)))
     return failure();
   emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);

@@ -121,6 +121,10 @@ void RuntimeCalls::fill(const Stream &s, const View &out, double value) {
   WINDLASS_RUNTIME_STATEMENT(fill, s, out, real(value));
 }
 
+void RuntimeCalls::constant(const Stream &s, const View &out, llvm::StringRef table) {
+  WINDLASS_RUNTIME_STATEMENT(constant, s, out, Expr<const void *>(table.str()));
+}
+
 void RuntimeCalls::iota(const Stream &s, const View &out, int64_t dim, double start, double step) {
   WINDLASS_RUNTIME_STATEMENT(iota, s, out, int32(dim), real(start), real(step));
 }

@@ -133,6 +133,13 @@ status fill(stream &s, const view &out, double value) {
                   });
 }
 
+status constant(stream &s, const view &out, const void *values) {
+  return s.submit({"constant", 0, bytes_of({out}), {out.elements()}}, [out, values]() -> status {
+    std::memcpy(out.data, values, static_cast<std::size_t>(out.elements() * size_of(out.type)));
+    return {};
+  });
+}
+
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {
   if (dim < 0 || dim >= out.rank)
     return internal_error("iota along a dimension that the view does not have");

@@ -102,6 +102,13 @@ status fill(stream &s, const view &out, double value) {
                   [nest, type = out.type, value, &s]() -> status { return cuda::fill_now(s, nest, type, value); });
 }
 
+status constant(stream &s, const view &out, const void *values) {
+  return s.submit({"constant", 0, bytes_of({out}), {out.elements()}}, [out, values, &s]() -> status {
+    return detail::copy_to_device(s, out.data, static_cast<const std::byte *>(values),
+                                  out.elements() * size_of(out.type));
+  });
+}
+
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step) {
   if (dim < 0 || dim >= out.rank)
     return internal_error("iota along a dimension that the view does not have");

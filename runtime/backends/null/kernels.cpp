@@ -31,6 +31,7 @@ void set_null_observer(null_observer observer) { installed.store(observer); }
 
 status copy(stream &s, const view &, const view &) { return issue(s, "copy"); }
 status fill(stream &s, const view &, double) { return issue(s, "fill"); }
+status constant(stream &s, const view &, const void *) { return issue(s, "constant"); }
 status iota(stream &s, const view &, std::int32_t, double, double) { return issue(s, "iota"); }
 
 status matmul(stream &s, const view &, const view &, const view &, std::int32_t, std::int32_t, bool) {

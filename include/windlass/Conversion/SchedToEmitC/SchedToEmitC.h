@@ -12,6 +12,7 @@ namespace windlass {
 constexpr char kStepFile[] = "step.cpp";
 constexpr char kFusedFile[] = "fused.h";
 constexpr char kRowsFile[] = "rows.h";
+constexpr char kConstantsFile[] = "constants.h";
 constexpr char kCommandsFile[] = "commands.cpp";
 
 /// Adds to `module` (L5) one `emitc.file` per emitted source of the step program. Repeated blocks become one function

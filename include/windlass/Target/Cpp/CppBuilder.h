@@ -144,6 +144,8 @@ public:
                  llvm::ArrayRef<View> ins);
   void copy(const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
+  /// `table` is the C++ array with the elements.
+  void constant(const Stream &s, const View &out, llvm::StringRef table);
   void iota(const Stream &s, const View &out, int64_t dim, double start, double step);
   void matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias, const View &added,
                   int64_t contractRank);

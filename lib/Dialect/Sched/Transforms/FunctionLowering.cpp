@@ -535,40 +535,31 @@ LogicalResult FunctionLowering::lowerConstant(train::ConstantOp op) {
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements)
     return op.emitOpError("holds a value that is not dense");
-  auto toDouble = [](Attribute attribute) -> double {
-    if (auto number = dyn_cast<FloatAttr>(attribute))
-      return number.getValueAsDouble();
-    auto integer = cast<IntegerAttr>(attribute);
-    return integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getValue().getSExtValue();
-  };
   Command command(Command::Kind::Launch, op.getLoc());
   makeOutputs(op, /*canAccumulate=*/false, command);
   View out = command.outs.front();
   if (elements.isSplat()) {
-    pushFill(op, out, toDouble(elements.getSplatValue<Attribute>()));
+    auto splat = elements.getSplatValue<Attribute>();
+    double value = 0;
+    if (auto number = dyn_cast<FloatAttr>(splat))
+      value = number.getValueAsDouble();
+    else if (auto integer = cast<IntegerAttr>(splat); integer.getType().isInteger(1))
+      value = integer.getValue().getZExtValue();
+    else
+      value = integer.getValue().getSExtValue();
+    pushFill(op, out, value);
     finish(op);
     return success();
   }
-  // A fill per run of equal elements.
-  View flat = out;
-  if (!out.isDense()) {
-    flat = allocate(tensorType(op.getResult()));
-  }
-  flat = *flat.reshaped({flat.getElements()});
-  SmallVector<std::pair<int64_t, double>> runs;
-  for (auto [i, attribute] : llvm::enumerate(elements.getValues<Attribute>())) {
-    double value = toDouble(attribute);
-    if (runs.empty() || runs.back().second != value)
-      runs.push_back({i, value});
-  }
-  if (runs.size() > 1024)
-    return op.emitOpError("has ") << runs.size() << " runs of equal elements; constants of at most 1024 are supported";
-  for (auto [i, run] : llvm::enumerate(runs)) {
-    int64_t end = i + 1 < runs.size() ? runs[i + 1].first : flat.getElements();
-    pushFill(op, flat.sliced({run.first}, {end - run.first}), run.second);
-  }
+  // The program holds the elements in a table.
+  Builder builder(op.getContext());
+  View dense = out.isDense() ? out : allocate(tensorType(op.getResult()));
+  command.kernel = kConstantKernel;
+  command.outs.assign(1, dense);
+  command.settings.push_back(builder.getNamedAttr(kConstantValue, elements));
+  push(std::move(command), op);
   if (!out.isDense())
-    pushCopy(op, out, *flat.reshaped(out.sizes));
+    pushCopy(op, out, dense);
   finish(op);
   return success();
 }

@@ -21,6 +21,9 @@ enum class reduction : std::int32_t { sum, max, min };
 status copy(stream &s, const view &out, const view &in);
 /// Every element of `out` becomes `value` (rounded to its type).
 status fill(stream &s, const view &out, double value);
+/// out <- the elements at `values`, of its type and dense. They are of the program and stay: a stream may read them any
+/// time later. `out` is dense.
+status constant(stream &s, const view &out, const void *values);
 /// out[..., i_dim, ...] = start + step * i_dim.
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step);
 

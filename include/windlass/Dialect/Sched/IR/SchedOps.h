@@ -25,6 +25,10 @@ constexpr char kBackwardReduceFunction[] = "backward_reduce"; // L5
 constexpr char kUpdateFunction[] = "update";
 constexpr char kEvaluateFunction[] = "evaluate";
 
+/// The kernel of a constant whose elements differ, and its setting, a DenseElementsAttr.
+constexpr char kConstantKernel[] = "constant";
+constexpr char kConstantValue[] = "value";
+
 /// Name of the device arena, and the stream of compute commands.
 constexpr char kDeviceArena[] = "device_arena";
 constexpr int64_t kComputeStream = 0;

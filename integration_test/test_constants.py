@@ -1,0 +1,77 @@
+"""What `check` accepts, `train` builds: constants whose elements differ, as many as a shifted window's mask has."""
+
+import json
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import common
+from windlass_models import safetensors_file
+
+BATCH, WIDTH, CLASSES, WINDOW, SIDE, SHIFT = 2, 8, 5, 7, 14, 3
+
+
+def shifted_window_mask():
+    """0 where two tokens of a shifted window were neighbours before the shift, -100 elsewhere (Swin Transformer, section 3.2)."""
+    regions = numpy.zeros((SIDE, SIDE), int)
+    bands = slice(0, -WINDOW), slice(-WINDOW, -SHIFT), slice(-SHIFT, None)
+    for number, (rows, columns) in enumerate((r, c) for r in bands for c in bands):
+        regions[rows, columns] = number
+    per_side = SIDE // WINDOW
+    windows = regions.reshape(per_side, WINDOW, per_side, WINDOW).transpose(0, 2, 1, 3).reshape(-1, WINDOW * WINDOW)
+    return numpy.where(windows[:, :, None] == windows[:, None, :], 0, -100).astype(numpy.float32)
+
+
+class WindowTest(common.Case):
+    """Attention inside of windows with a mask of two values and a bias that is another number in each place, neither of which trains."""
+
+    def model(self):
+        random = numpy.random.RandomState(0)
+        mask, bias = shifted_window_mask(), random.standard_normal((49, 49)).astype(numpy.float32)
+        for constant in (mask, bias):
+            self.assertGreater(1 + numpy.count_nonzero(numpy.diff(constant.ravel())), 1024, 'runs of equal elements')
+        weights = {name: (random.standard_normal(shape) / 3).astype(numpy.float32)
+                   for name, shape in (('query', (WIDTH, WIDTH)), ('key', (WIDTH, WIDTH)), ('value', (WIDTH, WIDTH)), ('head', (WIDTH, CLASSES)))}
+        node = helper.make_node
+        nodes = [node('Constant', [], ['mask'], value=numpy_helper.from_array(mask)), node('Constant', [], ['bias'], value=numpy_helper.from_array(bias)),
+                 *(node('MatMul', ['x', name], [f'{name}s']) for name in ('query', 'key', 'value')),
+                 node('Transpose', ['keys'], ['turned'], perm=[0, 1, 3, 2]), node('MatMul', ['querys', 'turned'], ['products']),
+                 node('Add', ['products', 'bias'], ['biased']), node('Add', ['biased', 'mask'], ['scores']), node('Softmax', ['scores'], ['shares'], axis=-1),
+                 node('MatMul', ['shares', 'values'], ['mixed']), node('Constant', [], ['tokens'], value_ints=[1, 2]),
+                 node('ReduceMean', ['mixed', 'tokens'], ['pooled'], keepdims=0), node('MatMul', ['pooled', 'head'], ['logits']),
+                 node('SoftmaxCrossEntropyLoss', ['logits', 'labels'], ['loss'], reduction='mean')]
+        inputs = [helper.make_tensor_value_info('x', TensorProto.FLOAT, [BATCH, len(mask), 49, WIDTH]), helper.make_tensor_value_info('labels', TensorProto.INT64, [BATCH])]
+        graph = helper.make_graph(nodes, 'main_graph', inputs, [helper.make_tensor_value_info('loss', TensorProto.FLOAT, [])],
+                                  [numpy_helper.from_array(array, name) for name, array in weights.items()])
+        path = self.folder / 'windows.onnx'
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=9), path)
+        batches = {}
+        for k in range(2):
+            batches[f'x.{k}'] = random.standard_normal((BATCH, len(mask), 49, WIDTH)).astype(numpy.float32)
+            batches[f'labels.{k}'] = random.randint(0, CLASSES, BATCH)
+        safetensors_file.write(batches, self.folder / 'batches.safetensors')
+        return path, batches
+
+    def test_training(self):
+        path, batches = self.model()
+        self.assertIn('4 train', self.succeed('check', path).out)
+        [want] = ReferenceEvaluator(onnx.load(path)).run(None, {name: batches[f'{name}.0'] for name in ('x', 'labels')})
+        losses = []
+        for ranks in (1, 2):
+            run = self.folder / f'run-{ranks}'
+            outcome = self.succeed('train', path, '-n', ranks, '--strategy', 'ddp', '--data', self.folder / 'batches.safetensors', '--steps', 2, '-o', run)
+            self.assertIn("'windows.onnx'", outcome.out)
+            rows = [json.loads(row) for row in (run / 'metrics.jsonl').read_text().splitlines()]
+            losses.append([row['loss'] for row in rows])
+            self.assertAlmostEqual(losses[-1][0], float(want), delta=1e-5)
+        self.assertAlmostEqual(losses[0][1], losses[1][1], delta=1e-5)
+        # The run bears the name of its file, not that of the graph.
+        self.assertEqual(json.loads((run / 'run.json').read_text())['model'], 'windows.onnx')
+        self.succeed('report', run, '-o', self.folder / 'report.html')
+        self.assertNotIn('main_graph', (self.folder / 'report.html').read_text())
+        self.assertNotIn('main_graph', self.succeed('checkpoint', 'inspect', run).out)
+
+
+common.main()

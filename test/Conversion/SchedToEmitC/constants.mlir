@@ -1,0 +1,41 @@
+// RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
+
+// A constant whose elements differ is a table of bits; equal ones are one table.
+
+// CHECK: emitc.file "constants.h"
+// CHECK: constexpr std::uint32_t constant_0[] = {
+// CHECK-NEXT: 0x3f800000, 0xff800000, 0x0
+// CHECK: };
+// CHECK: constexpr std::uint8_t constant_1[] = {
+// CHECK-NEXT: 0x1, 0x0, 0x1
+// CHECK: constexpr std::uint64_t constant_2[] = {
+// CHECK-NEXT: 0xffffffffffffffff, 0x2, 0x3
+// CHECK-NOT: constant_3
+// CHECK: emitc.file "step.cpp"
+// CHECK: verbatim "#include \22constants.h\22"
+// CHECK: func @init
+// CHECK: call_opaque "constant"(%{{.*}}, %[[A:.*]]) {args = [0 : index, 1 : index, #emitc.opaque<"constant_0">]}
+// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_1">
+// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_2">
+// CHECK: func @forward
+// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_0">
+
+sched.arena @device_arena bytes 4096
+func.func @init() {
+  %a = sched.buffer @device_arena[0] : memref<3xf32>
+  %b = sched.buffer @device_arena[64] : memref<3xi1>
+  %c = sched.buffer @device_arena[128] : memref<3xi64>
+  sched.launch "constant" stream 0 ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
+  sched.launch "constant" stream 0 ins() outs(%b) {value = dense<[true, false, true]> : tensor<3xi1>} : () -> memref<3xi1>
+  sched.launch "constant" stream 0 ins() outs(%c) {value = dense<[-1, 2, 3]> : tensor<3xi64>} : () -> memref<3xi64>
+  return
+}
+func.func @forward() {
+  %a = sched.buffer @device_arena[256] : memref<3xf32>
+  sched.launch "constant" stream 0 ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
+  return
+}
+func.func @backward() { return }
+func.func @backward_reduce() { return }
+func.func @update() { return }
+func.func @evaluate() { return }
