@@ -1,6 +1,7 @@
 """What `check` accepts, `train` builds: constants whose elements differ, as many as a shifted window's mask has."""
 
 import json
+import os
 
 import numpy
 import onnx
@@ -8,8 +9,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import common
+import equivalence
 from windlass_models import safetensors_file
 
+BUILD = os.environ.get('WINDLASS_BUILD', common.ROOT / 'build')
 BATCH, WIDTH, CLASSES, WINDOW, SIDE, SHIFT = 2, 8, 5, 7, 14, 3
 
 
@@ -35,7 +38,10 @@ class WindowTest(common.Case):
         weights = {name: (random.standard_normal(shape) / 3).astype(numpy.float32)
                    for name, shape in (('query', (WIDTH, WIDTH)), ('key', (WIDTH, WIDTH)), ('value', (WIDTH, WIDTH)), ('head', (WIDTH, CLASSES)))}
         node = helper.make_node
-        nodes = [node('Constant', [], ['mask'], value=numpy_helper.from_array(mask)), node('Constant', [], ['bias'], value=numpy_helper.from_array(bias)),
+        # As attributes, which windlass-opt has without the file.
+        nodes = [*(part for name, array in (('mask', mask), ('bias', bias))
+                   for part in (node('Constant', [], [f'{name}_values'], value_floats=array.ravel().tolist()), node('Constant', [], [f'{name}_shape'], value_ints=array.shape),
+                                node('Reshape', [f'{name}_values', f'{name}_shape'], [name]))),
                  *(node('MatMul', ['x', name], [f'{name}s']) for name in ('query', 'key', 'value')),
                  node('Transpose', ['keys'], ['turned'], perm=[0, 1, 3, 2]), node('MatMul', ['querys', 'turned'], ['products']),
                  node('Add', ['products', 'bias'], ['biased']), node('Add', ['biased', 'mask'], ['scores']), node('Softmax', ['scores'], ['shares'], axis=-1),
@@ -48,15 +54,23 @@ class WindowTest(common.Case):
         path = self.folder / 'windows.onnx'
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=9), path)
         batches = {}
-        for k in range(2):
+        for k in range(4):
             batches[f'x.{k}'] = random.standard_normal((BATCH, len(mask), 49, WIDTH)).astype(numpy.float32)
             batches[f'labels.{k}'] = random.randint(0, CLASSES, BATCH)
         safetensors_file.write(batches, self.folder / 'batches.safetensors')
+        safetensors_file.write(weights, self.folder / 'initial.safetensors')
         return path, batches
+
+    def test_levels(self):
+        path, _ = self.model()
+        setup = equivalence.Setup(build=BUILD, input=path, work=self.folder / 'levels', initial=self.folder / 'initial.safetensors',
+                                  batches=self.folder / 'batches.safetensors', micro_batches=2, ranks=(1, 2, 4))
+        print(equivalence.Equivalence(setup).check())
 
     def test_training(self):
         path, batches = self.model()
-        self.assertIn('4 train', self.succeed('check', path).out)
+        trained = {row['name'] for row in json.loads(self.succeed('check', path, '--json').out)['parameters'] if row['trains']}
+        self.assertEqual(trained, {'query', 'key', 'value', 'head'})
         [want] = ReferenceEvaluator(onnx.load(path)).run(None, {name: batches[f'{name}.0'] for name in ('x', 'labels')})
         losses = []
         for ranks in (1, 2):
