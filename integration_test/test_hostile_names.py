@@ -67,7 +67,8 @@ class HostileNamesTest(common.Case):
 
     def test_whole_life(self):
         model, data = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))
-        path, run, work = self.folder / 'small.onnx', self.folder / 'run', self.folder / 'work'
+        path, run, work = self.folder / '$(touch owned)<script>"\\.onnx', self.folder / 'run', self.folder / 'work'
+        (self.folder / 'small.onnx').rename(path)
         work.mkdir()
 
         def train(*flags):
@@ -95,7 +96,7 @@ class HostileNamesTest(common.Case):
         self.assertEqual({name.rpartition('/')[0] for name in held if name.endswith('/exp_avg')}, floats - {model.graph.initializer[-1].name})
         self.assertEqual(len(held), 3 * len(floats) - 2)
         record = json.loads((run / 'run.json').read_text())
-        self.assertEqual(record['model'], model.graph.name)
+        self.assertEqual(record['model'], path.name)
         page = (run / 'report.html').read_text()
         self.assertNotIn('<script', page)
         # Nothing was executed, and nothing was written elsewhere.
