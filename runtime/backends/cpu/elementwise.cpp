@@ -1,4 +1,4 @@
-// copy, fill and iota.
+// copy, fill, constant and iota.
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/map.h"
 

@@ -1,4 +1,4 @@
-// copy, fill and iota.
+// copy, fill, constant and iota.
 #include "kernel.h"
 
 #include "windlass/rt/map.h"
