@@ -44,6 +44,7 @@ class Setup:
     input: str
     work: str
     micro_batches: int = 1
+    average: str = 'micro-batches'
     ranks: tuple = (1,)
     strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
@@ -73,7 +74,7 @@ class Equivalence:
             return pathlib.Path(self.setup.input)
         l0 = self.work / 'l0.mlir'
         l0.write_text(execute(self.opt, '--import-onnx', self.setup.input))
-        return self.lower(l0, TO_L1, 'l1.mlir')
+        return self.lower(l0, TO_L1 + (('--train-average-tokens',) if self.setup.average == 'tokens' else ()), 'l1.mlir')
 
     def lower(self, source, passes, name, **values):
         target = self.work / name
@@ -143,6 +144,7 @@ def main():
     parser.add_argument('--input', required=True)
     parser.add_argument('--work', required=True)
     parser.add_argument('--micro-batches', type=int, default=1)
+    parser.add_argument('--average', default='micro-batches', choices=('micro-batches', 'tokens'))
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
     parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)

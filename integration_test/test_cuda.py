@@ -120,6 +120,21 @@ class Emulated(EmulatedCase):
             self.assertEqual(done.code, code, done.err)
             self.assertIs(f'the plan needs {needed} for rank 0' in done.err, code == 1)
 
+    def test_token_mean(self):
+        """Labels that are counted before a step whose graphs are recorded: PyTorch's losses."""
+        model = self.model('gpt2-tiny')
+        few = self.folder / 'few.safetensors'
+        stored = common.few_labels(model, few)
+        optimizer = json.loads((model / 'reference.json').read_text())['optimizer']
+        program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--micro-batches', '4', '--average', 'tokens'))
+        for graphs in ('off', 'on'):
+            run = self.folder / f'tokens-{graphs}'
+            self.succeed([program, '--data', few, '--graphs', graphs, '--steps', stored['steps'], '--lr', optimizer['lr'], '--betas', ','.join(map(str, optimizer['betas'])),
+                          '--eps', optimizer['eps'], '--weight-decay', optimizer['weight_decay'], '-o', run])
+            rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+            for row, loss in zip(rows, stored['micro_batches']['4']['losses'], strict=True):
+                self.assertAlmostEqual(row['loss'], loss, delta=1e-5 * loss)
+
     def test_profile(self):
         """A program that measures for a cluster of GPUs writes a profile that plans for these take."""
         model, project, profile = self.model('mlp'), self.folder / 'measuring', self.folder / 'profile.json'

@@ -79,6 +79,8 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0111', 'check', common.MODELS / 'gpt2-tiny-default' / 'graph.onnx.gz', '--strict')
         self.meet('WL0201', 'plan', model, '--cluster', 'cpu:1', '--freeze', '*')
         self.meet('WL0202', 'plan', model, '--cluster', 'cpu:1', '--freeze', 'nothing*')
+        mean = self.tiny([('MatMul', ['x', 'w'], ['y']), ('ReduceMean', ['y'], ['loss'], {'keepdims': 0})])
+        self.meet('WL0203', 'plan', mean, '--cluster', 'cpu:1', '--average', 'tokens')
         self.meet('WL0301', 'plan', model, '--cluster', 'tpu:1')
         self.meet('WL0302', 'emit', model, '--plan', text, '-o', missing)
         self.meet('WL0303', 'emit', self.small_gpt('other.onnx', width=16), '--plan', plan, '-o', missing)

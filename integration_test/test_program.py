@@ -24,7 +24,7 @@ class ProgramCase(test_equivalence.InterpreterCase):
         """What a run of the program leaves, under the names of the interpreter's dumps; `plan` are further flags."""
         out = self.folder / f'program-{ranks}'
         shutil.rmtree(out, ignore_errors=True)
-        flags = ['--micro-batches', setup.micro_batches, '--eps', '1e-3', '--lr', '1e-2', '--weight-decay', '0', '--steps', STEPS]
+        flags = ['--micro-batches', setup.micro_batches, '--average', setup.average, '--eps', '1e-3', '--lr', '1e-2', '--weight-decay', '0', '--steps', STEPS]
         if setup.clip:
             flags += ['--clip-norm', setup.clip_norm]
         self.succeed('train', setup.input, *(plan or ('-n', ranks)), '--data', setup.batches, '--dump-gradients', f'{out}.gradients', '-o', out, *flags)

@@ -30,6 +30,8 @@ private:
   void buildInit();
   /// A function with the arguments of `@loss` and of the init values, and a copy of what the loss needs; `loss` is set.
   func::FuncOp buildForward(StringRef name, Value &lossCopy, IRMapping &map);
+  /// The share of a micro-batch in the step's loss, and where the reverse walk starts.
+  Value buildShare(Value lossCopy, ReverseStart &start);
   LogicalResult buildMicrobatch();
   void buildEvaluate();
   void finishFunction(func::FuncOp function, ValueRange results);
@@ -38,6 +40,8 @@ private:
   ModuleOp module;
   int64_t microBatches;
   bool scalesLoss;
+  /// Whether the step's loss is the mean over the labels of all micro-batches, not the mean of their losses.
+  bool countsLabels = false;
   func::FuncOp lossFunction;
   Value loss;
   Activity activity;
@@ -61,6 +65,10 @@ LogicalResult Differentiator::findLoss() {
     return lossFunction.emitOpError() << "returns " << loss.getType()
                                       << " as the loss, but a loss is one floating-point number; choose another output "
                                          "or reduce it in the model";
+  countsLabels = module->hasAttr(kCountedLabelsAttr);
+  if (countsLabels && !loss.getDefiningOp<LossOp>())
+    return module.emitError() << "has " << kCountedLabelsAttr
+                              << ", but the loss is no mean over labels; run train-average-tokens on this loss";
   return success();
 }
 
@@ -168,6 +176,31 @@ void Differentiator::freezeUnreached(ParameterOp parameter) {
   parameter.setReason("does not reach the loss");
 }
 
+Value Differentiator::buildShare(Value lossCopy, ReverseStart &start) {
+  Operation *lossOp = lossCopy.getDefiningOp();
+  Location loc = lossCopy.getLoc();
+  auto builder = OpBuilder::atBlockEnd(lossOp->getBlock());
+  auto type = cast<RankedTensorType>(lossCopy.getType());
+  auto id = builder.getStringAttr(lossOp->getAttrOfType<StringAttr>(kIdAttr).getValue() + ".share");
+  auto scaleBy = [&](Value value, Value factor) -> Value {
+    auto share = MulOp::create(builder, loc, value, factor);
+    share->setAttr(kIdAttr, id);
+    return share;
+  };
+  if (countsLabels) {
+    // The mean over the labels of this micro-batch is of no use: the sum is divided by the count of all.
+    start.root = cast<LossOp>(lossOp).getSum();
+    lossOp->erase();
+    return scaleBy(start.root, HyperparameterOp::create(builder, loc, type, Hyperparameter::inverse_label_count));
+  }
+  start.root = lossCopy;
+  start.share = 1.0 / static_cast<double>(microBatches);
+  if (microBatches == 1)
+    return lossCopy;
+  auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), *start.share));
+  return scaleBy(lossCopy, ConstantOp::create(builder, loc, type, value));
+}
+
 LogicalResult Differentiator::buildMicrobatch() {
   IRMapping map;
   Value lossCopy;
@@ -177,22 +210,11 @@ LogicalResult Differentiator::buildMicrobatch() {
   for (Value value : activity.active)
     active.insert(map.lookup(value));
 
-  // The share of this micro-batch in the step's loss, the mean over G.
-  auto builder = OpBuilder::atBlockEnd(&block);
-  double share = 1.0 / static_cast<double>(microBatches);
-  Operation *lossOp = lossCopy.getDefiningOp();
-  Value lossShare = lossCopy;
-  if (microBatches != 1) {
-    auto type = cast<RankedTensorType>(lossCopy.getType());
-    auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), share));
-    Value factor = ConstantOp::create(builder, lossCopy.getLoc(), type, value);
-    lossShare = MulOp::create(builder, lossCopy.getLoc(), lossCopy, factor);
-    auto id = lossOp->getAttrOfType<StringAttr>(kIdAttr);
-    lossShare.getDefiningOp()->setAttr(kIdAttr, builder.getStringAttr(id.getValue() + ".share"));
-  }
-
+  ReverseStart start;
+  start.scalesLoss = scalesLoss;
+  Value lossShare = buildShare(lossCopy, start);
   Operation *last = &block.back();
-  FailureOr<ParameterGradients> gradients = buildBackward(block, lossCopy, share, scalesLoss, active);
+  FailureOr<ParameterGradients> gradients = buildBackward(block, start, active);
   if (failed(gradients)) {
     function.erase();
     return failure();

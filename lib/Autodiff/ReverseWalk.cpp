@@ -15,9 +15,11 @@ public:
   ReverseWalk(Block &block, const llvm::DenseSet<Value> &active)
       : block(block), active(active), builder(OpBuilder::atBlockEnd(&block)) {}
 
-  FailureOr<ParameterGradients> run(Value loss, double seed, bool scalesLoss);
+  FailureOr<ParameterGradients> run(const ReverseStart &start);
 
 private:
+  /// The gradient of the root.
+  Value buildStart(const ReverseStart &start);
   /// The sum of what reached `value`, or null.
   Value takeGradient(Value value);
   LogicalResult buildAdjoint(Operation *op, ArrayRef<Value> resultGradients);
@@ -103,25 +105,33 @@ LogicalResult ReverseWalk::buildAdjoint(Operation *op, ArrayRef<Value> resultGra
   return success();
 }
 
-FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed, bool scalesLoss) {
+Value ReverseWalk::buildStart(const ReverseStart &start) {
+  Location loc = start.root.getLoc();
+  auto type = cast<RankedTensorType>(start.root.getType());
+  StringAttr id = getId(start.root.getDefiningOp());
+  Value share;
+  if (start.share) {
+    auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), *start.share));
+    share = ConstantOp::create(builder, loc, type, value);
+    setId(share.getDefiningOp(), id.getValue() + ".grad", id);
+  } else {
+    share = HyperparameterOp::create(builder, loc, type, Hyperparameter::inverse_label_count);
+  }
+  if (!start.scalesLoss)
+    return share;
+  Value scale = HyperparameterOp::create(builder, loc, type, Hyperparameter::loss_scale);
+  auto scaled = MulOp::create(builder, loc, share, scale);
+  setId(scaled, id.getValue() + ".grad.scale", id);
+  return scaled;
+}
+
+FailureOr<ParameterGradients> ReverseWalk::run(const ReverseStart &start) {
   SmallVector<Operation *> forward;
   for (Operation &op : block) {
     forward.push_back(&op);
     ids.insert(getId(&op).getValue());
   }
-  auto type = cast<RankedTensorType>(loss.getType());
-  auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), seed));
-  auto first = ConstantOp::create(builder, loss.getLoc(), type, value);
-  StringAttr lossId = getId(loss.getDefiningOp());
-  setId(first, lossId.getValue() + ".grad", lossId);
-  Value start = first;
-  if (scalesLoss) {
-    Value scale = HyperparameterOp::create(builder, loss.getLoc(), type, Hyperparameter::loss_scale);
-    auto scaled = MulOp::create(builder, loss.getLoc(), first, scale);
-    setId(scaled, lossId.getValue() + ".grad.scale", lossId);
-    start = scaled;
-  }
-  contributions[loss].push_back(start);
+  contributions[start.root].push_back(buildStart(start));
 
   ParameterGradients result;
   bool failedOnce = false;
@@ -143,9 +153,9 @@ FailureOr<ParameterGradients> ReverseWalk::run(Value loss, double seed, bool sca
 
 } // namespace
 
-FailureOr<ParameterGradients> buildBackward(Block &block, Value loss, double seed, bool scalesLoss,
+FailureOr<ParameterGradients> buildBackward(Block &block, const ReverseStart &start,
                                             const llvm::DenseSet<Value> &active) {
-  return ReverseWalk(block, active).run(loss, seed, scalesLoss);
+  return ReverseWalk(block, active).run(start);
 }
 
 } // namespace windlass::train

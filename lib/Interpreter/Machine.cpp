@@ -146,8 +146,10 @@ LogicalResult ScheduleRunner::writeScalars(int64_t step) {
   for (ResourceOp resource : resources(ResourceKind::scalar)) {
     if (!resource.getScalar())
       return resource.emitError("cannot be executed: names no hyperparameter");
-    double value = inputs.hyperparameter(*resource.getScalar(), step, scaling);
-    if (failed(writeWhole(resource, Tensor::filled(inputs.floatKind(), {}, value))))
+    llvm::Expected<double> value = inputs.hyperparameter(*resource.getScalar(), step, scaling);
+    if (!value)
+      return resource.emitError("cannot be executed: ") << llvm::toString(value.takeError());
+    if (failed(writeWhole(resource, Tensor::filled(inputs.floatKind(), {}, *value))))
       return failure();
   }
   return success();

@@ -256,8 +256,10 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     return true;
   }
   if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
-    results[0] = RankValues(
-        ranks, Tensor::filled(inputs.floatKind(), {}, inputs.hyperparameter(hyperparameter.getName(), step, scaling)));
+    llvm::Expected<double> value = inputs.hyperparameter(hyperparameter.getName(), step, scaling);
+    if (!value)
+      return op.emitError("cannot be executed: ") << llvm::toString(value.takeError());
+    results[0] = RankValues(ranks, Tensor::filled(inputs.floatKind(), {}, *value));
     return true;
   }
   if (llvm::isa<train::StashOp>(op)) {
@@ -529,14 +531,20 @@ FailureOr<RunResult> windlass::interpreter::runLoss(ModuleOp module, const RunIn
   for (int64_t step = 0; step < inputs.options.steps; ++step) {
     if (inputs.options.trajectory && failed(runner.loadTrajectory(step)))
       return failure();
-    double sum = 0;
+    double sum = 0, weights = 0;
     for (int64_t k = step * inputs.microBatches; k < (step + 1) * inputs.microBatches; ++k) {
+      llvm::Expected<int64_t> weight = inputs.averagesTokens() ? inputs.labelCount(k) : llvm::Expected<int64_t>(1);
+      if (!weight)
+        return module.emitError("cannot be executed: ") << llvm::toString(weight.takeError());
       FailureOr<double> loss = runner.lossOf(function, k);
       if (failed(loss))
         return failure();
-      sum += *loss;
+      // The mean over no labels is NaN, and its weight is 0.
+      if (*weight != 0)
+        sum += *loss * static_cast<double>(*weight);
+      weights += static_cast<double>(*weight);
     }
-    result.losses.push_back(sum / inputs.microBatches);
+    result.losses.push_back(sum / weights);
   }
   return result;
 }

@@ -10,7 +10,8 @@ using namespace windlass;
 using namespace windlass::interpreter;
 using windlass::printable;
 
-RunInputs::RunInputs(ModuleOp module, const RunOptions &options) : options(options) {
+RunInputs::RunInputs(ModuleOp module, const RunOptions &options)
+    : options(options), countedLabels(module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr)) {
   microBatches = options.microBatches;
   if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
     if (auto count = settings.getAs<IntegerAttr>("micro_batches"); count && !microBatches)
@@ -105,7 +106,29 @@ LogicalResult LossScaling::finishStep(ModuleOp module, int64_t step, double norm
          << " and may not fall below 2^" << std::ilogb(settings.floor);
 }
 
-double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const {
+llvm::Expected<int64_t> RunInputs::labelCount(int64_t k) const {
+  RankedTensorType type = countedLabels.getType();
+  Builder builder(type.getContext());
+  NamedAttribute vocabulary =
+      builder.getNamedAttr(train::kVocabularyAttr, builder.getI64IntegerAttr(countedLabels.getVocabulary()));
+  llvm::Expected<Tensor> labels = input(countedLabels.getInput(), type, builder.getDictionaryAttr(vocabulary), k);
+  if (!labels)
+    return labels.takeError();
+  int64_t count = 0;
+  for (int64_t i = 0; i < labels->getElements(); ++i) {
+    bool isInBox = true;
+    int64_t rest = i;
+    for (int64_t dim = type.getRank() - 1; dim >= 0; rest /= type.getDimSize(dim), --dim) {
+      int64_t at = rest % type.getDimSize(dim) - countedLabels.getStarts()[dim];
+      isInBox &= at >= 0 && at < countedLabels.getSizes()[dim];
+    }
+    count += isInBox && labels->at(i) != static_cast<double>(countedLabels.getIgnoreIndex());
+  }
+  return count;
+}
+
+llvm::Expected<double> RunInputs::hyperparameter(train::Hyperparameter which, int64_t step,
+                                                 const LossScaling &scaling) const {
   const int64_t updates = step + 1 - scaling.getSkippedUpdates();
   switch (which) {
   case train::Hyperparameter::learning_rate:
@@ -130,6 +153,18 @@ double RunInputs::hyperparameter(train::Hyperparameter which, int64_t step, cons
     return scaling.getScale();
   case train::Hyperparameter::inverse_loss_scale:
     return 1 / scaling.getScale();
+  case train::Hyperparameter::inverse_label_count: {
+    if (!averagesTokens())
+      return llvm::createStringError("the module does not say which labels count");
+    int64_t count = 0;
+    for (int64_t k = step * microBatches; k < (step + 1) * microBatches; ++k) {
+      llvm::Expected<int64_t> labels = labelCount(k);
+      if (!labels)
+        return labels.takeError();
+      count += *labels;
+    }
+    return 1 / static_cast<double>(count);
+  }
   }
   return 0;
 }

@@ -44,11 +44,17 @@ public:
   /// ids are below the latter.
   llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr attributes,
                                int64_t k) const;
+  /// Whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
+  bool averagesTokens() const { return static_cast<bool>(countedLabels); }
+  /// The labels of micro-batch k that count.
+  llvm::Expected<int64_t> labelCount(int64_t k) const;
   /// A runtime scalar in step s.
-  double hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const;
+  llvm::Expected<double> hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const;
   ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }
 
 private:
+  train::CountedLabelsAttr countedLabels;
+
   llvm::Expected<Tensor> find(const TensorMap &map, const std::string &key, mlir::RankedTensorType type) const;
 };
 

@@ -93,6 +93,8 @@ void Compilation::printTraining(const OnnxToTrainReport &report) {
 
 int Compilation::buildFunctions(const CompileSettings &settings) {
   return runPasses(*module, Code::training, [&](OpPassManager &manager) {
+    if (settings.average == "tokens")
+      manager.addPass(train::createAverageTokensPass());
     // Backward pass, then what the optimizer does with its gradients.
     train::DifferentiatePassOptions differentiate;
     differentiate.microBatches = settings.microBatches;

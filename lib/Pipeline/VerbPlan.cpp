@@ -305,6 +305,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
   if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
     if (auto value = settings.getAs<IntegerAttr>("micro_batches"))
       microBatches = value.getInt();
+  bool averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
   if (common.json) {
     llvm::json::OStream json(llvm::outs(), 2);
     json.object([&] {
@@ -312,6 +313,7 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       json.attribute("cluster", toJson(compilation.getCluster()));
       json.attribute("ranks", compilation.getRanks());
       json.attribute("micro_batches", microBatches);
+      json.attribute("average", averagesTokens ? "tokens" : "micro-batches");
       json.attribute("groups", groups);
       json.attributeObject("mesh", [&] {
         for (plan::AxisAttr axis : mesh.getAxes())
@@ -390,7 +392,8 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                << mebibytes(compileFlags.choice.getMemoryLimit()) << " per device\n"
                << "ranks      " << compilation.getRanks() << " (" << meshText(module) << ")\n"
                << "step       " << microBatches << (microBatches == 1 ? " micro-batch, " : " micro-batches, ") << groups
-               << " at once, " << microBatches / groups << " one after another\n"
+               << " at once, " << microBatches / groups << " one after another"
+               << (averagesTokens ? ", averaged over tokens" : "") << "\n"
                << repeatsText(work, compilation.getRanks()) << "memory     " << mebibytes(memory.arena)
                << " per device: parameters " << mebibytes(memory.parameters) << ", gradients "
                << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state) << ", inputs "

@@ -132,6 +132,10 @@ void CompileFlags::declareSettings(Flags &flags) {
                   "of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
                   settings.precision);
   flags.addInteger("micro-batches", "per step, over all ranks: G (default 1)", settings.microBatches, 1, 1 << 20);
+  flags.addChoice("average", {"micro-batches", "tokens"},
+                  "what a step's loss is the mean of: the losses of its micro-batches, each a mean of its own, or all "
+                  "labels that are not ignored, each alike (default micro-batches)",
+                  settings.average);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }
@@ -283,6 +287,8 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
     settings.precision = plan.settings.precision;
   if (!given.isGiven("micro-batches"))
     settings.microBatches = plan.settings.microBatches;
+  if (!given.isGiven("average"))
+    settings.average = plan.settings.average;
   settings.clip |= plan.settings.clip;
   if (!given.isGiven("freeze") && !given.isGiven("train"))
     settings.trainable = plan.settings.trainable;

@@ -1,6 +1,7 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Support/Printable.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
 #include "windlass/rt/checkpoint.h"
 #include "windlass/rt/program.h"
@@ -8,6 +9,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -111,6 +113,11 @@ private:
                    *splits, offsetOf(resource)});
   }
 
+  /// The least integer has no literal of its own.
+  static std::string integerText(int64_t value) {
+    return value == std::numeric_limits<int64_t>::min() ? std::to_string(value + 1) + " - 1" : std::to_string(value);
+  }
+
   static std::string offsetOf(sched::ResourceOp resource) { return std::to_string(resource.getOffset().value_or(0)); }
 
   std::string sourceOf(train::ParameterOp parameter) {
@@ -133,6 +140,7 @@ private:
   LogicalResult collect();
   FailureOr<std::string> parameterTable();
   FailureOr<std::string> inputTable();
+  FailureOr<std::string> labelTable();
   FailureOr<std::string> actionTable();
   std::string productTable();
   std::string attentionTable();
@@ -248,6 +256,26 @@ FailureOr<std::string> Tables::inputTable() {
   return table("input_entry", "inputs", rows);
 }
 
+FailureOr<std::string> Tables::labelTable() {
+  auto labels = module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr);
+  if (!labels)
+    return std::string("{0, 0, {nullptr, 0}, {nullptr, 0}}");
+  auto found = llvm::find_if(
+      inputs, [&](sched::ResourceOp resource) { return resource.getLogicalName() == labels.getInput(); });
+  if (found == inputs.end())
+    return module.emitError() << train::kCountedLabelsAttr << " names no input of the step: "
+                              << printable(labels.getInput());
+  auto numbers = [&](llvm::ArrayRef<int64_t> values, llvm::StringRef name) {
+    llvm::SmallVector<std::string> texts;
+    for (int64_t value : values)
+      texts.push_back(std::to_string(value));
+    return spanOf("std::int64_t", name, texts);
+  };
+  [[maybe_unused]] auto [input, ignored, starts, sizes] = rt::counted_labels{};
+  return braces({std::to_string(found - inputs.begin()), integerText(labels.getIgnoreIndex()),
+                 numbers(labels.getStarts(), "label_starts"), numbers(labels.getSizes(), "label_sizes")});
+}
+
 FailureOr<std::string> Tables::actionTable() {
   auto schedules = module.getOps<sched::ScheduleOp>();
   if (schedules.empty())
@@ -337,8 +365,9 @@ FailureOr<std::string> Tables::write() {
 
   auto parameterSpan = parameterTable();
   auto inputSpan = inputTable();
+  auto labels = labelTable();
   auto actionSpan = actionTable();
-  if (failed(parameterSpan) || failed(inputSpan) || failed(actionSpan))
+  if (failed(parameterSpan) || failed(inputSpan) || failed(labels) || failed(actionSpan))
     return failure();
 
   // State names its own train.parameter, which names the weight.
@@ -404,7 +433,7 @@ FailureOr<std::string> Tables::write() {
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32] = rt::program{};
+                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32, p33] = rt::program{};
   std::string productChoices = productTable(), attentionChoices = attentionTable();
 
   std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
@@ -432,6 +461,7 @@ FailureOr<std::string> Tables::write() {
   line("states", stateSpan);
   line("gradients", gradientSpan);
   line("inputs", *inputSpan);
+  line("labels", *labels);
   line("scalars", scalarSpan);
   line("loss_offset", offsetOf(loss));
   line("grad_norm_offset", offsetOf(gradNorm));

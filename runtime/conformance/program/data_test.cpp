@@ -1,5 +1,6 @@
 // Readers of token files and explicit batches: every format, the order of windows, and files that are wrong.
 #include "data.h"
+#include "label_counter.h"
 
 #include "temporary_folder.h"
 #include "test_programs.h"
@@ -356,4 +357,58 @@ TEST(Data, InputsThatAreNoneAreRefused) {
   settings.inputs.clear();
   EXPECT_THAT(open_data(sharded_program(cut::whole), settings, data).message(),
               HasSubstr("has no feed from token files"));
+}
+
+TEST(Data, LabelsOfABoxAreCounted) {
+  temporary_folder folder;
+  std::vector<std::int32_t> labels(B * T, -100);
+  // Three that count, and the first of a row, which is outside of the box.
+  labels[1] = labels[T + 3] = labels[3 * T + 7] = 5;
+  labels[T] = 7;
+  std::string entries, data;
+  for (const char *name : {"ids.0", "labels.0"}) {
+    std::int64_t at = static_cast<std::int64_t>(data.size());
+    entries += (entries.empty() ? "\"" : ",\"") + std::string(name) + "\":{\"dtype\":\"I32\",\"shape\":[4,8]," +
+               "\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + 128) + "]}";
+    data += bytes_of(name[0] == 'i' ? std::vector<std::int32_t>(B * T, 1) : labels);
+  }
+  std::unique_ptr<data_source> source;
+  status s = open({folder.write("b.safetensors", safetensors_bytes("{" + entries + "}", data))}, source);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  program p = bigram_program(1);
+  std::int64_t count;
+  label_counter alike(p);
+  ASSERT_TRUE(alike.count(*source, 0, count).is_ok());
+  EXPECT_EQ(count, 1) << "without a table each micro-batch has the same weight";
+  constexpr std::int64_t starts[] = {0, 1}, sizes[] = {B, T - 1};
+  p.labels = {1, -100, {starts, 2}, {sizes, 2}};
+  ASSERT_TRUE(check_labels(p).is_ok());
+  label_counter shifted(p);
+  ASSERT_TRUE(shifted.count(*source, 0, count).is_ok());
+  EXPECT_EQ(count, 3);
+  p.labels.ignored = 5;
+  label_counter others(p);
+  ASSERT_TRUE(others.count(*source, 0, count).is_ok());
+  EXPECT_EQ(count, B * (T - 1) - 3);
+  s = others.count(*source, 1, count);
+  EXPECT_EQ(s.code(), status_code::bad_input);
+  EXPECT_THAT(s.message(), HasSubstr("lacks 'labels.1'"));
+}
+
+TEST(Data, TablesOfLabelsThatAreWrongAreRefused) {
+  constexpr std::int64_t starts[] = {0, 1}, sizes[] = {B, T - 1}, wide[] = {B, T}, none[] = {B, 0};
+  const counted_labels tables[] = {{2, -100, {starts, 2}, {sizes, 2}},
+                                   {-1, -100, {starts, 2}, {sizes, 2}},
+                                   {1, -100, {starts, 2}, {wide, 2}},
+                                   {1, -100, {starts, 2}, {none, 2}},
+                                   {1, -100, {starts, 1}, {sizes, 1}}};
+  for (const counted_labels &table : tables) {
+    program p = bigram_program(1);
+    p.labels = table;
+    EXPECT_EQ(check_labels(p).code(), status_code::internal);
+  }
+  program p = bigram_program(1);
+  constexpr scalar_entry scalars[] = {{scalar::inverse_label_count, 0}};
+  p.scalars = {scalars, 1};
+  EXPECT_EQ(check_labels(p).code(), status_code::internal) << "a scalar without labels";
 }

@@ -92,6 +92,9 @@ TEST(Options, CompiledInSettingsMustAgree) {
   EXPECT_TRUE(parse({"--data", "a", "--precision", "bf16"}, o).is_ok());
   EXPECT_THAT(parse({"--data", "a", "--precision", "f16"}, o).message(),
               HasSubstr("--precision is 'f16', but this program is compiled for 'bf16'"));
+  EXPECT_TRUE(parse({"--data", "a", "--average", "micro-batches"}, o).is_ok());
+  EXPECT_THAT(parse({"--data", "a", "--average", "tokens"}, o).message(),
+              HasSubstr("--average is 'tokens', but this program is compiled for 'micro-batches'"));
   EXPECT_EQ(parse({"--data", "a", "--loss", "x"}, o).code(), status_code::bad_input);
   s = parse({"--data", "a", "--clip-norm", "1"}, o);
   EXPECT_EQ(s.code(), status_code::bad_input);

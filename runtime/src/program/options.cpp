@@ -280,6 +280,8 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
   std::string have;
   if (flag.name == "--micro-batches")
     have = std::to_string(p.micro_batches);
+  else if (flag.name == "--average")
+    have = averages_tokens(p) ? "tokens" : "micro-batches";
   else if (flag.name == "--optimizer")
     have = p.kind == optimizer::adamw ? "adamw" : "sgd";
   else if (flag.name == "-n")
@@ -295,7 +297,8 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
       .as(diagnostic::contradiction);
 }
 
-constexpr const char *compiled_in_flags[] = {"--micro-batches", "--optimizer", "-n", "--precision"};
+constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n",
+                                               "--precision"};
 /// Fixed as well, but not recorded in the program, so that no value can be compared.
 constexpr const char *planner_flags[] = {"--cluster", "--costs",        "--dim",      "--freeze",
                                          "--loss",    "--memory-limit", "--no-decay", "--onnx-pins",
@@ -462,7 +465,7 @@ status check_flag(const std::string &name, const std::string &text) {
 }
 
 std::vector<std::string> setting_names() {
-  std::vector<std::string> out = {"micro-batches", "optimizer", "n", "precision", "clip"};
+  std::vector<std::string> out = {"average", "micro-batches", "optimizer", "n", "precision", "clip"};
   for (const option_row &row : rows)
     if (std::string name = row.name; name != "help" && name != "version" && name != "config")
       out.push_back(name);
@@ -478,7 +481,8 @@ std::string help_text(const program &p) {
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
   }
   out += "\nCompiled in: " + count_of(mesh_size(p.axes), "rank") + ", --micro-batches " +
-         std::to_string(p.micro_batches) + ", --precision " + p.precision + ", --optimizer " +
+         std::to_string(p.micro_batches) + ", --average " + (averages_tokens(p) ? "tokens" : "micro-batches") +
+         ", --precision " + p.precision + ", --optimizer " +
          (p.kind == optimizer::adamw ? "adamw" : "sgd") + (p.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;

@@ -1,5 +1,7 @@
 #include "rank_state.h"
 
+#include "label_counter.h"
+
 #include "windlass/rt/file.h"
 #include "windlass/rt/host_copy.h"
 
@@ -87,6 +89,7 @@ status check_program(const program &p) {
   }
   for (const input_entry &row : p.inputs)
     WINDLASS_TRY(check(row.tensor, row.tensor.splits, row.tensor.type, row.tensor.offset));
+  WINDLASS_TRY(check_labels(p));
   for (const state_entry &row : p.states) {
     if (row.parameter < 0 || row.parameter >= p.parameters.size)
       return wrong("state of no parameter");

@@ -109,6 +109,7 @@ std::string describe_settings(const program &p, const options &o, const run_reco
   object out(" ");
   out.add("optimizer", p.kind == optimizer::adamw ? "adamw" : "sgd");
   out.add("micro_batches", p.micro_batches);
+  out.add("average", averages_tokens(p) ? "tokens" : "micro-batches");
   out.raw("lr", json_number(o.lr));
   out.add("lr_schedule", schedules[static_cast<int>(o.schedule)]);
   out.add("warmup", o.warmup);

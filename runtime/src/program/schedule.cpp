@@ -27,7 +27,10 @@ bool scales_loss(const program &p) {
                      [](const scalar_entry &row) { return row.kind == scalar::loss_scale; });
 }
 
-double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past) {
+bool averages_tokens(const program &p) { return p.labels.sizes.size > 0; }
+
+double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past,
+                    std::int64_t labels) {
   double t = static_cast<double>(s + 1 - past.skipped);
   switch (kind) {
   case scalar::learning_rate:
@@ -52,6 +55,8 @@ double scalar_value(const program &p, const options &o, scalar kind, std::int64_
     return past.scale.value;
   case scalar::inverse_loss_scale:
     return 1 / past.scale.value;
+  case scalar::inverse_label_count:
+    return 1 / static_cast<double>(labels);
   }
   return 0;
 }

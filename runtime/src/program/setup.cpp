@@ -61,6 +61,7 @@ status trainer::open_data() {
     gradient_elements_.push_back(stored_part(p_, gradient, world_.rank()).elements());
   for (const input_entry &input : p_.inputs)
     input_parts_.push_back(local_part(sizes_of(input.tensor), input.tensor.splits, p_.axes, world_.rank()));
+  labels_.emplace(p_);
   WINDLASS_TRY(open_sources(p_, o_, start_, sources_));
   o_.steps = sources_.steps;
   return ok_status();

@@ -156,15 +156,39 @@ status trainer::run_actions(std::int64_t first, std::int64_t count) {
   return ok_status();
 }
 
+status trainer::count_labels(std::int64_t &all) {
+  if (!averages_tokens(p_))
+    return ok_status();
+  stopwatch watch(action_seconds_[inputs_activity]);
+  std::int64_t mine = 0;
+  for (std::int64_t k = group_; k < p_.micro_batches; k += groups_) {
+    std::int64_t labels;
+    WINDLASS_TRY(labels_->count(*sources_.data, next_micro_batch_ + k, labels));
+    mine += labels;
+  }
+  span<std::int64_t> counts;
+  WINDLASS_TRY(ranks_.gather(mine, counts));
+  all = 0;
+  for (std::int64_t count : counts)
+    all += count;
+  // All members of a group have counted the same labels.
+  all /= counts.size / groups_;
+  return ok_status();
+}
+
 status trainer::step(std::int64_t s, step_metrics &row) {
   const detail::named_range range("step");
   double start = clock_seconds();
   forwards_ = backwards_ = 0;
   skips_update_ = false;
+  std::int64_t labels = 0;
+  WINDLASS_TRY(count_labels(labels));
   graphs_.take_sent(); // of evaluation, before the step
   graphs_.begin_step();
-  for (const scalar_entry &given : p_.scalars)
-    WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(scalar_value(p_, o_, given.kind, s, past_))));
+  for (const scalar_entry &given : p_.scalars) {
+    double value = scalar_value(p_, o_, given.kind, s, past_, labels);
+    WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(value)));
+  }
   WINDLASS_TRY(run_actions(0, p_.actions.size));
   {
     stopwatch watch(action_seconds_[wait_activity]);
@@ -239,9 +263,13 @@ status trainer::evaluate(std::int64_t step) {
     WINDLASS_TRY(context_.synchronize());
     if (k < count) {
       float loss;
+      std::int64_t weight;
       WINDLASS_TRY(read_scalar(context_, p_.evaluate_offset, loss));
-      mine.loss += loss;
-      mine.weight += 1;
+      WINDLASS_TRY(labels_->count(*sources_.eval_data, k, weight));
+      // The mean over no labels is NaN, and its weight is 0.
+      if (weight > 0)
+        mine.loss += loss * static_cast<double>(weight);
+      mine.weight += static_cast<double>(weight);
     }
   }
   span<partial> all;

@@ -9,6 +9,7 @@
 #include "action_graphs.h"
 #include "control.h"
 #include "kernel_report.h"
+#include "label_counter.h"
 #include "metrics.h"
 #include "operator_names.h"
 #include "options.h"
@@ -20,6 +21,7 @@
 #include "start.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,8 @@ private:
   /// Agrees on the ranks' statuses: all get the first error.
   status together(const status &mine);
 
+  /// The labels of the next step that count, over all ranks, where its loss is the mean over them.
+  status count_labels(std::int64_t &all);
   status step(std::int64_t s, step_metrics &row);
   status run_actions(std::int64_t first, std::int64_t count);
   status run_action(const action &what);
@@ -83,6 +87,7 @@ private:
   action_graphs graphs_; // after what the graphs work on
   run_start start_;
   run_sources sources_;
+  std::optional<label_counter> labels_;
   std::vector<tensor_part> input_parts_;
   std::vector<host_copy> input_copies_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient

@@ -750,3 +750,27 @@ func.func @f(%x: tensor<2x3xf32>, %k: tensor<2xi64>) {
 
 // expected-error @below {{is stored as 'bf16' and used as 'i64'; only floats are converted}}
 train.parameter buffer @b0 "ids" : tensor<2xi64> from <packed, "", 0, 4, bf16>
+
+// -----
+
+// expected-error @below {{labels are a tensor of integers of a static shape, not 'tensor<4xf32>'}}
+module attributes {a = #train.counted_labels<"y" : tensor<4xf32>, from [0] sizes [4] ignore -100 vocabulary 0>} {
+}
+
+// -----
+
+// expected-error @below {{a box of 'tensor<2x4xi64>' has 2 starts and sizes, not 2 and 1}}
+module attributes {a = #train.counted_labels<"y" : tensor<2x4xi64>, from [0, 1] sizes [4] ignore -100 vocabulary 0>} {
+}
+
+// -----
+
+// expected-error @below {{a box from 1 of 4 elements lies outside of 'tensor<2x4xi64>'}}
+module attributes {a = #train.counted_labels<"y" : tensor<2x4xi64>, from [0, 1] sizes [2, 4] ignore -100 vocabulary 0>} {
+}
+
+// -----
+
+// expected-error @below {{the bound of ids is -1; it is at least 0}}
+module attributes {a = #train.counted_labels<"y" : tensor<4xi64>, from [0] sizes [4] ignore -100 vocabulary -1>} {
+}

@@ -304,6 +304,8 @@ Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, St
     return error;
   if (Error error = compare("micro-batches", planned.microBatches, settings.microBatches))
     return error;
+  if (Error error = compare("average", planned.average, settings.average))
+    return error;
   if (Error error = compare("clip", planned.clip, settings.clip))
     return error;
   if (Error error = compareNames("trainable", planned.trainable, settings.trainable))

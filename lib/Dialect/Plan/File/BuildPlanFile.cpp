@@ -30,6 +30,8 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
     if (auto clip = attribute.getAs<BoolAttr>("clip"))
       settings.clip = clip.getValue();
   }
+  if (module->hasAttr(train::kCountedLabelsAttr))
+    settings.average = "tokens";
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     if (!parameter.getTrainable())
       continue;

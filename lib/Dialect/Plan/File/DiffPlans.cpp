@@ -162,6 +162,7 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
     differ.add("", "dim " + name, a == before.dims.end() ? "" : std::to_string(a->second),
                b == after.dims.end() ? "" : std::to_string(b->second));
   }
+  differ.add("", "average", before.average, after.average);
   differ.add("", "clip", asText(before.clip), asText(after.clip));
   differ.add("", "loss", before.loss, after.loss);
   differ.add("", "micro_batches", std::to_string(before.microBatches), std::to_string(after.microBatches));

@@ -91,6 +91,12 @@ private:
   void readSettings(const llvm::json::Value &value) {
     ObjectReader reader(value, "settings");
     PlanSettings &settings = plan.settings;
+    // Plans of earlier versions, which knew one way only, do not say it.
+    if (reader.find("average"))
+      settings.average = reader.getString("average");
+    if (!reader.failed() && settings.average != "micro-batches" && settings.average != "tokens")
+      reader.fail("average", "is " + printable(settings.average) + ", but losses are averaged over 'micro-batches' or "
+                                                                   "'tokens'");
     settings.clip = reader.getBoolean("clip");
     settings.loss = reader.getString("loss");
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);

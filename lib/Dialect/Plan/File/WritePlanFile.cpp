@@ -149,6 +149,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
     writer.add(name, label);
   writer.close();
   writer.open("settings");
+  writer.add("average", plan.settings.average);
   writer.add("clip", plan.settings.clip);
   Object dims;
   for (const auto &[name, size] : plan.settings.dims)

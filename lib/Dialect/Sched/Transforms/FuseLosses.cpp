@@ -25,7 +25,7 @@ bool isWrite(Operation *op, Value buffer) {
   return llvm::any_of(getInsAndOuts(op).second, [&](Value out) { return getStorage(out) == getStorage(buffer); });
 }
 
-/// A gradient of a loss, and the map that makes its factor.
+/// A gradient of a loss, and the map that makes its factor; none where the factor is a hyperparameter.
 struct Gradient {
   LaunchMapOp factor;
   LaunchOp launch;
@@ -40,7 +40,7 @@ public:
 
   void run() {
     if (isRepeated(loss) || !llvm::all_of(loss->getOperands(), [](Value buffer) { return getStorage(buffer); }) ||
-        !findReader() || !isLastOfLogits() || !findGradients() || !hasRoomForFactor())
+        !findReader() || !isLastOfLogits() || !findGradients() || !isCountReady() || !mayDropLogSum())
       return;
     replace();
   }
@@ -53,8 +53,7 @@ private:
   }
   bool isBehind(Operation *op) { return op->getBlock() == &forward && loss->isBeforeInBlock(op); }
 
-  /// The loss may be computed as late as at the first reader of its sum. As that reads the count too, it runs behind
-  /// what reduces the count over ranks.
+  /// The loss may be computed as late as at the first reader of its sum.
   bool findReader() {
     for (Operation *op : uses.of(sum)) {
       if (!isOnStream(op))
@@ -64,10 +63,21 @@ private:
       if (!reader && isBehind(op))
         return false;
     }
-    return reader && !isRepeated(reader) &&
-           llvm::any_of(reader.getIns(), [&](Value in) { return isSameValue(in, count); }) &&
-           llvm::none_of(uses.of(count, &forward),
-                         [&](Operation *op) { return isWrite(op, count) && !op->isBeforeInBlock(reader); });
+    return reader && !isRepeated(reader);
+  }
+
+  static bool reads(LaunchMapOp map, Value value) {
+    return llvm::any_of(map.getIns(), [&](Value in) { return isSameValue(in, value); });
+  }
+
+  /// A factor of the count needs it reduced over ranks. The reader of the sum runs behind that where it reads the count
+  /// too.
+  bool isCountReady() {
+    LaunchMapOp factor = gradients.front().factor;
+    return !factor || !reads(factor, count) ||
+           (reads(reader, count) && llvm::none_of(uses.of(count, &forward), [&](Operation *op) {
+              return isWrite(op, count) && !op->isBeforeInBlock(reader);
+            }));
   }
 
   /// Nobody in @forward needs the logits any more, and nobody on another stream may still be reading them.
@@ -83,20 +93,28 @@ private:
       if (!launch || !isGradient(launch))
         return false;
       Value dsum = launch.getIns()[0];
+      if (llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return isWrite(op, labels); }))
+        return false;
       SmallVector<Operation *> ofFactor = uses.of(dsum, backward), ofCount = uses.of(count, backward);
+      if (isHyperparameter(dsum) && ofCount.empty()) {
+        gradients.push_back({LaunchMapOp(), launch});
+        continue;
+      }
       auto factor = ofFactor.size() == 2 ? dyn_cast<LaunchMapOp>(ofFactor[0]) : LaunchMapOp();
       bool isOwn = getStorage(dsum) != getStorage(count);
       if (!factor || ofFactor[1] != launch || !isFactor(factor, dsum) ||
-          llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }) ||
-          llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return isWrite(op, labels); }))
+          llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }))
         return false;
       gradients.push_back({factor, launch});
     }
-    LaunchMapOp first = gradients.front().factor;
-    return llvm::all_of(gradients, [&](Gradient &other) {
-      return other.factor.getFunction() == first.getFunction() &&
-             llvm::equal(first.getIns(), other.factor.getIns(), isSameValue);
-    });
+    return llvm::all_of(gradients, [&](const Gradient &other) { return isSameFactor(gradients.front(), other); });
+  }
+
+  static bool isSameFactor(Gradient a, Gradient b) {
+    if (!a.factor || !b.factor)
+      return a.factor == b.factor && isSameValue(a.launch.getIns()[0], b.launch.getIns()[0]);
+    return a.factor.getFunction() == b.factor.getFunction() &&
+           llvm::equal(a.factor.getIns(), b.factor.getIns(), isSameValue);
   }
 
   bool isGradient(LaunchOp launch) {
@@ -133,8 +151,9 @@ private:
     });
   }
 
-  /// Nobody else reads the logarithms, whose bytes then hold the factor: the loss still reads the count behind it.
-  bool hasRoomForFactor() {
+  /// Nobody else reads the logarithms, whose bytes then hold the factor where a map makes one: the loss still reads the
+  /// count behind it.
+  bool mayDropLogSum() {
     MemRefType factor = typeOf(gradients.front().launch.getIns()[0]), room = typeOf(logSum);
     return uses.of(logSum).size() == 1 + gradients.size() && isTransient(logSum) && factor.getRank() == 0 &&
            room.getNumElements() > 0 && room.getElementType() == factor.getElementType();
@@ -148,10 +167,27 @@ private:
       op->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
       uses.add(op);
     };
-    launch("count_labels", labels, count);
+    // Nobody but the loss itself uses the count where the factor is of the labels of several micro-batches.
+    if (uses.of(count).size() > 1)
+      launch("count_labels", labels, count);
 
     builder.setInsertionPoint(reader);
-    LaunchMapOp made = gradients.front().factor;
+    Value factor = makeFactor(builder);
+    launch("softmax_cross_entropy_with_grad", {factor, logits, labels}, {sum, logits});
+
+    for (const Gradient &gradient : gradients) {
+      drop(gradient.launch);
+      if (gradient.factor)
+        drop(gradient.factor);
+    }
+    drop(loss);
+  }
+
+  /// The factor of the gradient in @forward, in the bytes of the logarithms where a map makes it.
+  Value makeFactor(OpBuilder &builder) {
+    auto [made, gradient] = gradients.front();
+    if (!made)
+      return builder.clone(*gradient.getIns()[0].getDefiningOp())->getResult(0);
     auto room = logSum.getDefiningOp<BufferOp>();
     auto factor = BufferOp::create(builder, made.getLoc(), made.getOuts()[0].getType(), room.getArenaAttr(),
                                    room.getOffsetAttr());
@@ -163,13 +199,7 @@ private:
                                    ins, ValueRange(factor.getResult()), UnitAttr());
     map->setDiscardableAttrs(made->getDiscardableAttrDictionary());
     uses.add(map);
-    launch("softmax_cross_entropy_with_grad", {factor, logits, labels}, {sum, logits});
-
-    for (const Gradient &gradient : gradients) {
-      drop(gradient.launch);
-      drop(gradient.factor);
-    }
-    drop(loss);
+    return factor;
   }
 
   /// Removes a command, and its buffers where nobody else uses them.

@@ -38,6 +38,21 @@ void SourceAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
+LogicalResult CountedLabelsAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef, RankedTensorType type,
+                                        ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, int64_t, int64_t vocabulary) {
+  if (!type.hasStaticShape() || !type.getElementType().isSignlessInteger() || type.getRank() == 0)
+    return emitError() << "labels are a tensor of integers of a static shape, not " << type;
+  if (vocabulary < 0)
+    return emitError() << "the bound of ids is " << vocabulary << "; it is at least 0";
+  if (static_cast<int64_t>(starts.size()) != type.getRank() || sizes.size() != starts.size())
+    return emitError() << "a box of " << type << " has " << type.getRank() << " starts and sizes, not " << starts.size()
+                       << " and " << sizes.size();
+  for (auto [start, size, whole] : llvm::zip_equal(starts, sizes, type.getShape()))
+    if (start < 0 || size < 1 || start > whole || size > whole - start)
+      return emitError() << "a box from " << start << " of " << size << " elements lies outside of " << type;
+  return success();
+}
+
 LogicalResult ParameterOp::verify() {
   if (getLogicalName().empty())
     return emitOpError() << "has an empty logical name; give it the name of its initializer";

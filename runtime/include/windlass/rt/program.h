@@ -94,6 +94,14 @@ struct input_entry {
   std::int64_t vocabulary; ///< ids must be below it; 0: unknown
 };
 
+/// The labels that the loss of a step is the mean of, over all its micro-batches: the elements of a box of an input that
+/// are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
+struct counted_labels {
+  std::int32_t input;
+  std::int64_t ignored;
+  span<std::int64_t> starts, sizes;
+};
+
 /// Runtime scalars, f32, written into the device arena before the functions that read them.
 enum class scalar : std::int32_t {
   learning_rate,
@@ -106,7 +114,8 @@ enum class scalar : std::int32_t {
   bias_correction1,
   bias_correction2,
   loss_scale, ///< a program that has it computes gradients of the loss times it
-  inverse_loss_scale
+  inverse_loss_scale,
+  inverse_label_count ///< 1 over the labels of the step: see `counted_labels`
 };
 struct scalar_entry {
   scalar kind;
@@ -155,6 +164,7 @@ struct program {
   span<state_entry> states;
   span<gradient_entry> gradients;
   span<input_entry> inputs;
+  counted_labels labels;
   span<scalar_entry> scalars;
   std::int64_t loss_offset;      ///< f32: the step's mean loss after backward_reduce
   std::int64_t grad_norm_offset; ///< f32: global norm of the step's gradient before clipping, after update

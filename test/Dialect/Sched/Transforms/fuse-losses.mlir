@@ -634,3 +634,52 @@ module {
     return %c : f32
   }
 }
+
+// -----
+
+// The factor is a hyperparameter: it is read as it is, and nothing counts labels that nobody asks for.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.resource scalar @inverse : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
+  // CHECK-LABEL: func.func @forward
+  // CHECK-NEXT: %[[X:.*]] = sched.buffer @device_arena[64]
+  // CHECK-NEXT: %[[Y:.*]] = sched.buffer @device_arena[192]
+  // CHECK-NEXT: %[[S:.*]] = sched.buffer @device_arena[256]
+  // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
+  // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704]
+  // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[704]
+  // CHECK-NEXT: sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
+  // CHECK-NEXT: sched.launch_map @multiply stream 0 ins(%[[S]], %[[K]]) outs(%[[R]])
+  // CHECK-NEXT: return
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+    sched.launch_map @multiply stream 0 ins(%s, %k) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  // CHECK-LABEL: func.func @backward_reduce()
+  // CHECK-NEXT: sched.buffer @device_arena[64]
+  // CHECK-NEXT: sched.buffer @device_arena[576]
+  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: return
+  func.func @backward_reduce() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
+    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
+    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%k, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @multiply(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.mul %a, %b : f32
+    return %0 : f32
+  }
+}

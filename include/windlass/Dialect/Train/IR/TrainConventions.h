@@ -8,9 +8,9 @@ namespace windlass::train {
 //
 // L1: @loss(inputs...) -> tensor<f32>.
 // L2: @init() -> values that depend on no input nor weight.
-//     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, so that the
-//     sum
-//       over micro-batches and groups is the step's loss; gradients are those of the loss share. Forward ops, then
+//     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, or with
+//       kCountedLabelsAttr the sum over the labels of micro-batch k over the number of those of the step, so that the
+//       sum over micro-batches and groups is the step's loss; gradients are those of the loss share. Forward ops, then
 //       train.stash ops, then backward ops.
 //     @update(gradients...) -> grad_norm. Reads and writes weights and state.
 //     @evaluate(inputs..., init values...) -> loss_k.
@@ -53,6 +53,9 @@ constexpr char kModelAttr[] = "train.model";
 /// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr adamw|sgd), "micro_batches" (i64, G),
 /// "clip" (BoolAttr), "precision" (StringAttr f32|tf32|bf16|f16), and kScalesLossSetting.
 constexpr char kSettingsAttr[] = "train.settings";
+/// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the
+/// mean of the micro-batches' losses.
+constexpr char kCountedLabelsAttr[] = "train.counted_labels";
 /// UnitAttr: gradients are of the loss times the hyperparameter `loss_scale`, which `@update` takes out.
 constexpr char kScalesLossSetting[] = "scales_loss";
 

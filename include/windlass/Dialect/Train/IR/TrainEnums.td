@@ -30,7 +30,8 @@ def Train_Hyperparameter : Train_Enum<"Hyperparameter", "a scalar given to the p
   I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"one_minus_beta1", 1>, I32EnumAttrCase<"one_minus_beta2", 2>,
   I32EnumAttrCase<"epsilon", 3>, I32EnumAttrCase<"weight_decay", 4>, I32EnumAttrCase<"momentum", 5>,
   I32EnumAttrCase<"clip_norm", 6>, I32EnumAttrCase<"bias_correction1", 7>, I32EnumAttrCase<"bias_correction2", 8>,
-  I32EnumAttrCase<"loss_scale", 9>, I32EnumAttrCase<"inverse_loss_scale", 10>]>;
+  I32EnumAttrCase<"loss_scale", 9>, I32EnumAttrCase<"inverse_loss_scale", 10>,
+  I32EnumAttrCase<"inverse_label_count", 11>]>;
 def Train_HyperparameterAttr : EnumAttr<TrainDialect, Train_Hyperparameter, "hyperparameter">;
 
 def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {
@@ -46,6 +47,24 @@ def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {
                         OptionalParameter<"::mlir::Type">:$stored);
   // `<kind>`, `<kind, "file", offset, length>` or `<kind, "file", offset, length, stored>`; a generated format would leave an offset of 0 out.
   let hasCustomAssemblyFormat = 1;
+}
+
+def Train_CountedLabelsAttr : AttrDef<TrainDialect, "CountedLabels"> {
+  let mnemonic = "counted_labels";
+  let summary = "the elements of an input that a step counts before its first micro-batch";
+  let description = [{
+    Of the input with the logical name `input` and the type `type`, which holds integers: the box of `sizes` elements
+    from `starts`, without the elements that are `ignoreIndex`. `vocabulary` is the bound of the input's ids, or 0
+    where it is unknown.
+  }];
+  let parameters = (ins StringRefParameter<"logical name">:$input, "::mlir::RankedTensorType":$type,
+                        ArrayRefParameter<"int64_t">:$starts, ArrayRefParameter<"int64_t">:$sizes,
+                        "int64_t":$ignoreIndex, "int64_t":$vocabulary);
+  let assemblyFormat = [{
+    `<` $input `:` $type `,` `from` `[` $starts `]` `sizes` `[` $sizes `]` `ignore` $ignoreIndex
+    `vocabulary` $vocabulary `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 #endif

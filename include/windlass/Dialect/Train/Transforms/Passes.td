@@ -30,6 +30,16 @@ def FreezeParametersPass : Pass<"train-freeze-parameters", "::mlir::ModuleOp"> {
   let options = [ListOption<"patterns", "patterns", "std::string", "globs of logical names">];
 }
 
+def AverageTokensPass : Pass<"train-average-tokens", "::mlir::ModuleOp"> {
+  let summary = "makes a step's loss the mean over the labels of all its micro-batches";
+  let description = [{
+    Takes a module of L1 whose loss is the mean of a softmax cross entropy over labels that pads, slices, reshapes and
+    casts make of one input. Afterwards `train.counted_labels` says which elements of that input count, so that a run
+    knows their number before the first micro-batch of a step. Without it, a step's loss is the mean of the
+    micro-batches' losses, each of which is a mean of its own.
+  }];
+}
+
 def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "adds optimizer state and @update, and records the compiled-in settings";
   let description = [{
