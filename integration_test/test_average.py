@@ -37,7 +37,7 @@ def leave_few(source, target, left):
 class AverageCase(test_program.ProgramCase, test_plans.PlanRunner):
     def batches(self, model, count):
         path = super().batches(model, count)
-        return leave_few(path, path, lambda k, size: round(LEFT[k % len(LEFT)] * size))
+        return leave_few(path.rename(self.folder / 'full.safetensors'), path, lambda k, size: round(LEFT[k % len(LEFT)] * size))
 
     def setup_of(self, model, **change):
         return super().setup_of(model, average='tokens', **change)
@@ -56,11 +56,10 @@ class LevelsTest(AverageCase):
                 self.check(self.setup_of_family('gpt', strategy=strategy, ranks=(ranks,)))
 
     def test_recompute_and_one_micro_batch(self):
-        self.check(dataclasses.replace(self.setup_of_family('gpt', ranks=(1, 4), rerun=-1, clip=False), micro_batches=1, batches=self.full_batches()))
-
-    def full_batches(self):
-        """A step with one micro-batch must have a label."""
-        return leave_few(self.folder / 'batches.safetensors', self.folder / 'full.safetensors', lambda k, size: 3 + k)
+        setup = self.setup_of_family('gpt', ranks=(1, 4), rerun=-1, clip=False)
+        # Each step has labels.
+        few = leave_few(self.folder / 'full.safetensors', self.folder / 'few.safetensors', lambda k, size: size // 2 + k)
+        self.check(dataclasses.replace(setup, micro_batches=1, batches=few))
 
     def test_random_plans(self):
         for family in ('mlp', 'gpt', 'bert'):
@@ -109,8 +108,11 @@ class MergedTest(AverageCase):
         return dataclasses.replace(setup, input=model, batches=path, micro_batches=1, average='micro-batches', work=self.folder / 'merged')
 
     def dump(self, setup):
+        """Of L2, without the losses of evaluation, which are those of single micro-batches."""
         run = equivalence.Equivalence(setup)
-        return run, run.run(run.lower(run.graph(), equivalence.TO_L2, 'l2.mlir'), 'L2', 'f64')
+        dump = run.run(run.lower(run.graph(), equivalence.TO_L2, 'l2.mlir'), 'L2', 'f64')
+        safetensors_file.write({name: value for name, value in safetensors_file.read(dump).items() if not name.startswith('evaluate.')}, dump)
+        return run, dump
 
     def test_levels(self):
         setup = self.setup_of_family('gpt')
@@ -120,7 +122,7 @@ class MergedTest(AverageCase):
         for kind in ('loss', 'grad_norm', 'gradient', 'parameter', 'state'):
             self.assertLess(found[kind], 1e-10, kind)
         # The mean of means is another step: not even a number, because one micro-batch has no label; another one where each has some.
-        few = leave_few(setup.batches, self.folder / 'few.safetensors', lambda k, size: (size, 3)[k % 2])
+        few = leave_few(self.folder / 'full.safetensors', self.folder / 'few.safetensors', lambda k, size: (size, 3)[k % 2])
         losses = [safetensors_file.read(self.dump(dataclasses.replace(setup, batches=batches, average='micro-batches'))[1])['loss.0']
                   for batches in (setup.batches, few)]
         tokens = safetensors_file.read(self.dump(dataclasses.replace(setup, batches=few))[1])['loss.0']

@@ -16,7 +16,8 @@ namespace windlass::train {
 /// Gradients of parameters, by symbol.
 using ParameterGradients = llvm::DenseMap<mlir::StringAttr, mlir::Value>;
 
-/// Where the reverse walk starts: at `root`, whose gradient is `share`, or 1 over the step's labels where that is empty.
+/// Where the reverse walk starts: at `root`, whose gradient is `share`, or 1 over the step's labels where that is
+/// empty.
 struct ReverseStart {
   mlir::Value root;
   std::optional<double> share;

@@ -260,11 +260,11 @@ FailureOr<std::string> Tables::labelTable() {
   auto labels = module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr);
   if (!labels)
     return std::string("{0, 0, {nullptr, 0}, {nullptr, 0}}");
-  auto found = llvm::find_if(
-      inputs, [&](sched::ResourceOp resource) { return resource.getLogicalName() == labels.getInput(); });
+  auto found =
+      llvm::find_if(inputs, [&](sched::ResourceOp resource) { return resource.getLogicalName() == labels.getInput(); });
   if (found == inputs.end())
-    return module.emitError() << train::kCountedLabelsAttr << " names no input of the step: "
-                              << printable(labels.getInput());
+    return module.emitError() << train::kCountedLabelsAttr
+                              << " names no input of the step: " << printable(labels.getInput());
   auto numbers = [&](llvm::ArrayRef<int64_t> values, llvm::StringRef name) {
     llvm::SmallVector<std::string> texts;
     for (int64_t value : values)

@@ -297,8 +297,7 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
       .as(diagnostic::contradiction);
 }
 
-constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n",
-                                               "--precision"};
+constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n", "--precision"};
 /// Fixed as well, but not recorded in the program, so that no value can be compared.
 constexpr const char *planner_flags[] = {"--cluster", "--costs",        "--dim",      "--freeze",
                                          "--loss",    "--memory-limit", "--no-decay", "--onnx-pins",
@@ -482,8 +481,8 @@ std::string help_text(const program &p) {
   }
   out += "\nCompiled in: " + count_of(mesh_size(p.axes), "rank") + ", --micro-batches " +
          std::to_string(p.micro_batches) + ", --average " + (averages_tokens(p) ? "tokens" : "micro-batches") +
-         ", --precision " + p.precision + ", --optimizer " +
-         (p.kind == optimizer::adamw ? "adamw" : "sgd") + (p.clips ? ", clipping" : ", no clipping") + ".\n";
+         ", --precision " + p.precision + ", --optimizer " + (p.kind == optimizer::adamw ? "adamw" : "sgd") +
+         (p.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;
 }

@@ -95,8 +95,9 @@ private:
     if (reader.find("average"))
       settings.average = reader.getString("average");
     if (!reader.failed() && settings.average != "micro-batches" && settings.average != "tokens")
-      reader.fail("average", "is " + printable(settings.average) + ", but losses are averaged over 'micro-batches' or "
-                                                                   "'tokens'");
+      reader.fail("average", "is " + printable(settings.average) +
+                                 ", but losses are averaged over 'micro-batches' or "
+                                 "'tokens'");
     settings.clip = reader.getBoolean("clip");
     settings.loss = reader.getString("loss");
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);

@@ -39,7 +39,8 @@ void SourceAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult CountedLabelsAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef, RankedTensorType type,
-                                        ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, int64_t, int64_t vocabulary) {
+                                        ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, int64_t,
+                                        int64_t vocabulary) {
   if (!type.hasStaticShape() || !type.getElementType().isSignlessInteger() || type.getRank() == 0)
     return emitError() << "labels are a tensor of integers of a static shape, not " << type;
   if (vocabulary < 0)

@@ -37,14 +37,13 @@ public:
     SmallVector<int64_t> sizes;
     for (auto [start, end] : llvm::zip_equal(starts, ends))
       sizes.push_back(end - start);
-    return CountedLabelsAttr::get(function.getContext(), name.getValue(), cast<RankedTensorType>(input.getType()), starts, sizes,
-                                  ignored, bound ? bound.getInt() : 0);
+    return CountedLabelsAttr::get(function.getContext(), name.getValue(), cast<RankedTensorType>(input.getType()),
+                                  starts, sizes, ignored, bound ? bound.getInt() : 0);
   }
 
 private:
   InFlightDiagnostic fail() {
-    return emitError(function.getLoc(), Code::average)
-           << "--average tokens counts the labels of the loss, but ";
+    return emitError(function.getLoc(), Code::average) << "--average tokens counts the labels of the loss, but ";
   }
 
   static std::string describe(Value value) {
@@ -92,8 +91,8 @@ private:
         return fail() << "they are made by " << describe(op->getResult(0)) << " behind a reshape";
       auto pad = dyn_cast<PadOp>(op);
       if (pad && pad.getValue().convertToDouble() != static_cast<double>(ignored))
-        return fail() << describe(pad) << " adds labels of " << pad.getValue().convertToDouble() << ", and "
-                      << ignored << " is what is ignored";
+        return fail() << describe(pad) << " adds labels of " << pad.getValue().convertToDouble() << ", and " << ignored
+                      << " is what is ignored";
       ArrayRef<int64_t> sizes = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
       for (size_t dim = 0; dim < sizes.size(); ++dim) {
         origin[dim] += pad ? -pad.getLow()[dim] : cast<SliceOp>(op).getStarts()[dim];

@@ -94,8 +94,8 @@ struct input_entry {
   std::int64_t vocabulary; ///< ids must be below it; 0: unknown
 };
 
-/// The labels that the loss of a step is the mean of, over all its micro-batches: the elements of a box of an input that
-/// are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
+/// The labels that the loss of a step is the mean of, over all its micro-batches: the elements of a box of an input
+/// that are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
 struct counted_labels {
   std::int32_t input;
   std::int64_t ignored;

@@ -3,7 +3,7 @@
 
 // Labels that the graph shifts: the first of each row is no label, the one that is added is ignored. The backward pass
 // starts at the sum, the share of a micro-batch is a part of the sum, and evaluation has the mean of its own labels.
-// CHECK: module attributes {train.counted_labels = #train.counted_labels<"labels" : tensor<2x4xi64>, from [0, 1] sizes [2, 3] ignore -100 vocabulary 7>}
+// CHECK: module attributes {train.counted_labels = #train.counted_labels<"labels" : tensor<2x4xi64>, from[0, 1] sizes[2, 3] ignore -100 vocabulary 7>}
 // STEP: train.counted_labels = #train.counted_labels<"labels"
 // STEP-LABEL: func.func @microbatch
 // STEP: %[[SUM:.*]], %[[COUNT:.*]], %[[LOG:.*]] = train.softmax_cross_entropy
@@ -31,7 +31,7 @@ func.func @loss(%labels: tensor<2x4xi64> {train.input = "labels", train.vocabula
 // -----
 
 // A slice of a slice, then a reshape; no bound of the ids is known.
-// CHECK: #train.counted_labels<"y" : tensor<3x5xi32>, from [1, 2] sizes [2, 2] ignore 0 vocabulary 0>
+// CHECK: #train.counted_labels<"y" : tensor<3x5xi32>, from[1, 2] sizes[2, 2] ignore 0 vocabulary 0>
 train.parameter weight @w "w" : tensor<4x7xf32> from <packed> {trainable}
 func.func @loss(%x: tensor<1xf32> {train.input = "x"}, %y: tensor<3x5xi32> {train.input = "y"}) -> tensor<f32> {
   %w = train.read @w : tensor<4x7xf32> {train.id = "w"}
