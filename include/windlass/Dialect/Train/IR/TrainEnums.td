@@ -53,7 +53,7 @@ def Train_CountedLabelsAttr : AttrDef<TrainDialect, "CountedLabels"> {
   let mnemonic = "counted_labels";
   let summary = "the elements of an input that a step counts before its first micro-batch";
   let description = [{
-    Of the input with the logical name `input` and the type `type`, which holds integers: the box of `sizes` elements
+    `input` is the input's logical name, `type` its type, of integers. What counts of it is the box of `sizes` elements
     from `starts`, without the elements that are `ignoreIndex`. `vocabulary` is the bound of the input's ids, or 0
     where it is unknown.
   }];
