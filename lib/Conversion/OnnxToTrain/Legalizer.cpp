@@ -171,8 +171,8 @@ FailureOr<size_t> Legalizer::findLoss() {
       scalars.push_back(index);
   if (scalars.size() == 1)
     return scalars.front();
-  return fail("no output is named 'loss', and " + llvm::Twine(scalars.size()) + " of the " +
-              llvm::Twine(names.size()) + " outputs are single numbers; name one with --loss: " + known);
+  return fail("no output is named 'loss', and " + llvm::Twine(scalars.size()) + " of the " + llvm::Twine(names.size()) +
+              " outputs are single numbers; name one with --loss: " + known);
 }
 
 void Legalizer::findNeeded(Value output) {
@@ -236,6 +236,18 @@ static bool isNamedByModule(onnx::InitializerOp op) {
   });
 }
 
+/// Whether all that is done with the initializer is to add it to the scores of a softmax.
+static bool isOnlyMask(onnx::InitializerOp op) {
+  auto isNode = [](Operation *user, llvm::StringRef type) {
+    auto node = dyn_cast<onnx::NodeOp>(user);
+    return node && node.getOpType() == type;
+  };
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return isNode(user, "Add") &&
+           llvm::all_of(user->getUsers(), [&](Operation *softmax) { return isNode(softmax, "Softmax"); });
+  });
+}
+
 std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
   llvm::StringRef name = op.getInitializerName();
   if (exported.hasSignature)
@@ -243,6 +255,9 @@ std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &te
     return tensor.isSplat() && exported.vanished.empty() && !exported.parameterCopies.contains(name)
                ? "unmarked; all elements are equal"
                : "";
+  // A mask that masks nothing: as a constant it does not hide the attention.
+  if (tensor.isSplat() && isOnlyMask(op))
+    return "unmarked; only added to the scores of a softmax";
   return tensor.getSize() == 1 && !isNamedByModule(op)
              ? "unmarked; one number that bears the name of no module that reads it"
              : "";
