@@ -77,7 +77,8 @@ void ProgramOutline::addParameters(ModuleOp module) {
     row.bytes = {source.getKind() == train::SourceKind::external ? rt::source_kind::external
                  : source.getKind() == train::SourceKind::packed ? rt::source_kind::packed
                                                                  : rt::source_kind::none,
-                 keep(source.getFile()), source.getOffset(), source.getLength()};
+                 keep(source.getFile()), source.getOffset(), source.getLength(),
+                 elementTypeOf(source.getStored() ? source.getStored() : parameter.getTensorType().getElementType())};
     row.is_trainable = parameter.getTrainable();
     row.decays = parameter.getDecays();
     parameters.push_back(row);

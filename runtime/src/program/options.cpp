@@ -299,9 +299,20 @@ status check_compiled_in(const program &p, const flag_value &flag, bool &known) 
 
 constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n", "--precision"};
 /// Fixed as well, but not recorded in the program, so that no value can be compared.
-constexpr const char *planner_flags[] = {"--cluster", "--costs",        "--dim",      "--freeze",
-                                         "--loss",    "--memory-limit", "--no-decay", "--onnx-pins",
-                                         "--pin",     "--plan",         "--strategy"};
+constexpr const char *planner_flags[] = {"--accept-altered-parameters",
+                                         "--cluster",
+                                         "--costs",
+                                         "--dim",
+                                         "--freeze",
+                                         "--loss",
+                                         "--memory-limit",
+                                         "--no-decay",
+                                         "--onnx-pins",
+                                         "--pin",
+                                         "--plan",
+                                         "--strategy",
+                                         "--strict",
+                                         "--train"};
 
 std::size_t edit_distance(const std::string &a, const std::string &b) {
   std::vector<std::size_t> row(b.size() + 1);
