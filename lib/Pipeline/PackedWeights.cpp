@@ -1,10 +1,10 @@
 #include "PackedWeights.h"
 
 #include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "windlass/Support/OutputFile.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
@@ -97,28 +97,17 @@ std::string windlass::writePackedWeights(ModuleOp module, const WeightStore &wei
     }
   });
   header.append((8 - header.size() % 8) % 8, ' '); // values start aligned
-  std::error_code failed;
-  llvm::raw_fd_ostream out(path + ".tmp", failed);
-  if (failed)
-    return "cannot write '" + path + "': " + failed.message();
-  uint64_t length = header.size();
-  for (int i = 0; i < 8; ++i)
-    out << static_cast<char>(length >> (8 * i));
-  out << header;
-  for (train::ParameterOp parameter : packed) {
-    llvm::ArrayRef<char> bytes = bytesOf(parameter, weights, error);
-    if (!error.empty())
-      break;
-    out.write(bytes.data(), bytes.size());
-  }
-  out.close();
-  if (error.empty() && out.has_error())
-    error = "cannot write '" + path + "': " + out.error().message();
-  out.clear_error();
-  if (error.empty())
-    if (std::error_code renamed = llvm::sys::fs::rename(path + ".tmp", path))
-      error = "cannot write '" + path + "': " + renamed.message();
-  if (!error.empty())
-    llvm::sys::fs::remove(path + ".tmp");
-  return error;
+  return writeFile(path, [&](llvm::raw_ostream &out) {
+    uint64_t length = header.size();
+    for (int i = 0; i < 8; ++i)
+      out << static_cast<char>(length >> (8 * i));
+    out << header;
+    for (train::ParameterOp parameter : packed) {
+      llvm::ArrayRef<char> bytes = bytesOf(parameter, weights, error);
+      if (!error.empty())
+        break;
+      out.write(bytes.data(), bytes.size());
+    }
+    return error;
+  });
 }

@@ -2,6 +2,7 @@
 
 #include "ProjectParts.h"
 
+#include "windlass/Support/OutputFile.h"
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
 #include "windlass/Target/Cpp/OperatorNames.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
@@ -9,8 +10,6 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Target/Cpp/CppEmitter.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -173,33 +172,17 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
 
 std::string cpp::writeProject(const ProjectFiles &files, llvm::StringRef folder) {
   namespace fs = llvm::sys::fs;
-  namespace path = llvm::sys::path;
   if (fs::exists(folder) && !fs::is_directory(folder))
     return "'" + folder.str() + "' is not a folder; give another one with -o";
   std::error_code error;
   fs::directory_iterator first(folder, error);
   if (!error && first != fs::directory_iterator() && !fs::exists(folder + "/plan.json"))
     return "'" + folder.str() + "' holds files that are no emitted project; give an empty folder with -o";
-  for (const auto &[relative, text] : files) {
-    llvm::SmallString<256> target(folder);
-    path::append(target, relative);
-    auto present = llvm::MemoryBuffer::getFile(target);
-    if (present && (*present)->getBuffer() == text)
-      continue;
-    if (std::error_code failed = fs::create_directories(path::parent_path(target)))
-      return "cannot make the folder of '" + target.str().str() + "': " + failed.message();
-    std::error_code failed;
-    llvm::raw_fd_ostream out(target, failed);
-    if (!failed) {
-      out << text;
-      out.close();
-      failed = out.error();
-      out.clear_error();
-    }
-    if (failed)
-      return "cannot write '" + target.str().str() + "': " + failed.message();
-    if (llvm::StringRef(relative).ends_with(".sh"))
-      fs::setPermissions(target, fs::all_read | fs::all_exe | fs::owner_write);
-  }
+  OutputFolder output;
+  if (std::string failed = output.open(folder); !failed.empty())
+    return failed;
+  for (const auto &[relative, text] : files)
+    if (std::string failed = output.write(relative, text, llvm::StringRef(relative).ends_with(".sh")); !failed.empty())
+      return failed;
   return "";
 }
