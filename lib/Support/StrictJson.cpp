@@ -21,6 +21,7 @@ llvm::Error windlass::makeError(const Twine &message) {
 /// what takes much more memory than its text does: an object with a key has a table of 64 at least.
 static llvm::Error scan(StringRef text) {
   constexpr size_t kMaxDepth = 32, kMaxMemory = size_t(1) << 30, kObjectBytes = 4096, kValueBytes = 192;
+  constexpr size_t kArrayBytes = 96; // what the first value of one takes
   size_t memory = 0;
   struct Level {
     bool isObject;
@@ -34,6 +35,7 @@ static llvm::Error scan(StringRef text) {
       if (levels.size() == kMaxDepth)
         return makeError("nests deeper than " + Twine(kMaxDepth) + " levels");
       levels.push_back({c == '{', c == '{', {}});
+      memory += c == '[' ? kArrayBytes : 0;
     } else if (c == '}' || c == ']') {
       if (!levels.empty())
         levels.pop_back();

@@ -182,6 +182,21 @@ TEST_F(ClusterFile, MayNotTakeMuchMoreMemoryThanText) {
   EXPECT_NE(getError(larger.takeError()).find("1 GiB"), std::string::npos);
 }
 
+TEST_F(ClusterFile, ArraysInArraysCountToo) {
+  auto makeList = [](int count) {
+    std::string nest = std::string(30, '[') + std::string(30, ']'), text = "[0";
+    for (int i = 0; i < count; ++i)
+      text += "," + nest;
+    return text + "]";
+  };
+  llvm::Expected<llvm::json::Value> large = parseStrictJson(makeList(100'000));
+  EXPECT_TRUE(bool(large)) << getError(large.takeError());
+  // 60 MB that have one comma in 61 bytes.
+  llvm::Expected<llvm::json::Value> larger = parseStrictJson(makeList(1'000'000));
+  ASSERT_FALSE(bool(larger));
+  EXPECT_NE(getError(larger.takeError()).find("1 GiB"), std::string::npos);
+}
+
 TEST_F(ClusterFile, IsRead) {
   llvm::Expected<Cluster> cluster = parse(kGood);
   ASSERT_TRUE(bool(cluster)) << getError(cluster.takeError());
