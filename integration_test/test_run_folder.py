@@ -97,7 +97,7 @@ class MountedTest(RunFolderCase):
         self.assertRegex(done.err, rf"error: cannot create '{run}/.lock': Read-only file system \[WL\d{{4}}\]\n\Z")
         done = self.mounted('ro', '"$@"', common.WINDLASS, *self.words(run / 'deeper', '--steps', 2))
         self.assertEqual(done.code, 1, done.err)
-        self.assertRegex(done.err, rf"error: cannot create the folder '{run}/deeper/checkpoints': Read-only file system \[WL\d{{4}}\]\n\Z")
+        self.assertRegex(done.err, rf"error: cannot create the folder '{run}/deeper': Read-only file system \[WL\d{{4}}\]\n\Z")
 
     def test_other_verbs_on_a_full_disk(self):
         run = self.folder / 'run'

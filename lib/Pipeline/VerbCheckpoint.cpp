@@ -72,7 +72,7 @@ static void printJson(const std::string &folder, const rt::checkpoint_manifest &
           json.attribute("dtype", rt::safetensors_name(tensor.type));
           json.attribute("shape", llvm::json::Array(tensor.sizes));
           json.attribute("bytes", bytesOf(tensor));
-          json.attribute("pieces", static_cast<int64_t>(tensor.pieces.size()));
+          json.attribute("pieces", tensor.pieces());
         });
     });
   });
@@ -105,8 +105,8 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
     llvm::outs() << "  " << name
                  << std::string(std::min<size_t>(width, 60) - std::min<size_t>(name.size(), 60) + 2, ' ')
                  << rt::safetensors_name(tensor.type) << shapeText(tensor.sizes);
-    if (tensor.pieces.size() > 1)
-      llvm::outs() << ", " << tensor.pieces.size() << " pieces";
+    if (tensor.pieces() > 1)
+      llvm::outs() << ", " << tensor.pieces() << " pieces";
     llvm::outs() << "\n";
   }
 }

@@ -21,6 +21,9 @@ using namespace windlass::report;
 /// Beyond it neighbouring steps are one number on a chart's axis; no run is so long.
 static constexpr int64_t kMostSteps = int64_t(1) << 40;
 
+/// What a page may be made of: rows, and the bytes of one.
+static constexpr size_t kMostRows = size_t(1) << 25, kLongestRow = size_t(1) << 16;
+
 static double numberOf(const rt::json &row, llvm::StringRef key) {
   const rt::json *value = row.find(std::string_view(key.data(), key.size()));
   return value && value->kind == rt::json::type::number ? value->number : NAN;
@@ -129,34 +132,40 @@ static llvm::Error readKernels(const std::string &path, Run &run) {
   return llvm::Error::success();
 }
 
-static llvm::Error readMetrics(const std::string &path, Run &run) {
-  std::string text;
-  if (rt::status read = rt::read_text(path, int64_t(1) << 30, text); !read.is_ok())
-    return makeError(read.message());
-  for (llvm::StringRef rest = text; !rest.empty();) {
-    auto [line, next] = rest.split('\n');
-    rest = next;
-    rt::json row;
-    const rt::json *step = nullptr;
-    if (rt::parse_json(std::string_view(line.data(), line.size()), row).is_ok())
-      step = row.find("step");
-    if (!step || !step->is_integer || step->integer < 0 || step->integer > kMostSteps) {
-      ++run.badLines;
-      continue;
-    }
-    if (double loss = numberOf(row, "eval_loss"); row.find("eval_loss")) {
-      run.evaluations.push_back({step->integer, loss});
-      continue;
-    }
-    run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
-                         numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
-    if (const rt::json *sent = row.find("collective_bytes"); sent && sent->is_object()) {
-      run.collectives.clear();
-      for (size_t i = 0; i < sent->keys.size(); ++i)
-        run.collectives.emplace_back(sent->keys[i], bytesOf(sent->items[i]));
-    }
+static void readRow(llvm::StringRef line, Run &run) {
+  rt::json row;
+  const rt::json *step = nullptr;
+  if (rt::parse_json(std::string_view(line.data(), line.size()), row).is_ok())
+    step = row.find("step");
+  if (!step || !step->is_integer || step->integer < 0 || step->integer > kMostSteps) {
+    ++run.badLines;
+    return;
   }
-  return llvm::Error::success();
+  if (double loss = numberOf(row, "eval_loss"); row.find("eval_loss")) {
+    run.evaluations.push_back({step->integer, loss});
+    return;
+  }
+  run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
+                       numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
+  if (const rt::json *sent = row.find("collective_bytes"); sent && sent->is_object()) {
+    run.collectives.clear();
+    for (size_t i = 0; i < sent->keys.size(); ++i)
+      run.collectives.emplace_back(sent->keys[i], bytesOf(sent->items[i]));
+  }
+}
+
+static llvm::Error readMetrics(const std::string &path, Run &run) {
+  rt::input_file file;
+  if (rt::status opened = file.open(path); !opened.is_ok())
+    return makeError(opened.message());
+  size_t rows = 0;
+  rt::status read = rt::for_each_line(file, kLongestRow, [&](std::string_view line) {
+    readRow(llvm::StringRef(line.data(), line.size()), run);
+    return ++rows <= kMostRows
+               ? rt::ok_status()
+               : rt::bad_input(printable(path) + " has more than " + std::to_string(kMostRows) + " rows");
+  });
+  return read.is_ok() ? llvm::Error::success() : makeError(read.message());
 }
 
 llvm::Expected<Run> report::readRun(const std::string &folder) {

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 namespace {
 
 /// Writes a checkpoint of one tensor [2, 4] = 0..7 in two pieces, and one state tensor.
-checkpoint_manifest write_checkpoint(const std::string &folder, std::int64_t step = 3) {
+checkpoint_manifest write_checkpoint(const temporary_folder &root, const std::string &name, std::int64_t step = 3) {
+  const std::string folder = root / name;
   std::filesystem::create_directories(folder);
   checkpoint_manifest manifest;
   manifest.step = step;
@@ -26,15 +27,15 @@ checkpoint_manifest write_checkpoint(const std::string &folder, std::int64_t ste
   manifest.seed = ~0ull;
   manifest.model = "m \"x\"";
   manifest.plan_hash = "h";
-  checkpoint_tensor w = {"w", false, element_type::f32, {2, 4}, {}};
-  checkpoint_tensor m = {"w/exp_avg", true, element_type::f32, {1}, {{"s.safetensors", "w/exp_avg", {0}, {1}}}};
-  auto write = [&](const std::string &name, const std::string &key, std::vector<std::int64_t> sizes,
+  checkpoint_tensor w = {"w", false, element_type::f32, {2, 4}, {}, {}};
+  checkpoint_tensor m = {"w/exp_avg", true, element_type::f32, {1}, {}, {}};
+  auto write = [&](const std::string &file_name, const std::string &key, std::vector<std::int64_t> sizes,
                    std::vector<float> values) {
     safetensors_writer writer;
     std::vector<safetensors_entry> entries = {{key, element_type::f32, sizes, 0, 0}};
     checkpoint_file file;
-    file.name = name;
-    EXPECT_TRUE(writer.create(join_path(folder, name), entries).is_ok());
+    file.name = file_name;
+    EXPECT_TRUE(writer.create(root.create(file_name, name), entries).is_ok());
     EXPECT_TRUE(writer.append(values.data(), static_cast<std::int64_t>(values.size() * 4)).is_ok());
     EXPECT_TRUE(writer.finish(file.digest, file.bytes).is_ok());
     manifest.files.push_back(file);
@@ -42,7 +43,9 @@ checkpoint_manifest write_checkpoint(const std::string &folder, std::int64_t ste
   write("a.safetensors", "w@[0, 0]", {2, 3}, {0, 1, 2, 4, 5, 6});
   write("b.safetensors", "w@[0, 3]", {2, 1}, {3, 7});
   write("s.safetensors", "w/exp_avg", {1}, {9});
-  w.pieces = {{"a.safetensors", "w@[0, 0]", {0, 0}, {2, 3}}, {"b.safetensors", "w@[0, 3]", {0, 3}, {2, 1}}};
+  w.add_piece(0, {0, 0}, {2, 3});
+  w.add_piece(1, {0, 3}, {2, 1});
+  m.add_piece(2, {0}, {1});
   manifest.tensors = {w, m};
   EXPECT_TRUE(replace_file(join_path(folder, "manifest.json"), manifest_text(manifest)).is_ok());
   return manifest;
@@ -52,7 +55,7 @@ checkpoint_manifest write_checkpoint(const std::string &folder, std::int64_t ste
 
 TEST(Checkpoint, ManifestsReadBack) {
   temporary_folder folder;
-  checkpoint_manifest wrote = write_checkpoint(folder / "c"), read;
+  checkpoint_manifest wrote = write_checkpoint(folder, "c"), read;
   status s = read_manifest(folder / "c", read);
   ASSERT_TRUE(s.is_ok()) << s.message();
   EXPECT_EQ(manifest_text(read), manifest_text(wrote));
@@ -63,9 +66,10 @@ TEST(Checkpoint, ManifestsReadBack) {
 
 TEST(Checkpoint, AnyBoxCanBeRead) {
   temporary_folder folder;
-  checkpoint_manifest manifest = write_checkpoint(folder / "c");
-  checkpoint_reader reader;
-  ASSERT_TRUE(reader.open(folder / "c", manifest).is_ok());
+  checkpoint_manifest manifest = write_checkpoint(folder, "c");
+  checkpoint_index index;
+  ASSERT_TRUE(index.open(folder / "c", manifest).is_ok());
+  checkpoint_reader reader(index);
   float values[4] = {};
   ASSERT_TRUE(
       reader.read(*manifest.find("w"), part_of({{0, 2}, {2, 2}}), reinterpret_cast<std::byte *>(values)).is_ok());
@@ -74,7 +78,7 @@ TEST(Checkpoint, AnyBoxCanBeRead) {
 
 TEST(Checkpoint, ExportMergesPiecesByName) {
   temporary_folder folder;
-  write_checkpoint(folder / "c");
+  write_checkpoint(folder, "c");
   status s = export_checkpoint(folder / "c", folder / "out.safetensors", false);
   ASSERT_TRUE(s.is_ok()) << s.message();
   auto merged = read_floats(folder / "out.safetensors");
@@ -86,8 +90,8 @@ TEST(Checkpoint, ExportMergesPiecesByName) {
 
 TEST(Checkpoint, ExportOfARunTakesTheNewestValidOne) {
   temporary_folder folder;
-  write_checkpoint(folder / "checkpoints/step-000003", 3);
-  write_checkpoint(folder / "checkpoints/step-000010", 10);
+  write_checkpoint(folder, "checkpoints/step-000003", 3);
+  write_checkpoint(folder, "checkpoints/step-000010", 10);
   std::filesystem::create_directories(folder / "checkpoints/.step-000011.partial");
   folder.write("checkpoints/step-000010/b.safetensors", "cut");
   std::vector<checkpoint_listing> found;
@@ -101,7 +105,7 @@ TEST(Checkpoint, ExportOfARunTakesTheNewestValidOne) {
 
 TEST(Checkpoint, DamageIsFound) {
   temporary_folder folder;
-  checkpoint_manifest manifest = write_checkpoint(folder / "c");
+  checkpoint_manifest manifest = write_checkpoint(folder, "c");
   std::string path = folder / "c/b.safetensors", bytes = read_all(path);
   bytes[bytes.size() - 1] ^= 1;
   folder.write("c/b.safetensors", bytes);
@@ -114,7 +118,7 @@ TEST(Checkpoint, DamageIsFound) {
 
 TEST(Checkpoint, UntrustedManifestsAreChecked) {
   temporary_folder folder;
-  const checkpoint_manifest good = write_checkpoint(folder / "c");
+  const checkpoint_manifest good = write_checkpoint(folder, "c");
   struct {
     std::function<void(checkpoint_manifest &)> change;
     const char *message;
@@ -127,13 +131,11 @@ TEST(Checkpoint, UntrustedManifestsAreChecked) {
       {[](auto &m) { m.scale = {3, 0, 0}; }, "no power of two"},
       {[](auto &m) { m.scale = {2, -1, 0}; }, "not a natural number"},
       {[](auto &m) { m.tensors[1].name = "w"; }, "twice"},
-      {[](auto &m) { m.tensors[0].pieces.pop_back(); }, "with 6 of its 8 elements"},
-      {[](auto &m) { m.tensors[0].pieces[1] = m.tensors[0].pieces[0]; }, "overlap"},
-      {[](auto &m) { m.tensors[0].pieces[1].begin = {0, 4}; }, "outside its shape"},
-      {[](auto &m) { m.tensors[0].pieces[1].begin = {0}; }, "outside its shape"},
-      {[](auto &m) { m.tensors[0].pieces[1].begin = {0, INT64_MAX}; }, "outside its shape"},
+      {[](auto &m) { m.tensors[0].files.pop_back(); }, "with 6 of its 8 elements"},
+      {[](auto &m) { m.tensors[0].add_piece(0, {0, 0}, {2, 1}); }, "overlap"},
+      {[](auto &m) { m.tensors[0].extents[5] = 4; }, "outside its shape"}, // where the second piece begins
+      {[](auto &m) { m.tensors[0].extents[5] = INT64_MAX; }, "outside its shape"},
       {[](auto &m) { m.tensors[0].sizes = {INT64_MAX, INT64_MAX}; }, "impossible sizes"},
-      {[](auto &m) { m.tensors[0].pieces[0].file = "z.safetensors"; }, "does not list"},
   };
   for (const auto &c : cases) {
     checkpoint_manifest bad = good, read;
@@ -142,6 +144,22 @@ TEST(Checkpoint, UntrustedManifestsAreChecked) {
     status s = read_manifest(folder / "c", read);
     EXPECT_EQ(s.code(), status_code::bad_input) << c.message;
     EXPECT_THAT(s.message(), HasSubstr(c.message));
+  }
+  const struct {
+    const char *part, *other, *message;
+  } edits[] = {
+      {"{\"file\": \"b.safetensors\"", "{\"file\": \"z.safetensors\"", "does not list"},
+      {"\"begin\": [0, 3]", "\"begin\": [0]", "outside its shape"},
+      {"w@[0, 3]", "w@[0, 2]", "under the key"},
+      {"\"files\"", "\"other\"", "before its 'files'"},
+      {"\"tensors\"", "\"other\"", "lacks a proper 'tensors'"},
+  };
+  for (const auto &edit : edits) {
+    checkpoint_manifest read;
+    std::string text = manifest_text(good);
+    text.replace(text.find(edit.part), std::string_view(edit.part).size(), edit.other);
+    folder.write("c/manifest.json", text);
+    EXPECT_THAT(read_manifest(folder / "c", read).message(), HasSubstr(edit.message));
   }
   for (const char *text : {"", "{}", "[]", "{\"version\": 2}", "{\"version\": 1, \"step\": 1e2}"}) {
     checkpoint_manifest read;

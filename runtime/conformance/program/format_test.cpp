@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 using namespace windlass::rt;
 using namespace windlass::rt::test;
@@ -81,6 +82,38 @@ TEST(Json, IsBounded) {
   EXPECT_THAT(parse_json("[1,2,3,4,5,6,7,8,9,10]", value, limits).message(), HasSubstr("too many values"));
 }
 
+TEST(Json, ReadsValueByValue) {
+  json_limits limits;
+  limits.values = 3; // of each value, not of the document
+  json_reader reader(R"({"a": [[1, 2], [3, 4], [5, 6]], "b": 7})", limits);
+  std::vector<std::int64_t> sums;
+  const status read = reader.object([&](std::string &key) -> status {
+    json value;
+    if (key == "b")
+      return reader.value(value);
+    return reader.array([&]() -> status {
+      WINDLASS_TRY(reader.value(value));
+      sums.push_back(value.items[0].integer + value.items[1].integer);
+      return ok_status();
+    });
+  });
+  ASSERT_TRUE(read.is_ok()) << read.message();
+  EXPECT_TRUE(reader.end().is_ok());
+  EXPECT_THAT(sums, testing::ElementsAre(3, 7, 11));
+  json value;
+  EXPECT_THAT(json_reader("[1, 2, 3]", limits).value(value).message(), HasSubstr("too many values"));
+}
+
+TEST(Json, KeysAreToldApartHoweverMany) {
+  std::string text = "{";
+  for (int i = 0; i < 100; ++i)
+    text += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":0";
+  json value;
+  EXPECT_TRUE(parse_json(text + "}", value).is_ok());
+  for (const char *twice : {"k3", "k77"})
+    EXPECT_THAT(parse_json(text + ",\"" + twice + "\":0}", value).message(), HasSubstr("is repeated"));
+}
+
 TEST(Json, WritesWhatItReads) {
   EXPECT_EQ(json_string("a\"\\\n\x01\xc3\xa4"), "\"a\\\"\\\\\\u000a\\u0001\xc3\xa4\"");
   EXPECT_EQ(json_string("\xff"), "\"\xef\xbf\xbd\"");
@@ -131,7 +164,7 @@ TEST(Safetensors, WritesAndReadsBack) {
   std::map<std::string, std::string> data = {
       {"b", "xyz"}, {"a \"q\"", bytes_of<float>({1, 2, 3, 4})}, {"s", bytes_of<std::int64_t>({7})}, {"e", ""}};
   safetensors_writer writer;
-  ASSERT_TRUE(writer.create(folder / "t.safetensors", entries).is_ok());
+  ASSERT_TRUE(writer.create(folder.create("t.safetensors"), entries).is_ok());
   for (const safetensors_entry &entry : entries)
     ASSERT_TRUE(writer.append(data[entry.name].data(), entry.bytes).is_ok());
   std::string digest;
@@ -166,7 +199,7 @@ TEST(Safetensors, RefusesMalformedFiles) {
       {"", "is not a safetensors file"},
       {"1234567", "is not a safetensors file"},
       {std::string(8, '\xff'), "its header would have"},
-      {safetensors_bytes("[]", ""), "not an object"},
+      {safetensors_bytes("[]", ""), "an object is missing"},
       {safetensors_bytes("{", ""), "not JSON"},
       {safetensors_bytes("{\"a\":1}", ""), "lacks a dtype"},
       {safetensors_bytes(entry("F32", "[1]", "[0,4]"), ""), "lies at bytes"},
@@ -219,6 +252,18 @@ TEST(Events, AreFramedWithMaskedChecksums) {
   EXPECT_EQ(records, 3);
   EXPECT_THAT(text, HasSubstr("brain.Event:2"));
   EXPECT_THAT(text, HasSubstr(std::string("\x0a\x04loss\x15") + bytes_of<float>({1.5f})));
+}
+
+TEST(Metrics, AFileLargerThanMemoryWouldHoldIsCut) {
+  temporary_folder folder;
+  const std::string path = folder.write("metrics.jsonl", "{\"step\": 1}\n");
+  // More than 1 GiB in one line that is no row: the file has a hole.
+  std::filesystem::resize_file(path, (std::uintmax_t(1) << 30) + 100);
+  std::ofstream(path, std::ios::app) << "\n{\"step\": 2}\n{\"step\": 3}\n";
+  metrics_file file;
+  const status opened = file.open(folder.path(), 2);
+  ASSERT_TRUE(opened.is_ok()) << opened.message();
+  EXPECT_EQ(read_all(path), "{\"step\": 1}\n{\"step\": 2}\n");
 }
 
 TEST(Metrics, RowsAfterTheResumedStepAreCut) {

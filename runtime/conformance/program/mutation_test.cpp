@@ -84,11 +84,10 @@ TEST(Mutation, ManifestsNeverCrash) {
   temporary_folder folder;
   checkpoint_manifest manifest;
   manifest.files = {{"a.safetensors", 16, std::string(64, '0')}};
-  manifest.tensors = {{"w",
-                       false,
-                       element_type::f32,
-                       {2, 4},
-                       {{"a.safetensors", "x", {0, 0}, {2, 2}}, {"a.safetensors", "y", {0, 2}, {2, 2}}}}};
+  checkpoint_tensor w = {"w", false, element_type::f32, {2, 4}, {}, {}};
+  w.add_piece(0, {0, 0}, {2, 2});
+  w.add_piece(0, {0, 2}, {2, 2});
+  manifest.tensors = {w};
   int read = 0;
   mutate(manifest_text(manifest), [&](const std::string &bad) {
     folder.write("manifest.json", bad);

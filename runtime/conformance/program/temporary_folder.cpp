@@ -27,6 +27,24 @@ std::string temporary_folder::write(const std::string &name, std::string_view by
   return path;
 }
 
+output_file temporary_folder::create(const std::string &name, const std::string &below) const {
+  folder in;
+  output_file out;
+  EXPECT_TRUE(in.open(*this / below).is_ok());
+  const status made = out.create(in, name);
+  EXPECT_TRUE(made.is_ok()) << made.message();
+  return out;
+}
+
+std::string manifest_text(const checkpoint_manifest &manifest) {
+  std::string out;
+  EXPECT_TRUE(write_manifest(manifest, [&](std::string_view part) {
+                out += part;
+                return ok_status();
+              }).is_ok());
+  return out;
+}
+
 std::string read_all(const std::string &path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

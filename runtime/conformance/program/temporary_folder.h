@@ -2,6 +2,8 @@
 #ifndef WINDLASS_RT_CONFORMANCE_PROGRAM_TEMPORARY_FOLDER_H
 #define WINDLASS_RT_CONFORMANCE_PROGRAM_TEMPORARY_FOLDER_H
 
+#include "windlass/rt/checkpoint.h"
+#include "windlass/rt/folder.h"
 #include "windlass/rt/view.h"
 
 #include <map>
@@ -19,12 +21,16 @@ public:
   const std::string &path() const { return path_; }
   /// Writes a file and gives its path.
   std::string write(const std::string &name, std::string_view bytes) const;
+  /// A new file in it, or in the folder `below` of it.
+  output_file create(const std::string &name, const std::string &below = ".") const;
 
 private:
   std::string path_;
 };
 
 std::string read_all(const std::string &path);
+/// All of a manifest.
+std::string manifest_text(const checkpoint_manifest &manifest);
 
 /// The bytes of dense values.
 template <class T> std::string bytes_of(const std::vector<T> &values) {

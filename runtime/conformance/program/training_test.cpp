@@ -398,7 +398,7 @@ TEST_F(Training, WrongUseGivesOneLineAndItsCode) {
       {{"--init", "file", "--parameters", data}, 1, "is not a safetensors file"},
       {{"--eval-data", "/nonexistent"}, 1, "No such file"},
       {{"-o", "/proc/nowhere"}, 1, "cannot create the folder"},
-      {{"--resume", "/nonexistent"}, 1, "manifest.json"},
+      {{"--resume", "/nonexistent"}, 1, "cannot open the folder '/nonexistent'"},
   };
   for (int groups : {1, 2})
     for (const auto &c : cases) {
@@ -524,8 +524,9 @@ TEST_F(Sharded, PiecesAreTheBoxesOfTheMaster) {
     checkpoint_manifest manifest;
     EXPECT_TRUE(read_manifest(folder / (std::string(name) + "/checkpoints/step-000001"), manifest).is_ok());
     std::vector<std::string> keys;
-    for (const checkpoint_piece &piece : manifest.find("split")->pieces)
-      keys.push_back(piece.key);
+    const checkpoint_tensor &split = *manifest.find("split");
+    for (std::int64_t piece = 0; piece < split.pieces(); ++piece)
+      keys.push_back(split.key_of(piece));
     return keys;
   };
   EXPECT_THAT(pieces(cut::whole, "whole"), testing::ElementsAre("split"));
@@ -623,6 +624,49 @@ TEST_F(Sharded, HalfWrittenCheckpointsAreClearedAway) {
   folder.write("r/checkpoints/.step-000001.partial/parameters-00000.safetensors", "half");
   ASSERT_EQ(train(cut::columns, "r", {"--steps", "2"}).code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "r/checkpoints/.step-000001.partial"));
+}
+
+TEST_F(Sharded, WhatGivesWayToACheckpointIsClearedAway) {
+  ASSERT_EQ(train(cut::columns, "r", {"--steps", "4", "--checkpoint-every", "1"}).code, 0);
+  const std::string held = folder / "r/checkpoints";
+  // A killed save leaves the one; the other is set aside by a run that continues an earlier step.
+  std::filesystem::create_directories(held + "/.step-000002.old");
+  run_result result = train(cut::columns, "r", {"--steps", "3", "--resume", held + "/step-000002"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(held + "/.step-000002.old"));
+  EXPECT_TRUE(std::filesystem::exists(held + "/.step-000004.aside"));
+  ASSERT_EQ(train(cut::columns, "r", {"--steps", "4", "--resume"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(held + "/.step-000004.aside"));
+}
+
+TEST_F(Sharded, ASaveThatIsKilledBetweenItsRenamesLosesNothing) {
+  ASSERT_EQ(train(cut::columns, "r", {"--steps", "2"}).code, 0);
+  std::filesystem::rename(folder / "r/checkpoints/step-000002", folder / "r/checkpoints/.step-000002.old");
+  run_result result = train(cut::columns, "r", {"--steps", "3", "--resume"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("steps 3 to 3"));
+}
+
+TEST_F(Sharded, LinksInItsFolderLeadARunNowhere) {
+  ASSERT_EQ(train(cut::columns, "r", {"--steps", "2"}).code, 0);
+  std::filesystem::create_directories(folder / "outside");
+  const std::string victim = folder.write("outside/victim", "kept");
+  for (const char *name : {"checkpoints/.step-000003.partial", "checkpoints/.step-000009.partial",
+                           "checkpoints/.step-000003.old", "checkpoints/.step-000009.aside", "checkpoints/step-000003"})
+    std::filesystem::create_directory_symlink(folder / "outside", folder / (std::string("r/") + name));
+  for (const char *name :
+       {"logs/rank_00000.log", "logs/rank_00001.log", "run.json", ".run.json.partial", ".metrics.jsonl.partial"}) {
+    std::filesystem::remove(folder / (std::string("r/") + name));
+    std::filesystem::create_symlink(victim, folder / (std::string("r/") + name));
+  }
+  std::filesystem::remove(folder / "r/.lock");
+  std::filesystem::create_hard_link(victim, folder / "r/.lock");
+  run_result result = train(cut::columns, "r", {"--steps", "3", "--resume"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(read_all(victim), "kept");
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(folder / "outside"), std::filesystem::directory_iterator()), 1);
+  EXPECT_TRUE(export_checkpoint(folder / "r/checkpoints/step-000003", folder / "all.safetensors", true).is_ok());
 }
 
 TEST_F(Sharded, WrongSourcesSaySo) {

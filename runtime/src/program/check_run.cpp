@@ -26,13 +26,15 @@ status check_run(const program &p, const std::vector<std::string> &flags) {
   run_start start;
   run_sources sources;
   WINDLASS_TRY(find_checkpoint(o, folder, [](const std::string &) {}));
-  WINDLASS_TRY(read_start(o, folder, start).as(diagnostic::checkpoint));
+  std::shared_ptr<resumed_checkpoint> resumed;
+  WINDLASS_TRY(open_resumed(folder, resumed).as(diagnostic::checkpoint));
+  WINDLASS_TRY(choose_start(o, resumed, start).as(diagnostic::checkpoint));
   WINDLASS_TRY(open_sources(p, o, start, sources));
   for (const auto &source : {sources.data.get(), sources.eval_data.get()})
     if (source)
       WINDLASS_TRY(source->check_values(scanned_bytes).as(diagnostic::data_file));
-  if (!folder.empty())
-    return check_checkpoint(p, folder, start.manifest).as(diagnostic::checkpoint);
+  if (resumed)
+    return check_checkpoint(p, folder, resumed->manifest).as(diagnostic::checkpoint);
   return check_parameters(p, {o.random_init, start.seed, o.weights, o.parameters}).as(diagnostic::initial_values);
 }
 

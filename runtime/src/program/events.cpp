@@ -55,8 +55,10 @@ status event_file::open(const std::string &run, std::int64_t first_step) {
   std::int64_t wall =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  WINDLASS_TRY(file_.create(join_path(run, "events.out.tfevents." + std::to_string(wall / 1000000) + "." +
-                                               std::to_string(wall % 1000000) + ".windlass")));
+  folder in;
+  WINDLASS_TRY(in.open(run));
+  WINDLASS_TRY(file_.create(in, "events.out.tfevents." + std::to_string(wall / 1000000) + "." +
+                                    std::to_string(wall % 1000000) + ".windlass"));
   for (std::string *each : {&event_, &summary_, &value_, &frame_})
     each->reserve(512);
   put_head(event_, 0);

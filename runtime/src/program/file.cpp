@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,9 +51,16 @@ input_file::~input_file() {
     ::close(descriptor_);
 }
 
-status input_file::open(const std::string &path) {
-  // Non-blocking, so that a named pipe is refused below instead of waiting for a writer.
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+// Non-blocking, so that a named pipe is refused below instead of waiting for a writer.
+constexpr int reading = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+status input_file::open(const std::string &path) { return take(::open(path.c_str(), reading), path); }
+
+status input_file::open(const folder &in, const std::string &name) {
+  return take(::openat(in.descriptor(), name.c_str(), reading | O_NOFOLLOW), in.path_of(name));
+}
+
+status input_file::take(int descriptor, const std::string &path) {
   if (descriptor < 0)
     return system_error("open", path);
   struct stat info = {};
@@ -88,17 +96,83 @@ status input_file::read(std::int64_t offset, std::int64_t bytes, void *out) cons
   return ok_status();
 }
 
+void output_file::swap(output_file &other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(in_, other.in_);
+  name_.swap(other.name_);
+  temporary_.swap(other.temporary_);
+}
+
+output_file &output_file::operator=(output_file &&other) noexcept {
+  output_file taken(std::move(other));
+  swap(taken);
+  return *this;
+}
+
 output_file::~output_file() {
   if (descriptor_ >= 0)
     ::close(descriptor_);
+  if (!temporary_.empty())
+    ::unlinkat(in_.descriptor(), temporary_.c_str(), 0);
 }
 
-status output_file::create(const std::string &path, bool appends) {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
-  path_ = path;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC), 0666);
-  return descriptor_ < 0 ? system_error("create", path) : ok_status();
+constexpr int writing = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
+
+status output_file::create(const folder &in, const std::string &name) {
+  *this = output_file();
+  in_ = in;
+  name_ = name;
+  if (::unlinkat(in.descriptor(), name.c_str(), 0) != 0 && errno != ENOENT)
+    return system_error("create", path());
+  descriptor_ = ::openat(in.descriptor(), name.c_str(), writing | O_CREAT | O_EXCL, 0666);
+  return descriptor_ < 0 ? system_error("create", path()) : ok_status();
+}
+
+status output_file::append(const folder &in, const std::string &name) {
+  *this = output_file();
+  in_ = in;
+  name_ = name;
+  // Non-blocking: a named pipe has no reader to wait for.
+  descriptor_ = ::openat(in.descriptor(), name.c_str(), writing | O_APPEND | O_NONBLOCK);
+  if (descriptor_ < 0)
+    return errno == ENOENT || errno == ELOOP || errno == ENXIO ? create(in, name) : system_error("open", path());
+  struct stat info = {};
+  const bool is_ours = ::fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
+  return is_ours ? ok_status() : create(in, name);
+}
+
+// Of names that are too long for another part only the beginning shows whose temporary file it is.
+static constexpr std::size_t shown_bytes = 200, random_digits = 16;
+static constexpr std::string_view temporary_end = ".partial";
+
+static std::string make_temporary_name(const std::string &name) {
+  std::uint64_t number = 0;
+  while (::getrandom(&number, sizeof number, 0) != sizeof number)
+    ;
+  char digits[random_digits + 1];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return "." + name.substr(0, shown_bytes) + "." + digits + std::string(temporary_end);
+}
+
+bool is_temporary_name(const std::string &name) {
+  const std::size_t end = random_digits + temporary_end.size();
+  if (name.size() < end + 2 || name[0] != '.' || name[name.size() - end - 1] != '.' ||
+      name.compare(name.size() - temporary_end.size(), temporary_end.size(), temporary_end) != 0)
+    return false;
+  return name.find_first_not_of("0123456789abcdef", name.size() - end) == name.size() - temporary_end.size();
+}
+
+status output_file::replace(const folder &in, const std::string &name) {
+  *this = output_file();
+  in_ = in;
+  name_ = name;
+  do {
+    temporary_ = make_temporary_name(name);
+    descriptor_ = ::openat(in.descriptor(), temporary_.c_str(), writing | O_CREAT | O_EXCL, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0)
+    temporary_.clear();
+  return descriptor_ < 0 ? system_error("create", path()) : ok_status();
 }
 
 status output_file::write(const void *data, std::int64_t bytes) {
@@ -108,7 +182,7 @@ status output_file::write(const void *data, std::int64_t bytes) {
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)
-      return system_error("write", path_);
+      return system_error("write", path());
     from += put;
     bytes -= put;
   }
@@ -117,64 +191,78 @@ status output_file::write(const void *data, std::int64_t bytes) {
 
 status output_file::finish() {
   if (::fsync(descriptor_) != 0 && errno != EINVAL)
-    return system_error("sync", path_);
-  int result = ::close(descriptor_);
+    return system_error("sync", path());
+  const int closed = ::close(descriptor_);
   descriptor_ = -1;
-  return result != 0 ? system_error("close", path_) : ok_status();
+  if (closed != 0)
+    return system_error("close", path());
+  if (temporary_.empty())
+    return ok_status();
+  WINDLASS_TRY(in_.rename(temporary_, name_));
+  temporary_.clear();
+  return in_.sync();
 }
 
-status read_text(const std::string &path, std::int64_t limit, std::string &out) {
-  input_file file;
-  WINDLASS_TRY(file.open(path));
+static status read_whole(const input_file &file, std::int64_t limit, std::string &out) {
   if (file.size() > limit)
-    return bad_input(quote(path) + " has " + std::to_string(file.size()) + " bytes, more than the " +
+    return bad_input(quote(file.path()) + " has " + std::to_string(file.size()) + " bytes, more than the " +
                      std::to_string(limit) + " allowed");
   out.resize(static_cast<std::size_t>(file.size()));
   return file.read(0, file.size(), out.data());
 }
 
-status replace_file(const std::string &path, std::string_view text) {
-  std::string temporary = join_path(parent_path(path), "." + base_name(path) + ".partial");
+status read_text(const std::string &path, std::int64_t limit, std::string &out) {
+  input_file file;
+  WINDLASS_TRY(file.open(path));
+  return read_whole(file, limit, out);
+}
+
+status read_text(const folder &in, const std::string &name, std::int64_t limit, std::string &out) {
+  input_file file;
+  WINDLASS_TRY(file.open(in, name));
+  return read_whole(file, limit, out);
+}
+
+status for_each_line(const input_file &file, std::size_t longest, const std::function<status(std::string_view)> &f) {
+  std::string window(std::size_t(1) << 20, '\0'), line; // `line` is what came before the window
+  bool is_long = false;
+  auto add = [&](std::string_view part) {
+    is_long |= part.size() > longest - std::min(longest, line.size());
+    if (!is_long)
+      line.append(part);
+  };
+  auto end_line = [&] {
+    status done = f(is_long ? std::string_view() : std::string_view(line));
+    line.clear();
+    is_long = false;
+    return done;
+  };
+  std::string_view rest;
+  for (std::int64_t at = 0; at < file.size(); at += static_cast<std::int64_t>(rest.size())) {
+    const std::int64_t bytes = std::min<std::int64_t>(file.size() - at, static_cast<std::int64_t>(window.size()));
+    WINDLASS_TRY(file.read(at, bytes, window.data()));
+    rest = std::string_view(window.data(), static_cast<std::size_t>(bytes));
+    std::string_view left = rest;
+    for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1)) {
+      add(left.substr(0, end));
+      WINDLASS_TRY(end_line());
+    }
+    add(left);
+  }
+  return line.empty() && !is_long ? ok_status() : end_line();
+}
+
+status replace_file(const folder &in, const std::string &name, std::string_view text) {
   output_file file;
-  WINDLASS_TRY(file.create(temporary));
+  WINDLASS_TRY(file.replace(in, name));
   WINDLASS_TRY(file.write(text));
-  WINDLASS_TRY(file.finish());
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    return system_error("rename a file to", path);
-  return sync_folder(parent_path(path));
+  return file.finish();
 }
 
-status make_folders(const std::string &path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (!is_folder(path))
-    return bad_input("cannot create the folder " + quote(path) + ": " +
-                     (error ? error.message() : std::string("a file of that name exists")));
-  return ok_status();
-}
-
-status sync_folder(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0)
-    return system_error("open the folder", path);
-  int result = ::fsync(descriptor);
-  int error = errno;
-  ::close(descriptor);
-  errno = error;
-  // Some network file systems cannot sync folders and say EINVAL; their renames are synchronous.
-  return result != 0 && error != EINVAL ? system_error("sync the folder", path) : ok_status();
-}
-
-status remove_flat_folder(const std::string &path) {
-  std::error_code error;
-  if (!is_folder(path))
-    return ok_status();
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    if (::unlink(entry->path().c_str()) != 0)
-      return system_error("remove", entry->path().string());
-  if (error || ::rmdir(path.c_str()) != 0)
-    return system_error("remove the folder", path);
-  return ok_status();
+status replace_file(const std::string &path, std::string_view text) {
+  folder in;
+  WINDLASS_TRY(in.open(parent_path(path)));
+  return replace_file(in, base_name(path), text);
 }
 
 bool is_folder(const std::string &path) {

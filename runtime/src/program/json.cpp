@@ -1,5 +1,6 @@
 #include "windlass/rt/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_set>
@@ -52,204 +53,251 @@ void append_utf8(std::string &out, std::uint32_t point) {
   }
 }
 
-class parser {
-public:
-  parser(std::string_view text, const json_limits &limits) : text_(text), limits_(limits) {}
+/// A character that stands for itself in a string.
+bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
-  status document(json &out) {
-    WINDLASS_TRY(value(out, 0));
-    skip_space();
-    return at_ == text_.size() ? ok_status() : fail("text follows the value");
+/// The keys of an object so far. Most have few, which need no table.
+class key_set {
+public:
+  bool insert(const std::string &key) {
+    if (few_.size() < 16) {
+      if (std::find(few_.begin(), few_.end(), key) != few_.end())
+        return false;
+      few_.push_back(key);
+      return true;
+    }
+    return std::find(few_.begin(), few_.end(), key) == few_.end() && many_.insert(key).second;
   }
 
 private:
-  status fail(const char *why) const {
-    return bad_input(std::string("not JSON: ") + why + " at byte " + std::to_string(at_));
-  }
-  bool peek(char c) const { return at_ < text_.size() && text_[at_] == c; }
-  bool take(char c) {
-    bool found = peek(c);
-    at_ += found;
-    return found;
-  }
-  bool take(std::string_view word) {
-    bool found = text_.substr(at_, word.size()) == word;
-    at_ += found ? word.size() : 0;
-    return found;
-  }
-  void skip_space() {
-    while (peek(' ') || peek('\n') || peek('\t') || peek('\r'))
-      ++at_;
-  }
+  std::vector<std::string> few_;
+  std::unordered_set<std::string> many_;
+};
 
-  status value(json &out, int depth) {
-    if (depth > limits_.depth)
-      return fail("nested too deeply");
-    if (++values_ > limits_.values)
-      return fail("too many values");
-    skip_space();
-    if (peek('{'))
-      return object(out, depth);
-    if (peek('['))
-      return array(out, depth);
-    if (peek('"')) {
-      out.kind = json::type::string;
-      return string(out.string);
-    }
-    if (take("null"))
-      return ok_status();
-    if (take("true")) {
-      out.kind = json::type::boolean;
-      out.boolean = true;
-      return ok_status();
-    }
-    if (take("false")) {
-      out.kind = json::type::boolean;
-      return ok_status();
-    }
-    return number(out);
-  }
+} // namespace
 
-  status object(json &out, int depth) {
-    out.kind = json::type::object;
+status json_reader::fail(const char *why) const {
+  return bad_input(std::string("not JSON: ") + why + " at byte " + std::to_string(at_));
+}
+
+bool json_reader::take(char c) {
+  bool found = peek(c);
+  at_ += found;
+  return found;
+}
+
+bool json_reader::take(std::string_view word) {
+  bool found = text_.substr(at_, word.size()) == word;
+  at_ += found ? word.size() : 0;
+  return found;
+}
+
+void json_reader::skip_space() {
+  while (peek(' ') || peek('\n') || peek('\t') || peek('\r'))
     ++at_;
-    skip_space();
-    if (take('}'))
-      return ok_status();
-    std::unordered_set<std::string> seen;
+}
+
+status json_reader::end() {
+  skip_space();
+  return at_ == text_.size() ? ok_status() : fail("text follows the value");
+}
+
+status json_reader::value(json &out) {
+  values_ = 0;
+  out = json();
+  return tree(out);
+}
+
+status json_reader::tree(json &out) {
+  if (++values_ > limits_.values)
+    return fail("too many values");
+  skip_space();
+  if (peek('{')) {
+    out.kind = json::type::object;
+    return object([&](std::string &key) {
+      out.keys.push_back(std::move(key));
+      out.items.emplace_back();
+      return tree(out.items.back());
+    });
+  }
+  if (peek('[')) {
+    out.kind = json::type::array;
+    return array([&] {
+      out.items.emplace_back();
+      return tree(out.items.back());
+    });
+  }
+  if (peek('"')) {
+    out.kind = json::type::string;
+    return string(out.string);
+  }
+  if (take("null"))
+    return ok_status();
+  if (take("true")) {
+    out.kind = json::type::boolean;
+    out.boolean = true;
+    return ok_status();
+  }
+  if (take("false")) {
+    out.kind = json::type::boolean;
+    return ok_status();
+  }
+  return number(out);
+}
+
+status json_reader::object(const std::function<status(std::string &key)> &member) {
+  skip_space();
+  if (!take('{'))
+    return fail("an object is missing");
+  if (++depth_ > limits_.depth)
+    return fail("nested too deeply");
+  skip_space();
+  if (!take('}')) {
+    key_set seen;
     do {
       skip_space();
       std::string key;
       if (!peek('"'))
         return fail("a member's name is missing");
       WINDLASS_TRY(string(key));
-      if (!seen.insert(key).second)
+      if (!seen.insert(key))
         return fail("a member's name is repeated");
       skip_space();
       if (!take(':'))
         return fail("':' is missing");
-      out.keys.push_back(std::move(key));
-      out.items.emplace_back();
-      WINDLASS_TRY(value(out.items.back(), depth + 1));
+      WINDLASS_TRY(member(key));
       skip_space();
     } while (take(','));
-    return take('}') ? ok_status() : fail("'}' is missing");
+    if (!take('}'))
+      return fail("'}' is missing");
   }
+  --depth_;
+  return ok_status();
+}
 
-  status array(json &out, int depth) {
-    out.kind = json::type::array;
-    ++at_;
-    skip_space();
-    if (take(']'))
-      return ok_status();
+status json_reader::array(const std::function<status()> &element) {
+  skip_space();
+  if (!take('['))
+    return fail("an array is missing");
+  if (++depth_ > limits_.depth)
+    return fail("nested too deeply");
+  skip_space();
+  if (!take(']')) {
     do {
-      out.items.emplace_back();
-      WINDLASS_TRY(value(out.items.back(), depth + 1));
+      WINDLASS_TRY(element());
       skip_space();
     } while (take(','));
-    return take(']') ? ok_status() : fail("']' is missing");
+    if (!take(']'))
+      return fail("']' is missing");
   }
+  --depth_;
+  return ok_status();
+}
 
-  status hexadecimal(std::uint32_t &out) {
-    out = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      char c = at_ < text_.size() ? text_[at_] : ' ';
-      if (c >= '0' && c <= '9')
-        out = out * 16 + static_cast<std::uint32_t>(c - '0');
-      else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-        out = out * 16 + static_cast<std::uint32_t>((c | 32) - 'a' + 10);
-      else
-        return fail("an escape is not four hexadecimal digits");
-    }
-    return ok_status();
+status json_reader::hexadecimal(std::uint32_t &out) {
+  out = 0;
+  for (int i = 0; i < 4; ++i, ++at_) {
+    char c = at_ < text_.size() ? text_[at_] : ' ';
+    if (c >= '0' && c <= '9')
+      out = out * 16 + static_cast<std::uint32_t>(c - '0');
+    else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+      out = out * 16 + static_cast<std::uint32_t>((c | 32) - 'a' + 10);
+    else
+      return fail("an escape is not four hexadecimal digits");
   }
+  return ok_status();
+}
 
-  status escape(std::string &out) {
-    static constexpr std::string_view names = "\"\\/bfnrt", values = "\"\\/\b\f\n\r\t";
-    if (take('u')) {
-      std::uint32_t point = 0, low = 0;
-      WINDLASS_TRY(hexadecimal(point));
-      if (point >= 0xd800 && point < 0xdc00) {
-        if (!take("\\u"))
-          return fail("half of a surrogate pair");
-        WINDLASS_TRY(hexadecimal(low));
-        if (low < 0xdc00 || low > 0xdfff)
-          return fail("half of a surrogate pair");
-        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
-      } else if (point >= 0xdc00 && point <= 0xdfff) {
+status json_reader::escape(std::string &out) {
+  static constexpr std::string_view names = "\"\\/bfnrt", values = "\"\\/\b\f\n\r\t";
+  if (take('u')) {
+    std::uint32_t point = 0, low = 0;
+    WINDLASS_TRY(hexadecimal(point));
+    if (point >= 0xd800 && point < 0xdc00) {
+      if (!take("\\u"))
         return fail("half of a surrogate pair");
-      }
-      append_utf8(out, point);
-      return ok_status();
+      WINDLASS_TRY(hexadecimal(low));
+      if (low < 0xdc00 || low > 0xdfff)
+        return fail("half of a surrogate pair");
+      point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    } else if (point >= 0xdc00 && point <= 0xdfff) {
+      return fail("half of a surrogate pair");
     }
-    std::size_t which = at_ < text_.size() ? names.find(text_[at_]) : std::string_view::npos;
-    if (which == std::string_view::npos)
-      return fail("an unknown escape");
-    out += values[which];
-    ++at_;
+    append_utf8(out, point);
     return ok_status();
   }
+  std::size_t which = at_ < text_.size() ? names.find(text_[at_]) : std::string_view::npos;
+  if (which == std::string_view::npos)
+    return fail("an unknown escape");
+  out += values[which];
+  ++at_;
+  return ok_status();
+}
 
-  status string(std::string &out) {
+status json_reader::string(std::string &out) {
+  ++at_;
+  while (!peek('"')) {
+    if (take('\\')) {
+      WINDLASS_TRY(escape(out));
+      continue;
+    }
+    std::size_t plain = at_;
+    while (plain < text_.size() && is_plain(text_[plain]))
+      ++plain;
+    if (plain > at_) {
+      out.append(text_.substr(at_, plain - at_));
+      at_ = plain;
+      continue;
+    }
+    std::size_t length = utf8_length(text_.substr(at_));
+    if (length == 0 || static_cast<unsigned char>(text_[at_]) < 0x20)
+      return fail(at_ >= text_.size() ? "a string is not closed" : "a string holds a bad byte");
+    out.append(text_.substr(at_, length));
+    at_ += length;
+  }
+  ++at_;
+  return ok_status();
+}
+
+std::size_t json_reader::digits() {
+  std::size_t start = at_;
+  while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9')
     ++at_;
-    while (!peek('"')) {
-      if (take('\\')) {
-        WINDLASS_TRY(escape(out));
-        continue;
-      }
-      std::size_t length = utf8_length(text_.substr(at_));
-      if (length == 0 || static_cast<unsigned char>(text_[at_]) < 0x20)
-        return fail(at_ >= text_.size() ? "a string is not closed" : "a string holds a bad byte");
-      out.append(text_.substr(at_, length));
-      at_ += length;
-    }
-    ++at_;
-    return ok_status();
-  }
+  return at_ - start;
+}
 
-  std::size_t digits() {
-    std::size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9')
-      ++at_;
-    return at_ - start;
+status json_reader::number(json &out) {
+  std::size_t start = at_;
+  bool is_plain = true;
+  take('-');
+  bool leads_with_zero = peek('0');
+  std::size_t whole = digits();
+  if (whole == 0 || (leads_with_zero && whole > 1))
+    return fail("a value is missing or malformed");
+  if (take('.')) {
+    is_plain = false;
+    if (digits() == 0)
+      return fail("a fraction has no digits");
   }
-
-  status number(json &out) {
-    std::size_t start = at_;
-    bool is_plain = true;
-    take('-');
-    bool leads_with_zero = peek('0');
-    std::size_t whole = digits();
-    if (whole == 0 || (leads_with_zero && whole > 1))
-      return fail("a value is missing or malformed");
-    if (take('.')) {
-      is_plain = false;
-      if (digits() == 0)
-        return fail("a fraction has no digits");
-    }
-    if (take('e') || take('E')) {
-      is_plain = false;
-      if (!take('+'))
-        take('-');
-      if (digits() == 0)
-        return fail("an exponent has no digits");
-    }
-    const char *first = text_.data() + start, *last = text_.data() + at_;
-    out.kind = json::type::number;
-    if (std::from_chars(first, last, out.number).ec != std::errc())
-      return fail("a number is out of range");
-    if (is_plain) {
-      out.is_integer = std::from_chars(first, last, out.integer).ec == std::errc();
-      out.is_unsigned = *first != '-' && std::from_chars(first, last, out.natural).ec == std::errc();
-    }
-    return ok_status();
+  if (take('e') || take('E')) {
+    is_plain = false;
+    if (!take('+'))
+      take('-');
+    if (digits() == 0)
+      return fail("an exponent has no digits");
   }
+  const char *first = text_.data() + start, *last = text_.data() + at_;
+  out.kind = json::type::number;
+  if (std::from_chars(first, last, out.number).ec != std::errc())
+    return fail("a number is out of range");
+  if (is_plain) {
+    out.is_integer = std::from_chars(first, last, out.integer).ec == std::errc();
+    out.is_unsigned = *first != '-' && std::from_chars(first, last, out.natural).ec == std::errc();
+  }
+  return ok_status();
+}
 
-  std::string_view text_;
-  const json_limits &limits_;
-  std::size_t at_ = 0;
-  std::int64_t values_ = 0;
-};
+namespace {
 
 template <class T> void append_shortest(std::string &out, T value) {
   char buffer[64];
@@ -268,13 +316,20 @@ template <class T> std::string shortest(T value) {
 } // namespace
 
 status parse_json(std::string_view text, json &out, const json_limits &limits) {
-  out = json();
-  return parser(text, limits).document(out);
+  json_reader reader(text, limits);
+  WINDLASS_TRY(reader.value(out));
+  return reader.end();
 }
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
+    const std::size_t plain =
+        static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+    out.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty())
+      break;
     std::size_t length = utf8_length(text);
     unsigned char byte = static_cast<unsigned char>(text[0]);
     if (length == 0) {

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
+#include <map>
+#include <numeric>
 
 namespace windlass::rt {
 
 namespace {
 
 constexpr int manifest_version = 1;
-constexpr std::int64_t max_manifest_bytes = 256 << 20;
+constexpr std::int64_t max_manifest_bytes = 512 << 20;
+/// What comparing a manifest's pieces may cost. The most that fit into its bytes take a tenth, if a plan made them.
+constexpr std::int64_t max_compared = std::int64_t(1) << 28;
 
 /// Whether `name` can only name a file of the checkpoint's own folder.
 bool is_plain_name(const std::string &name) {
@@ -23,11 +26,64 @@ class manifest_parser {
 public:
   manifest_parser(const std::string &path, checkpoint_manifest &out) : path_(path), out_(out) {}
 
-  status run(const json &root) {
-    const json *version = nullptr, *files = nullptr, *tensors = nullptr, *seed = nullptr;
-    WINDLASS_TRY(member(root, "version", json::type::number, version));
-    if (!version->is_integer || version->integer != manifest_version)
-      return fail("has a version other than " + std::to_string(manifest_version));
+  status run(std::string_view text) {
+    // A tensor at a time: all of them as a tree would take ten times what the manifest itself does.
+    json_limits limits;
+    limits.values = 16 + max_rank + max_pieces * (5 + 2 * max_rank);
+    json_reader reader(text, limits);
+    json root;
+    root.kind = json::type::object;
+    bool has_files = false, has_tensors = false;
+    status wrong; // what is JSON, but not right
+    status parsed = reader.object([&](std::string &key) -> status {
+      json value;
+      if (key == "files") {
+        has_files = true;
+        return reader.array([&]() -> status {
+          WINDLASS_TRY(reader.value(value));
+          return wrong = file(value);
+        });
+      }
+      if (key == "tensors") {
+        has_tensors = true;
+        if (!has_files)
+          return wrong = fail("names its tensors before its 'files'");
+        return reader.array([&]() -> status {
+          WINDLASS_TRY(reader.value(value));
+          return wrong = tensor(value);
+        });
+      }
+      WINDLASS_TRY(reader.value(value));
+      static constexpr std::string_view known[] = {"version",    "step",    "next_micro_batch",
+                                                   "seed",       "shuffle", "skipped_updates",
+                                                   "loss_scale", "model",   "plan_hash"};
+      if (std::find(std::begin(known), std::end(known), key) != std::end(known)) {
+        root.keys.push_back(key);
+        root.items.push_back(std::move(value));
+      }
+      return key == "version" ? wrong = version(root) : ok_status(); // before what another version may mean
+    });
+    WINDLASS_TRY(wrong);
+    if (parsed.is_ok())
+      parsed = reader.end();
+    if (!parsed.is_ok())
+      return fail("is " + parsed.message());
+    WINDLASS_TRY(facts(root));
+    if (!has_files || !has_tensors)
+      return fail(std::string("lacks a proper '") + (has_files ? "tensors" : "files") + "'");
+    std::sort(out_.tensors.begin(), out_.tensors.end(),
+              [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
+    for (std::size_t i = 1; i < out_.tensors.size(); ++i)
+      if (out_.tensors[i].name == out_.tensors[i - 1].name)
+        return fail("names tensor " + quote(out_.tensors[i].name) + " twice");
+    return ok_status();
+  }
+
+private:
+  /// Everything but files and tensors.
+  status facts(const json &root) {
+    const json *seed = nullptr;
+    WINDLASS_TRY(version(root));
     WINDLASS_TRY(natural(root, "step", out_.step));
     WINDLASS_TRY(natural(root, "next_micro_batch", out_.next_micro_batch));
     WINDLASS_TRY(member(root, "seed", json::type::number, seed));
@@ -46,22 +102,9 @@ public:
     if (root.find("loss_scale"))
       WINDLASS_TRY(scale(root));
     WINDLASS_TRY(text(root, "model", out_.model));
-    WINDLASS_TRY(text(root, "plan_hash", out_.plan_hash));
-    WINDLASS_TRY(member(root, "files", json::type::array, files));
-    for (const json &item : files->items)
-      WINDLASS_TRY(file(item));
-    WINDLASS_TRY(member(root, "tensors", json::type::array, tensors));
-    for (const json &item : tensors->items)
-      WINDLASS_TRY(tensor(item));
-    std::sort(out_.tensors.begin(), out_.tensors.end(),
-              [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
-    for (std::size_t i = 1; i < out_.tensors.size(); ++i)
-      if (out_.tensors[i].name == out_.tensors[i - 1].name)
-        return fail("names tensor " + quote(out_.tensors[i].name) + " twice");
-    return ok_status();
+    return text(root, "plan_hash", out_.plan_hash);
   }
 
-private:
   status fail(const std::string &why) const { return bad_input(quote(path_) + " " + why); }
 
   status member(const json &object, const char *key, json::type kind, const json *&out) const {
@@ -95,6 +138,14 @@ private:
     return ok_status();
   }
 
+  status version(const json &root) {
+    const json *version = nullptr;
+    WINDLASS_TRY(member(root, "version", json::type::number, version));
+    return version->is_integer && version->integer == manifest_version
+               ? ok_status()
+               : fail("has a version other than " + std::to_string(manifest_version));
+  }
+
   status scale(const json &root) {
     const json *object = nullptr, *value = nullptr;
     loss_scale read;
@@ -116,7 +167,7 @@ private:
     WINDLASS_TRY(text(item, "sha256", row.digest));
     if (!is_plain_name(row.name))
       return fail("names the file " + quote(row.name) + ", which is not in its folder");
-    if (!files_.insert(row.name).second)
+    if (!files_.emplace(row.name, static_cast<std::int32_t>(out_.files.size())).second)
       return fail("names the file " + quote(row.name) + " twice");
     out_.files.push_back(std::move(row));
     return ok_status();
@@ -141,10 +192,7 @@ private:
     total /= size_of(row.type);
     for (const json &part : pieces->items)
       WINDLASS_TRY(piece(part, row, covered));
-    for (std::size_t i = 0; i < row.pieces.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        if (overlap(row.pieces[i], row.pieces[j]))
-          return fail("has pieces of " + quote(row.name) + " that overlap");
+    WINDLASS_TRY(compare_pieces(row));
     if (covered != total)
       return fail("has pieces of " + quote(row.name) + " with " + std::to_string(covered) + " of its " +
                   std::to_string(total) + " elements");
@@ -153,42 +201,116 @@ private:
   }
 
   status piece(const json &item, checkpoint_tensor &row, std::int64_t &covered) {
-    checkpoint_piece out;
-    WINDLASS_TRY(text(item, "file", out.file));
-    WINDLASS_TRY(text(item, "key", out.key));
-    WINDLASS_TRY(naturals(item, "begin", out.begin));
-    WINDLASS_TRY(naturals(item, "sizes", out.sizes));
-    if (!files_.count(out.file))
-      return fail("takes " + quote(row.name) + " from " + quote(out.file) + ", which it does not list");
-    bool fits = out.begin.size() == row.sizes.size() && out.sizes.size() == row.sizes.size();
+    std::string name, key;
+    std::vector<std::int64_t> begin, sizes;
+    WINDLASS_TRY(text(item, "file", name));
+    WINDLASS_TRY(text(item, "key", key));
+    WINDLASS_TRY(naturals(item, "begin", begin));
+    WINDLASS_TRY(naturals(item, "sizes", sizes));
+    auto file = files_.find(name);
+    if (file == files_.end())
+      return fail("takes " + quote(row.name) + " from " + quote(name) + ", which it does not list");
+    bool fits = begin.size() == row.sizes.size() && sizes.size() == row.sizes.size();
     std::int64_t elements = 1;
     for (std::size_t i = 0; fits && i < row.sizes.size(); ++i) {
-      fits = out.begin[i] <= row.sizes[i] && out.sizes[i] <= row.sizes[i] - out.begin[i];
-      elements = fits ? elements * out.sizes[i] : 0;
+      fits = begin[i] <= row.sizes[i] && sizes[i] <= row.sizes[i] - begin[i];
+      elements = fits ? elements * sizes[i] : 0;
     }
     if (!fits)
-      return fail("has a piece of " + quote(row.name) + " at " + sizes_text(out.begin) + " of " +
-                  sizes_text(out.sizes) + ", outside its shape " + sizes_text(row.sizes));
+      return fail("has a piece of " + quote(row.name) + " at " + sizes_text(begin) + " of " + sizes_text(sizes) +
+                  ", outside its shape " + sizes_text(row.sizes));
     if (__builtin_add_overflow(covered, elements, &covered))
       return fail("has too many pieces of " + quote(row.name));
-    row.pieces.push_back(std::move(out));
-    return static_cast<std::int64_t>(row.pieces.size()) > max_pieces ? fail("has too many pieces of " + quote(row.name))
-                                                                     : ok_status();
+    row.add_piece(file->second, begin, sizes);
+    if (const std::string expected = row.key_of(row.pieces() - 1); key != expected)
+      return fail("has a piece of " + quote(row.name) + " under the key " + quote(key) + " that is " + quote(expected));
+    return row.pieces() > max_pieces ? fail("has too many pieces of " + quote(row.name)) : ok_status();
   }
 
-  static bool overlap(const checkpoint_piece &a, const checkpoint_piece &b) {
-    for (std::size_t i = 0; i < a.begin.size(); ++i)
-      if (a.begin[i] >= b.begin[i] + b.sizes[i] || b.begin[i] >= a.begin[i] + a.sizes[i])
+  /// Checks that no two pieces overlap. Where the pieces fall into groups that share nothing of some dimension, each
+  /// group is looked at by itself, so that rows, columns, grids and ranges are told apart in a few passes; what falls
+  /// into no groups is compared piece by piece.
+  status compare_pieces(const checkpoint_tensor &row) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(row.pieces()));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::pair<std::size_t, std::size_t>> groups = {{0, order.size()}};
+    while (!groups.empty()) {
+      const auto [first, last] = groups.back();
+      groups.pop_back();
+      if (last - first < 2)
+        continue;
+      bool is_grouped = false;
+      for (std::int64_t dim = 0; dim < static_cast<std::int64_t>(row.sizes.size()) && !is_grouped; ++dim) {
+        compared_ += static_cast<std::int64_t>(last - first);
+        std::sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.begin() + static_cast<std::ptrdiff_t>(last),
+                  [&](std::int64_t a, std::int64_t b) { return row.begin_of(a)[dim] < row.begin_of(b)[dim]; });
+        std::size_t start = first;
+        std::int64_t end = 0; // of the group in this dimension
+        for (std::size_t i = first; i < last; ++i) {
+          const std::int64_t begin = row.begin_of(order[i])[dim];
+          if (i > first && begin >= end) {
+            groups.emplace_back(start, i);
+            start = i;
+          }
+          end = std::max(end, begin + row.sizes_of(order[i])[dim]);
+        }
+        is_grouped = start > first;
+        if (is_grouped)
+          groups.emplace_back(start, last);
+      }
+      for (std::size_t i = first; i < last && !is_grouped; ++i) {
+        compared_ += static_cast<std::int64_t>(i - first);
+        if (compared_ > max_compared)
+          return fail("cuts its tensors into pieces that take too long to tell apart, at " + quote(row.name));
+        for (std::size_t j = first; j < i; ++j)
+          if (overlap(row, order[i], order[j]))
+            return fail("has pieces of " + quote(row.name) + " that overlap");
+      }
+      if (compared_ > max_compared)
+        return fail("cuts its tensors into pieces that take too long to tell apart, at " + quote(row.name));
+    }
+    return ok_status();
+  }
+
+  static bool overlap(const checkpoint_tensor &row, std::int64_t a, std::int64_t b) {
+    const span<std::int64_t> a_begin = row.begin_of(a), b_begin = row.begin_of(b);
+    const span<std::int64_t> a_sizes = row.sizes_of(a), b_sizes = row.sizes_of(b);
+    for (std::int64_t i = 0; i < a_begin.size; ++i)
+      if (a_begin[i] >= b_begin[i] + b_sizes[i] || b_begin[i] >= a_begin[i] + a_sizes[i])
         return false;
     return true;
   }
 
   const std::string &path_;
   checkpoint_manifest &out_;
-  std::set<std::string> files_;
+  std::map<std::string, std::int32_t> files_; ///< which of the files has a name
+  std::int64_t compared_ = 0;                 ///< pieces that were sorted, and pairs
 };
 
 } // namespace
+
+void checkpoint_tensor::add_piece(std::int32_t file, const std::vector<std::int64_t> &begin,
+                                  const std::vector<std::int64_t> &size) {
+  files.push_back(file);
+  extents.insert(extents.end(), begin.begin(), begin.end());
+  extents.insert(extents.end(), size.begin(), size.end());
+}
+
+span<std::int64_t> checkpoint_tensor::begin_of(std::int64_t piece) const {
+  const std::size_t rank = sizes.size();
+  return {extents.data() + 2 * rank * static_cast<std::size_t>(piece), static_cast<std::int64_t>(rank)};
+}
+
+span<std::int64_t> checkpoint_tensor::sizes_of(std::int64_t piece) const {
+  const std::size_t rank = sizes.size();
+  return {extents.data() + (2 * static_cast<std::size_t>(piece) + 1) * rank, static_cast<std::int64_t>(rank)};
+}
+
+std::string checkpoint_tensor::key_of(std::int64_t piece) const {
+  const span<std::int64_t> held = sizes_of(piece), begin = begin_of(piece);
+  const bool is_whole = std::equal(held.begin(), held.end(), sizes.begin());
+  return is_whole ? name : name + "@" + sizes_text({begin.begin(), begin.end()});
+}
 
 const checkpoint_tensor *checkpoint_manifest::find(std::string_view name) const {
   auto found = std::lower_bound(tensors.begin(), tensors.end(), name,
@@ -218,7 +340,7 @@ static std::string scale_text(const checkpoint_manifest &manifest) {
          ", \"overflows\": " + std::to_string(manifest.scale->overflows) + "}";
 }
 
-std::string manifest_text(const checkpoint_manifest &manifest) {
+status write_manifest(const checkpoint_manifest &manifest, const std::function<status(std::string_view)> &put) {
   std::string out =
       "{\n \"version\": " + std::to_string(manifest_version) + ",\n \"step\": " + std::to_string(manifest.step) +
       ",\n \"next_micro_batch\": " + std::to_string(manifest.next_micro_batch) +
@@ -226,6 +348,7 @@ std::string manifest_text(const checkpoint_manifest &manifest) {
       ",\n \"skipped_updates\": " + std::to_string(manifest.skipped_updates) + scale_text(manifest) +
       ",\n \"model\": " + json_string(manifest.model) + ",\n \"plan_hash\": " + json_string(manifest.plan_hash) +
       ",\n \"files\": [";
+  constexpr std::size_t part_bytes = 1 << 16;
   const char *separator = "\n  ";
   for (const checkpoint_file &file : manifest.files) {
     out += separator + std::string("{\"name\": ") + json_string(file.name) +
@@ -234,30 +357,43 @@ std::string manifest_text(const checkpoint_manifest &manifest) {
   }
   out += "],\n \"tensors\": [";
   separator = "\n  ";
+  auto list = [](span<std::int64_t> values) { return sizes_text({values.begin(), values.end()}); };
   for (const checkpoint_tensor &tensor : manifest.tensors) {
     out += separator + std::string("{\"name\": ") + json_string(tensor.name) +
            ", \"state\": " + (tensor.is_state ? "true" : "false") + ", \"dtype\": \"" + safetensors_name(tensor.type) +
            "\", \"shape\": " + sizes_text(tensor.sizes) + ", \"pieces\": [";
-    for (std::size_t i = 0; i < tensor.pieces.size(); ++i) {
-      const checkpoint_piece &piece = tensor.pieces[i];
-      out += (i ? ", " : "") + std::string("{\"file\": ") + json_string(piece.file) +
-             ", \"key\": " + json_string(piece.key) + ", \"begin\": " + sizes_text(piece.begin) +
-             ", \"sizes\": " + sizes_text(piece.sizes) + "}";
+    for (std::int64_t i = 0; i < tensor.pieces(); ++i) {
+      const std::size_t file = static_cast<std::size_t>(tensor.files[static_cast<std::size_t>(i)]);
+      out += (i ? ", " : "") + std::string("{\"file\": ") + json_string(manifest.files[file].name) +
+             ", \"key\": " + json_string(tensor.key_of(i)) + ", \"begin\": " + list(tensor.begin_of(i)) +
+             ", \"sizes\": " + list(tensor.sizes_of(i)) + "}";
+      if (out.size() > part_bytes) {
+        WINDLASS_TRY(put(out));
+        out.clear();
+      }
     }
     out += "]}";
     separator = ",\n  ";
   }
-  return out + "]\n}\n";
+  return put(out + "]\n}\n");
 }
 
-status read_manifest(const std::string &folder, checkpoint_manifest &out) {
-  std::string path = join_path(folder, "manifest.json"), text;
-  WINDLASS_TRY(read_text(path, max_manifest_bytes, text));
-  json root;
-  if (status parsed = parse_json(text, root); !parsed.is_ok())
-    return bad_input(quote(path) + " is " + parsed.message());
+status check_manifest_bytes(std::int64_t bytes) {
+  return bytes <= max_manifest_bytes
+             ? ok_status()
+             : bad_input("the manifest of a checkpoint would have " + std::to_string(bytes) + " bytes, more than the " +
+                         std::to_string(max_manifest_bytes) +
+                         " that are read; plan for fewer ranks, or with a strategy that splits fewer tensors");
+}
+
+status read_manifest(const std::string &path, checkpoint_manifest &out) {
+  folder in;
+  std::string text;
+  WINDLASS_TRY(in.open(path));
+  WINDLASS_TRY(read_text(in, "manifest.json", max_manifest_bytes, text));
   out = checkpoint_manifest();
-  return manifest_parser(path, out).run(root);
+  const std::string name = in.path_of("manifest.json");
+  return manifest_parser(name, out).run(text);
 }
 
 } // namespace windlass::rt

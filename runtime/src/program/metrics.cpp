@@ -9,23 +9,33 @@
 namespace windlass::rt {
 
 status metrics_file::open(const std::string &run, std::int64_t last_step) {
-  std::string path = join_path(run, "metrics.jsonl"), kept;
-  if (last_step > 0 && is_file(path)) {
-    std::string text;
-    WINDLASS_TRY(read_text(path, std::int64_t(1) << 30, text));
-    for (std::size_t at = 0; at < text.size();) {
-      std::size_t end = std::min(text.find('\n', at), text.size());
-      std::string_view line = std::string_view(text).substr(at, end - at);
+  const std::string name = "metrics.jsonl";
+  constexpr std::size_t longest_row = 1 << 16;
+  folder in;
+  output_file kept;
+  WINDLASS_TRY(in.open(run));
+  WINDLASS_TRY(kept.replace(in, name));
+  if (last_step > 0 && in.holds_file(name)) {
+    input_file rows;
+    WINDLASS_TRY(rows.open(in, name));
+    std::string buffer;
+    WINDLASS_TRY(for_each_line(rows, longest_row, [&](std::string_view line) -> status {
       json row;
       const json *step = parse_json(line, row).is_ok() ? row.find("step") : nullptr;
       // A line that a killed run left half-written is dropped with the steps after the checkpoint.
-      if (step && step->is_integer && step->integer <= last_step)
-        kept.append(line).append("\n");
-      at = end + 1;
-    }
+      if (!step || !step->is_integer || step->integer > last_step)
+        return ok_status();
+      buffer.append(line).append("\n");
+      if (buffer.size() < longest_row)
+        return ok_status();
+      status written = kept.write(buffer);
+      buffer.clear();
+      return written;
+    }));
+    WINDLASS_TRY(kept.write(buffer));
   }
-  WINDLASS_TRY(replace_file(path, kept));
-  return file_.create(path, true);
+  WINDLASS_TRY(kept.finish());
+  return file_.append(in, name);
 }
 
 status metrics_file::add(const step_metrics &row) {
@@ -55,7 +65,10 @@ status rank_log::open(const std::string &run, std::int32_t rank, bool appends) {
   std::snprintf(name, sizeof name, "rank_%05d.log", static_cast<int>(rank));
   start_ = clock_seconds();
   line_.reserve(512);
-  return file_.create(join_path(join_path(run, "logs"), name), appends);
+  folder in;
+  WINDLASS_TRY(in.open(run));
+  WINDLASS_TRY(in.enter("logs", in));
+  return appends ? file_.append(in, name) : file_.create(in, name);
 }
 
 void rank_log::line(std::string_view text) {

@@ -39,15 +39,23 @@ tensor_part stored_part(const program &p, const stored_tensor &tensor, std::int3
   return local_part(tensor.sizes, tensor.splits, p.axes, rank);
 }
 
+bool holds_first(const program &p, const stored_tensor &tensor, std::int32_t rank) {
+  // Ranks that differ only on axes that cut nothing hold the same part; the lowest of them is at 0 on these.
+  const std::vector<std::int32_t> at = mesh_coordinates(p.axes, rank);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (at[i] != 0 && std::none_of(tensor.splits.begin(), tensor.splits.end(),
+                                   [&](const split &cut) { return cut.axis == static_cast<std::int32_t>(i); }))
+      return false;
+  // A range behind the last element holds none, and all parts of a tensor without elements are alike.
+  const bool is_empty = std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
+  return is_empty ? rank == 0 : !stored_part(p, tensor, rank).boxes.empty();
+}
+
 std::vector<held_part> distinct_parts(const program &p, const stored_tensor &tensor) {
   std::vector<held_part> out;
-  std::set<std::vector<std::int64_t>> begins; // two parts of one tensor are equal when they begin at one place
-  for (std::int32_t rank = 0, ranks = tensor.splits.size > 0 ? mesh_size(p.axes) : 1; rank < ranks; ++rank) {
-    tensor_part part = stored_part(p, tensor, rank);
-    // A range behind the last element holds none.
-    if (!part.boxes.empty() && begins.insert(part.boxes.front().held.begin).second)
-      out.push_back({std::move(part), rank});
-  }
+  for (std::int32_t rank = 0, ranks = tensor.splits.size > 0 ? mesh_size(p.axes) : 1; rank < ranks; ++rank)
+    if (holds_first(p, tensor, rank))
+      out.push_back({stored_part(p, tensor, rank), rank});
   return out;
 }
 

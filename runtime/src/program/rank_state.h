@@ -30,6 +30,9 @@ std::vector<stored_tensor> gradient_tensors(const program &p);
 /// The part that a rank holds.
 tensor_part stored_part(const program &p, const stored_tensor &tensor, std::int32_t rank);
 
+/// Whether `rank` is the lowest that holds its part of a tensor, and the part has boxes.
+bool holds_first(const program &p, const stored_tensor &tensor, std::int32_t rank);
+
 /// The distinct parts of a tensor over all ranks, with the lowest rank that holds each.
 struct held_part {
   tensor_part part;

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace windlass::rt {
@@ -33,21 +34,34 @@ run_lock::~run_lock() {
 status run_lock::take(const std::string &run) {
   if (file_ >= 0)
     return ok_status();
-  const std::string path = join_path(run, ".lock");
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file < 0)
-    return bad_input("cannot create " + quote(path) + ": " + std::generic_category().message(errno))
-        .as(diagnostic::output);
-  if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    const std::string holder = holder_in(file);
-    ::close(file);
-    return bad_input("-o " + quote(run) + " is in use by " + holder + "; wait for its end or choose another folder")
-        .as(diagnostic::run_in_use);
+  const std::string name = ".lock";
+  folder in;
+  WINDLASS_TRY(in.open(run).as(diagnostic::output));
+  const std::string path = in.path_of(name);
+  int file = -1;
+  for (bool is_ours = false; !is_ours;) {
+    file = ::openat(in.descriptor(), name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0)
+      return bad_input("cannot create " + quote(path) + ": " + std::generic_category().message(errno))
+          .as(diagnostic::output);
+    if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      const std::string holder = holder_in(file);
+      ::close(file);
+      return bad_input("-o " + quote(run) + " is in use by " + holder + "; wait for its end or choose another folder")
+          .as(diagnostic::run_in_use);
+    }
+    // A file that has another name too, as in a copy by hard links, is not ours to write.
+    struct stat info = {};
+    is_ours = ::fstat(file, &info) != 0 || info.st_nlink <= 1;
+    if (!is_ours) {
+      ::close(file);
+      WINDLASS_TRY(in.remove(name).as(diagnostic::output));
+    }
   }
   // File systems without locks are used without.
   file_ = file;
-  const std::string name = "process " + std::to_string(::getpid()) + " on " + describe_rank().host + "\n";
-  if (::ftruncate(file, 0) != 0 || ::pwrite(file, name.data(), name.size(), 0) < 0)
+  const std::string text = "process " + std::to_string(::getpid()) + " on " + describe_rank().host + "\n";
+  if (::ftruncate(file, 0) != 0 || ::pwrite(file, text.data(), text.size(), 0) < 0)
     return bad_input("cannot write " + quote(path) + ": " + std::generic_category().message(errno))
         .as(diagnostic::output);
   return ok_status();

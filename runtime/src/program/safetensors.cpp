@@ -83,8 +83,18 @@ std::string sizes_text(const std::vector<std::int64_t> &sizes) {
 }
 
 status safetensors_file::open(const std::string &path) {
-  entries_.clear();
   WINDLASS_TRY(file_.open(path));
+  return read_header();
+}
+
+status safetensors_file::open(const folder &in, const std::string &name) {
+  WINDLASS_TRY(file_.open(in, name));
+  return read_header();
+}
+
+status safetensors_file::read_header() {
+  entries_.clear();
+  const std::string &path = file_.path();
   const std::string subject = quote(path) + " is not a safetensors file: ";
   if (file_.size() < 8)
     return bad_input(subject + "it has " + std::to_string(file_.size()) + " bytes");
@@ -98,21 +108,27 @@ status safetensors_file::open(const std::string &path) {
                      std::to_string(file_.size()));
   std::string text(static_cast<std::size_t>(length), '\0');
   WINDLASS_TRY(file_.read(8, static_cast<std::int64_t>(length), text.data()));
-  json header;
+  std::int64_t data_start = 8 + static_cast<std::int64_t>(length), data_bytes = file_.size() - data_start;
+  // An entry at a time: the header of a checkpoint's file may have hundreds of thousands.
   json_limits limits;
   limits.depth = 4;
-  if (status parsed = parse_json(text, header, limits); !parsed.is_ok())
-    return bad_input(subject + "its header is " + parsed.message());
-  if (!header.is_object())
-    return bad_input(subject + "its header is not an object");
-  std::int64_t data_start = 8 + static_cast<std::int64_t>(length), data_bytes = file_.size() - data_start;
-  for (std::size_t i = 0; i < header.keys.size(); ++i) {
-    if (header.keys[i] == "__metadata__")
-      continue;
+  json_reader header(text, limits);
+  status wrong; // an entry that is JSON, but no tensor
+  status parsed = header.object([&](std::string &key) -> status {
+    json value;
+    WINDLASS_TRY(header.value(value));
+    if (key == "__metadata__")
+      return ok_status();
     safetensors_entry entry;
-    WINDLASS_TRY(parse_entry(path, header.keys[i], header.items[i], data_start, data_bytes, entry));
+    WINDLASS_TRY(wrong = parse_entry(path, key, value, data_start, data_bytes, entry));
     entries_.push_back(std::move(entry));
-  }
+    return ok_status();
+  });
+  WINDLASS_TRY(wrong);
+  if (parsed.is_ok())
+    parsed = header.end();
+  if (!parsed.is_ok())
+    return bad_input(subject + "its header is " + parsed.message());
   // The format demands that the tensors fill the data without holes; this also finds files that were cut or added to.
   std::sort(entries_.begin(), entries_.end(), [](const safetensors_entry &a, const safetensors_entry &b) {
     return a.offset != b.offset ? a.offset < b.offset : a.bytes < b.bytes;
@@ -164,6 +180,10 @@ status safetensors_writer::lay_out(std::vector<safetensors_entry> &entries, std:
   }
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (static_cast<std::int64_t>(text.size()) > max_header_bytes)
+    return bad_input("a header of " + std::to_string(entries.size()) + " tensors would have " +
+                     std::to_string(text.size()) + " bytes, more than the " + std::to_string(max_header_bytes) +
+                     " that are read");
   header.assign(8, '\0');
   for (std::size_t i = 0; i < 8; ++i)
     header[i] = static_cast<char>(text.size() >> (8 * i) & 255);
@@ -173,14 +193,13 @@ status safetensors_writer::lay_out(std::vector<safetensors_entry> &entries, std:
   return ok_status();
 }
 
-status safetensors_writer::create(const std::string &path, std::vector<safetensors_entry> &entries) {
+status safetensors_writer::create(output_file file, std::vector<safetensors_entry> &entries) {
   std::string header;
   WINDLASS_TRY(lay_out(entries, header));
-  path_ = path;
+  file_ = std::move(file);
   expected_ = static_cast<std::int64_t>(header.size());
   for (const safetensors_entry &entry : entries)
     expected_ += entry.bytes;
-  WINDLASS_TRY(file_.create(path));
   return append(header.data(), static_cast<std::int64_t>(header.size()));
 }
 
@@ -192,7 +211,7 @@ status safetensors_writer::append(const void *data, std::int64_t bytes) {
 
 status safetensors_writer::finish(std::string &digest, std::int64_t &bytes) {
   if (written_ != expected_)
-    return internal_error(quote(path_) + " got " + std::to_string(written_) + " bytes where " +
+    return internal_error(quote(file_.path()) + " got " + std::to_string(written_) + " bytes where " +
                           std::to_string(expected_) + " were declared");
   WINDLASS_TRY(file_.finish());
   digest = hash_.finish_hex();

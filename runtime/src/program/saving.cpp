@@ -6,16 +6,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <cmath>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <map>
-#include <system_error>
+#include <mutex>
 
 namespace windlass::rt {
 
 namespace {
+
+/// Opens RUN/checkpoints.
+status open_checkpoints(const std::string &run, folder &out) {
+  WINDLASS_TRY(out.open(run));
+  return out.enter("checkpoints", out);
+}
 
 std::string file_name(bool is_state, std::int32_t rank) {
   char name[48];
@@ -23,22 +29,34 @@ std::string file_name(bool is_state, std::int32_t rank) {
   return name;
 }
 
-/// Whole tensors keep their name; a part adds where it begins, which makes it unique within the tensor.
-std::string piece_key(const stored_tensor &tensor, const box &part) {
-  return part == whole_box(tensor.sizes) ? tensor.name : tensor.name + "@" + sizes_text(part.begin);
-}
-
-/// The manifest's tensors, the same on every rank because only tables go into them. The pieces of one rank stand in the
-/// order of its boxes.
-std::vector<checkpoint_tensor> plan_pieces(const program &p, const std::vector<stored_tensor> &tensors) {
-  std::vector<checkpoint_tensor> out;
+/// The manifest of a save, the same on every rank but for the files' bytes and hashes, which are still to come. The
+/// pieces of one rank stand in the order of its boxes.
+checkpoint_manifest plan_manifest(const program &p, const std::vector<stored_tensor> &tensors, const save_point &at) {
+  checkpoint_manifest out;
+  out.step = at.step;
+  out.next_micro_batch = at.next_micro_batch;
+  out.seed = at.seed;
+  out.shuffles = at.shuffles;
+  out.skipped_updates = at.past.skipped;
+  if (scales_loss(p))
+    out.scale = at.past.scale;
+  out.model = p.model;
+  out.plan_hash = p.plan_hash;
+  std::map<std::pair<bool, std::int32_t>, std::int32_t> files; // by kind and rank
   for (const stored_tensor &tensor : tensors) {
-    out.push_back({tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}});
-    for (const held_part &held : distinct_parts(p, tensor))
+    checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}, {}};
+    for (const held_part &held : distinct_parts(p, tensor)) {
+      const auto [file, is_new] =
+          files.try_emplace({tensor.is_state, held.rank}, static_cast<std::int32_t>(out.files.size()));
+      if (is_new)
+        out.files.push_back({file_name(tensor.is_state, held.rank), 0, ""});
       for (const local_box &each : held.part.boxes)
-        out.back().pieces.push_back(
-            {file_name(tensor.is_state, held.rank), piece_key(tensor, each.held), each.held.begin, each.held.sizes});
+        row.add_piece(file->second, each.held.begin, each.held.sizes);
+    }
+    out.tensors.push_back(std::move(row));
   }
+  std::sort(out.tensors.begin(), out.tensors.end(),
+            [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
   return out;
 }
 
@@ -47,29 +65,58 @@ struct written_file {
   std::array<char, 64> digest = {};
 };
 
+/// Lets a few ranks of a process at a time have a file of a checkpoint open: hundreds of ranks as threads would need
+/// more descriptors than a process may have.
+class file_turn {
+public:
+  file_turn() {
+    std::unique_lock<std::mutex> guard(lock);
+    changed.wait(guard, [] { return free > 0; });
+    --free;
+  }
+  file_turn(const file_turn &) = delete;
+  file_turn &operator=(const file_turn &) = delete;
+  ~file_turn() {
+    const std::lock_guard<std::mutex> guard(lock);
+    ++free;
+    changed.notify_one();
+  }
+
+private:
+  static inline std::mutex lock;
+  static inline std::condition_variable changed;
+  static inline int free = 32;
+};
+
 /// Writes this rank's file of parameters or state.
-status write_pieces(const program &p, context &c, const std::string &folder, const std::vector<stored_tensor> &tensors,
-                    const std::vector<checkpoint_tensor> &plan, bool is_state, written_file &out) {
-  std::string name = file_name(is_state, c.rank());
+status write_pieces(const program &p, context &c, const std::string &run, const std::string &temporary,
+                    const std::vector<stored_tensor> &tensors, bool is_state, written_file &out) {
   struct source {
     const stored_tensor *tensor;
     local_box where;
   };
   std::vector<safetensors_entry> entries;
   std::map<std::string, source> sources;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const tensor_part part = stored_part(p, tensors[i], c.rank());
-    std::size_t next = 0;
-    for (const checkpoint_piece &piece : plan[i].pieces)
-      if (piece.file == name) {
-        entries.push_back({piece.key, tensors[i].type, piece.sizes, 0, 0});
-        sources[piece.key] = {&tensors[i], part.boxes[next++]};
-      }
+  for (const stored_tensor &tensor : tensors) {
+    if (tensor.is_state != is_state || !holds_first(p, tensor, c.rank()))
+      continue;
+    for (local_box &each : stored_part(p, tensor, c.rank()).boxes) {
+      checkpoint_tensor piece = {tensor.name, is_state, tensor.type, tensor.sizes, {}, {}};
+      piece.add_piece(0, each.held.begin, each.held.sizes);
+      entries.push_back({piece.key_of(0), tensor.type, each.held.sizes, 0, 0});
+      sources[entries.back().name] = {&tensor, std::move(each)};
+    }
   }
   if (entries.empty())
     return ok_status();
+  const file_turn turn;
+  folder checkpoints, in;
+  output_file file;
   safetensors_writer writer;
-  WINDLASS_TRY(writer.create(join_path(folder, name), entries));
+  WINDLASS_TRY(open_checkpoints(run, checkpoints));
+  WINDLASS_TRY(checkpoints.enter(temporary, in));
+  WINDLASS_TRY(file.create(in, file_name(is_state, c.rank())));
+  WINDLASS_TRY(writer.create(std::move(file), entries));
   std::vector<std::byte> buffer;
   for (const safetensors_entry &entry : entries) {
     const auto &[tensor, where] = sources[entry.name];
@@ -89,54 +136,52 @@ status write_pieces(const program &p, context &c, const std::string &folder, con
   return ok_status();
 }
 
-status rename_path(const std::string &from, const std::string &to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0)
-    return bad_input("cannot rename " + quote(from) + " to " + quote(to) + ": " +
-                     std::generic_category().message(errno));
-  return ok_status();
-}
+/// A checkpoint's folder while it is filled, and what gives way to one.
+std::string partial_name(std::int64_t step) { return "." + checkpoint_name(step) + ".partial"; }
+std::string old_name(std::int64_t step) { return "." + checkpoint_name(step) + ".old"; }
+std::string aside_name(std::int64_t step) { return "." + checkpoint_name(step) + ".aside"; }
 
 /// Moves the filled folder to its name. One that is there already is of the same step and gives way.
-status publish(const std::string &folder, const std::string &temporary, const std::string &name) {
-  std::string target = join_path(folder, name), old = join_path(folder, "." + name + ".old");
-  WINDLASS_TRY(sync_folder(temporary));
-  WINDLASS_TRY(remove_flat_folder(old));
-  if (is_folder(target))
-    WINDLASS_TRY(rename_path(target, old));
-  WINDLASS_TRY(rename_path(temporary, target));
-  WINDLASS_TRY(sync_folder(folder));
-  return remove_flat_folder(old);
+status publish(const folder &checkpoints, std::int64_t step) {
+  const std::string name = checkpoint_name(step);
+  WINDLASS_TRY(checkpoints.remove(old_name(step)));
+  if (checkpoints.holds(name))
+    WINDLASS_TRY(checkpoints.rename(name, old_name(step)));
+  WINDLASS_TRY(checkpoints.rename(partial_name(step), name));
+  WINDLASS_TRY(checkpoints.sync());
+  return checkpoints.remove(old_name(step));
 }
 
-/// Fills `temporary` and gives it its name.
-status fill_checkpoint(const program &p, context &c, control &ranks, const std::string &folder,
-                       const std::string &temporary, const std::string &name, const save_point &at) {
+/// Writes the manifest, the last file of a checkpoint.
+status finish_checkpoint(const folder &in, const checkpoint_manifest &manifest) {
+  output_file out;
+  WINDLASS_TRY(out.create(in, "manifest.json"));
+  WINDLASS_TRY(write_manifest(manifest, [&](std::string_view part) { return out.write(part); }));
+  WINDLASS_TRY(out.finish());
+  return in.sync();
+}
+
+/// Fills a dotted folder and gives it its name.
+status fill_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
+  const std::string temporary = partial_name(at.step);
+  folder checkpoints, in;
   status prepared;
   if (c.rank() == 0) {
-    prepared = remove_flat_folder(temporary);
+    prepared = open_checkpoints(run, checkpoints);
     if (prepared.is_ok())
-      prepared = make_folders(temporary);
+      prepared = checkpoints.remove(temporary);
+    if (prepared.is_ok())
+      prepared = checkpoints.make(temporary, in);
   }
   WINDLASS_TRY(ranks.agree(prepared));
 
-  std::vector<stored_tensor> tensors = stored_tensors(p);
-  checkpoint_manifest manifest;
-  manifest.step = at.step;
-  manifest.next_micro_batch = at.next_micro_batch;
-  manifest.seed = at.seed;
-  manifest.shuffles = at.shuffles;
-  manifest.skipped_updates = at.past.skipped;
-  if (scales_loss(p))
-    manifest.scale = at.past.scale;
-  manifest.model = p.model;
-  manifest.plan_hash = p.plan_hash;
-  manifest.tensors = plan_pieces(p, tensors);
+  const std::vector<stored_tensor> tensors = stored_tensors(p);
   status written;
   std::vector<written_file> files[2];
   for (bool is_state : {false, true}) {
     written_file own;
     if (written.is_ok())
-      written = write_pieces(p, c, temporary, tensors, manifest.tensors, is_state, own);
+      written = write_pieces(p, c, run, temporary, tensors, is_state, own);
     span<written_file> all;
     WINDLASS_TRY(ranks.gather(own, all));
     files[is_state].assign(all.begin(), all.end());
@@ -145,49 +190,66 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
 
   status published;
   if (c.rank() == 0) {
+    checkpoint_manifest manifest = plan_manifest(p, tensors, at);
+    std::map<std::string, const written_file *> by_name;
     for (bool is_state : {false, true})
       for (std::size_t rank = 0; rank < files[is_state].size(); ++rank)
-        if (const written_file &file = files[is_state][rank]; file.bytes > 0)
-          manifest.files.push_back({file_name(is_state, static_cast<std::int32_t>(rank)), file.bytes,
-                                    std::string(file.digest.data(), file.digest.size())});
-    std::sort(manifest.tensors.begin(), manifest.tensors.end(),
-              [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
-    output_file out;
-    published = out.create(join_path(temporary, "manifest.json"));
+        by_name[file_name(is_state, static_cast<std::int32_t>(rank))] = &files[is_state][rank];
+    for (checkpoint_file &file : manifest.files) {
+      const written_file &facts = *by_name[file.name];
+      file.bytes = facts.bytes;
+      file.digest.assign(facts.digest.data(), facts.digest.size());
+    }
+    published = finish_checkpoint(in, manifest);
     if (published.is_ok())
-      published = out.write(manifest_text(manifest));
-    if (published.is_ok())
-      published = out.finish();
-    if (published.is_ok())
-      published = publish(folder, temporary, name);
+      published = publish(checkpoints, at.step);
   }
   return ranks.agree(published);
 }
 
 } // namespace
 
+status check_checkpoints(const program &p) {
+  // With the longest numbers that a save may write.
+  save_point longest;
+  longest.step = longest.next_micro_batch = longest.past.skipped = INT64_MAX;
+  longest.seed = UINT64_MAX;
+  longest.shuffles = true;
+  longest.past.scale = {std::ldexp(1.0, -100), INT64_MAX, INT64_MAX};
+  checkpoint_manifest manifest = plan_manifest(p, stored_tensors(p), longest);
+  for (checkpoint_file &file : manifest.files)
+    file = {file.name, INT64_MAX, std::string(64, '0')};
+  std::int64_t bytes = 0;
+  WINDLASS_TRY(write_manifest(manifest, [&](std::string_view part) {
+    bytes += static_cast<std::int64_t>(part.size());
+    return ok_status();
+  }));
+  return check_manifest_bytes(bytes);
+}
+
 status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
-  std::string folder = join_path(run, "checkpoints"), name = checkpoint_name(at.step);
-  std::string temporary = join_path(folder, "." + name + ".partial");
-  status saved = fill_checkpoint(p, c, ranks, folder, temporary, name, at);
+  status saved = fill_checkpoint(p, c, ranks, run, at);
   // Half a checkpoint would only take up the room that a full disk lacks. After a lost rank others may still write.
-  if (!saved.is_ok() && saved.code() != status_code::stopped && c.rank() == 0)
-    static_cast<void>(remove_flat_folder(temporary).is_ok());
+  folder checkpoints;
+  if (!saved.is_ok() && saved.code() != status_code::stopped && c.rank() == 0 &&
+      open_checkpoints(run, checkpoints).is_ok())
+    static_cast<void>(checkpoints.remove(partial_name(at.step)).is_ok());
   return saved;
 }
 
 status prune_checkpoints(const std::string &run, std::int64_t keep) {
+  folder checkpoints;
   std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(open_checkpoints(run, checkpoints));
   WINDLASS_TRY(list_checkpoints(run, found));
   std::int64_t kept = 0;
   for (const checkpoint_listing &listing : found) {
     if (listing.step == 0 || kept++ < keep)
       continue;
     // Renamed first: a run that is killed while it deletes leaves no checkpoint that looks whole.
-    std::string old = join_path(parent_path(listing.folder), "." + base_name(listing.folder) + ".old");
-    WINDLASS_TRY(remove_flat_folder(old));
-    WINDLASS_TRY(rename_path(listing.folder, old));
-    WINDLASS_TRY(remove_flat_folder(old));
+    WINDLASS_TRY(checkpoints.remove(partial_name(listing.step)));
+    WINDLASS_TRY(checkpoints.rename(checkpoint_name(listing.step), partial_name(listing.step)));
+    WINDLASS_TRY(checkpoints.remove(partial_name(listing.step)));
   }
   return ok_status();
 }
@@ -216,35 +278,58 @@ status find_resume(const std::string &run, const std::string &from, std::string 
   return bad_input(quote(where) + " holds no valid checkpoint; leave --resume out to start anew");
 }
 
-status remove_partial_checkpoints(const std::string &run) {
-  const std::string folder = join_path(run, "checkpoints"), ending = ".partial";
-  std::error_code error;
-  std::vector<std::string> partial;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    bool is_partial = name.size() > ending.size() + 1 && name[0] == '.' &&
-                      name.compare(name.size() - ending.size(), ending.size(), ending) == 0 &&
-                      parse_checkpoint_name(name.substr(1, name.size() - ending.size() - 1)) >= 0;
-    if (is_partial)
-      partial.push_back(entry->path().string());
-  }
-  for (const std::string &path : partial)
-    WINDLASS_TRY(remove_flat_folder(path));
+/// The step of a dotted name that a checkpoint's folder may have for a while, or -1.
+static std::int64_t step_of_dotted(const std::string &name) {
+  const std::size_t dot = name.rfind('.');
+  const std::int64_t step = dot > 0 && dot != std::string::npos && name[0] == '.'
+                                ? parse_checkpoint_name(std::string_view(name).substr(1, dot - 1))
+                                : -1;
+  return name == partial_name(step) || name == old_name(step) || name == aside_name(step) ? step : -1;
+}
+
+status restore_replaced(const std::string &run) {
+  folder checkpoints;
+  std::vector<std::string> names;
+  if (!is_folder(join_path(run, "checkpoints")))
+    return ok_status();
+  WINDLASS_TRY(open_checkpoints(run, checkpoints));
+  WINDLASS_TRY(checkpoints.list(names));
+  for (const std::string &name : names)
+    if (const std::int64_t step = step_of_dotted(name); step >= 0 && name == old_name(step) &&
+                                                        checkpoints.holds_folder(name) &&
+                                                        !checkpoints.holds(checkpoint_name(step)))
+      WINDLASS_TRY(checkpoints.rename(name, checkpoint_name(step)));
+  return ok_status();
+}
+
+status sweep_checkpoints(const std::string &run) {
+  folder checkpoints;
+  std::vector<std::string> names;
+  WINDLASS_TRY(open_checkpoints(run, checkpoints));
+  WINDLASS_TRY(checkpoints.list(names));
+  for (const std::string &name : names)
+    if (step_of_dotted(name) >= 0)
+      WINDLASS_TRY(checkpoints.remove(name));
   return ok_status();
 }
 
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say) {
+  folder checkpoints;
   std::vector<checkpoint_listing> found;
+  WINDLASS_TRY(open_checkpoints(run, checkpoints));
   WINDLASS_TRY(list_checkpoints(run, found));
+  bool changes = false;
   for (const checkpoint_listing &listing : found) {
     if (listing.step <= step)
       continue;
-    std::string aside = join_path(parent_path(listing.folder), "." + base_name(listing.folder) + ".aside");
-    WINDLASS_TRY(remove_flat_folder(aside));
-    WINDLASS_TRY(rename_path(listing.folder, aside));
-    say("checkpoint " + quote(listing.folder) + " is later than the resumed one; it is now " + quote(aside));
+    changes = true;
+    const std::string aside = aside_name(listing.step);
+    WINDLASS_TRY(checkpoints.remove(aside));
+    WINDLASS_TRY(checkpoints.rename(checkpoint_name(listing.step), aside));
+    say("checkpoint " + quote(listing.folder) + " is later than the resumed one; it is now " +
+        quote(checkpoints.path_of(aside)) + ", until this folder's next run");
   }
-  return ok_status();
+  return changes ? checkpoints.sync() : ok_status();
 }
 
 status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest) {
@@ -261,10 +346,12 @@ status check_checkpoint(const program &p, const std::string &folder, const check
   return ok_status();
 }
 
-status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest) {
-  checkpoint_reader reader;
+status load_checkpoint(const program &p, context &c, checkpoint_index &index) {
+  const file_turn turn;
+  checkpoint_reader reader(index);
+  const checkpoint_manifest &manifest = index.manifest();
+  const std::string &folder = index.files().path();
   WINDLASS_TRY(check_checkpoint(p, folder, manifest));
-  WINDLASS_TRY(reader.open(folder, manifest));
   for (const stored_tensor &tensor : stored_tensors(p)) {
     const tensor_part part = stored_part(p, tensor, c.rank());
     host_copy held(c, tensor.offset, part.elements() * size_of(tensor.type));
@@ -292,7 +379,6 @@ status load_checkpoint(const program &p, context &c, const std::string &folder, 
 
 status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
                     float factor, const std::string &path) {
-  std::string temporary = join_path(parent_path(path), "." + base_name(path) + ".partial");
   safetensors_writer writer;
   std::vector<safetensors_entry> entries;
   for (const stored_tensor &tensor : tensors)
@@ -300,8 +386,15 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
   std::string header;
   WINDLASS_TRY(safetensors_writer::lay_out(entries, header)); // the order, on every rank
   status mine;
-  if (c.rank() == 0)
-    mine = writer.create(temporary, entries);
+  if (c.rank() == 0) {
+    folder in;
+    output_file file;
+    mine = in.open(parent_path(path));
+    if (mine.is_ok())
+      mine = file.replace(in, base_name(path));
+    if (mine.is_ok())
+      mine = writer.create(std::move(file), entries);
+  }
   WINDLASS_TRY(ranks.agree(mine));
   std::vector<std::byte> whole, parts;
   std::vector<float> scaled;
@@ -332,8 +425,6 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
     std::string digest;
     std::int64_t written = 0;
     mine = writer.finish(digest, written);
-    if (mine.is_ok())
-      mine = rename_path(temporary, path);
   }
   return ranks.agree(mine);
 }

@@ -22,6 +22,9 @@ struct save_point {
   update_history past;
 };
 
+/// Checks that the manifests which this program writes can be read again.
+status check_checkpoints(const program &p);
+
 /// Saves RUN/checkpoints/step-... as one step: a dotted folder is filled, synced and renamed. Collective; every rank
 /// gets the same status.
 status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at);
@@ -34,8 +37,11 @@ status prune_checkpoints(const std::string &run, std::int64_t keep);
 status find_resume(const std::string &run, const std::string &from, std::string &folder, checkpoint_manifest &manifest,
                    const std::function<void(const std::string &)> &say);
 
-/// Removes what a killed run left half-written.
-status remove_partial_checkpoints(const std::string &run);
+/// Brings back a checkpoint that a save was about to replace when it was killed.
+status restore_replaced(const std::string &run);
+
+/// Removes what a killed run left half-written or half-removed, and what an earlier run set aside.
+status sweep_checkpoints(const std::string &run);
 
 /// Sets checkpoints of later steps than `step` aside: they belong to a history that ends here.
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say);
@@ -44,7 +50,7 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
 status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest);
 
 /// Reads this rank's part of every parameter and state tensor.
-status load_checkpoint(const program &p, context &c, const std::string &folder, const checkpoint_manifest &manifest);
+status load_checkpoint(const program &p, context &c, checkpoint_index &index);
 
 /// Writes whole tensors of f32, each times `factor`, to one safetensors file through rank 0. Collective; every rank
 /// gets the same status.

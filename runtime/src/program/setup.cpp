@@ -42,13 +42,26 @@ status trainer::find_start() {
   }
   WINDLASS_TRY(together(found));
   WINDLASS_TRY(ranks_.share(folder));
-  WINDLASS_TRY(together(read_start(o_, folder, start_).as(diagnostic::checkpoint)));
+  // Threads share what one of them has read.
+  std::shared_ptr<resumed_checkpoint> resumed;
+  const bool reads = !world_.is_one_process() || world_.rank() == 0;
+  WINDLASS_TRY(together(reads ? open_resumed(folder, resumed).as(diagnostic::checkpoint) : ok_status()));
+  if (world_.is_one_process()) {
+    span<const std::shared_ptr<resumed_checkpoint> *> all;
+    WINDLASS_TRY(ranks_.gather(static_cast<const std::shared_ptr<resumed_checkpoint> *>(&resumed), all));
+    if (world_.rank() != 0)
+      resumed = *all[0];
+    WINDLASS_TRY(ranks_.barrier()); // before rank 0 may let go of it
+  }
+  WINDLASS_TRY(together(choose_start(o_, resumed, start_).as(diagnostic::checkpoint)));
   next_micro_batch_ = start_.next_micro_batch;
   if (scales_loss(p_))
     past_.scale = loss_scale::start(o_.scaling);
-  past_.skipped = start_.manifest.skipped_updates;
-  if (scales_loss(p_) && start_.manifest.scale)
-    past_.scale = *start_.manifest.scale;
+  if (!resumed)
+    return ok_status();
+  past_.skipped = resumed->manifest.skipped_updates;
+  if (scales_loss(p_) && resumed->manifest.scale)
+    past_.scale = *resumed->manifest.scale;
   return ok_status();
 }
 
@@ -71,13 +84,17 @@ status trainer::open_data() {
 status trainer::open_outputs() {
   status made;
   if (world_.rank() == 0) {
-    made = make_folders(join_path(o_.run, "checkpoints"));
-    if (made.is_ok())
-      made = make_folders(join_path(o_.run, "logs"));
+    folder run, inner;
+    made = run.make(o_.run);
     if (made.is_ok())
       made = lock_.take(o_.run);
+    for (const char *name : {"checkpoints", "logs"})
+      if (made.is_ok())
+        made = run.make(name, inner);
     if (made.is_ok())
-      made = remove_partial_checkpoints(o_.run);
+      made = run.remove_temporaries();
+    if (made.is_ok())
+      made = sweep_checkpoints(o_.run);
     if (made.is_ok())
       made = set_aside_later(o_.run, start_.step, [&](const std::string &line) { say(line); });
     if (made.is_ok())
@@ -109,6 +126,7 @@ status trainer::set_up() {
   WINDLASS_TRY(ranks_.create(world_));
   WINDLASS_TRY(take_place(ranks_, !world_.is_one_process(), o_, threads_));
   WINDLASS_TRY(together(check_program(p_)));
+  WINDLASS_TRY(together(world_.rank() == 0 ? check_checkpoints(p_).as(diagnostic::checkpoint) : ok_status()));
   WINDLASS_TRY(find_start());
   WINDLASS_TRY(together(open_data()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
@@ -119,10 +137,9 @@ status trainer::set_up() {
     input_copies_.emplace_back(context_, input.offset, input_parts_[i].elements() * size_of(input.type));
   }
   parameter_settings settings = {o_.random_init, start_.seed, o_.weights, o_.parameters};
-  WINDLASS_TRY(
-      together(start_.folder.empty()
-                   ? load_parameters(p_, context_, settings).as(diagnostic::initial_values)
-                   : load_checkpoint(p_, context_, start_.folder, start_.manifest).as(diagnostic::checkpoint)));
+  WINDLASS_TRY(together(start_.resumed ? load_checkpoint(p_, context_, start_.resumed->index).as(diagnostic::checkpoint)
+                                       : load_parameters(p_, context_, settings).as(diagnostic::initial_values)));
+  start_.resumed.reset();
   WINDLASS_TRY(open_outputs());
   if (!start_.folder.empty())
     say("resuming from " + quote(start_.folder) + " after step " + std::to_string(start_.step));

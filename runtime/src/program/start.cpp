@@ -13,6 +13,7 @@ namespace windlass::rt {
 
 status find_checkpoint(const options &o, std::string &folder, const std::function<void(const std::string &)> &say) {
   std::vector<checkpoint_listing> held;
+  WINDLASS_TRY(restore_replaced(o.run).as(diagnostic::output));
   WINDLASS_TRY(list_checkpoints(o.run, held).as(diagnostic::checkpoint));
   if (!o.resumes && !held.empty())
     return bad_input("-o " + quote(o.run) + " already holds a checkpoint, " + quote(checkpoint_name(held[0].step)) +
@@ -31,23 +32,33 @@ status find_checkpoint(const options &o, std::string &folder, const std::functio
   return ok_status();
 }
 
-status read_start(const options &o, const std::string &folder, run_start &out) {
-  out.folder = folder;
-  out.seed = o.seed.value_or(0);
-  out.shuffles = o.shuffle;
+status open_resumed(const std::string &folder, std::shared_ptr<resumed_checkpoint> &out) {
+  out.reset();
   if (folder.empty())
     return ok_status();
-  WINDLASS_TRY(read_manifest(folder, out.manifest));
-  if (o.seed.value_or(out.manifest.seed) != out.manifest.seed)
-    return bad_input("--seed is " + std::to_string(*o.seed) + ", but checkpoint " + quote(folder) + " was made with " +
-                     std::to_string(out.manifest.seed));
-  if (o.shuffle && !out.manifest.shuffles)
-    return bad_input("--shuffle is given, but checkpoint " + quote(folder) +
+  out = std::make_shared<resumed_checkpoint>();
+  WINDLASS_TRY(read_manifest(folder, out->manifest));
+  return out->index.open(folder, out->manifest);
+}
+
+status choose_start(const options &o, std::shared_ptr<resumed_checkpoint> resumed, run_start &out) {
+  out.seed = o.seed.value_or(0);
+  out.shuffles = o.shuffle;
+  if (!resumed)
+    return ok_status();
+  const checkpoint_manifest &manifest = resumed->manifest;
+  out.folder = resumed->index.files().path();
+  if (o.seed.value_or(manifest.seed) != manifest.seed)
+    return bad_input("--seed is " + std::to_string(*o.seed) + ", but checkpoint " + quote(out.folder) +
+                     " was made with " + std::to_string(manifest.seed));
+  if (o.shuffle && !manifest.shuffles)
+    return bad_input("--shuffle is given, but checkpoint " + quote(out.folder) +
                      " was made without; leave it out to go on in the same order");
-  out.seed = out.manifest.seed;
-  out.shuffles = out.manifest.shuffles;
-  out.step = out.manifest.step;
-  out.next_micro_batch = out.manifest.next_micro_batch;
+  out.seed = manifest.seed;
+  out.shuffles = manifest.shuffles;
+  out.step = manifest.step;
+  out.next_micro_batch = manifest.next_micro_batch;
+  out.resumed = std::move(resumed);
   return ok_status();
 }
 
@@ -104,7 +115,8 @@ status check_outputs(const options &o) {
   for (std::string path = o.run; !path.empty() && !is_folder(path) && path != parent_path(path);
        path = parent_path(path))
     missing.push_back(path);
-  status made = make_folders(o.run);
+  rt::folder run;
+  status made = run.make(o.run);
   for (const std::string &path : missing)
     ::rmdir(path.c_str()); // those of them that could be made, which are empty
   WINDLASS_TRY(std::move(made).as(diagnostic::output));

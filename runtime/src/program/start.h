@@ -14,21 +14,31 @@
 
 namespace windlass::rt {
 
+/// The checkpoint that a run continues. Ranks that are threads share one.
+struct resumed_checkpoint {
+  checkpoint_manifest manifest;
+  checkpoint_index index;
+};
+
 /// Where a run begins: at step 0, or at the checkpoint that it resumes.
 struct run_start {
-  std::string folder;           ///< the checkpoint's; empty at step 0
-  checkpoint_manifest manifest; ///< the checkpoint's
+  std::string folder;                          ///< the checkpoint's; empty at step 0
+  std::shared_ptr<resumed_checkpoint> resumed; ///< until its values are loaded; null at step 0
   std::uint64_t seed = 0;
   std::int64_t step = 0, next_micro_batch = 0;
   bool shuffles = false; ///< explicit batches
 };
 
-/// Finds the checkpoint that the run resumes, nothing where it begins anew. Fails where the run's folder holds
-/// checkpoints and is not resumed. `say` gets a line for each checkpoint that is skipped. For rank 0.
+/// Finds the checkpoint that the run resumes, nothing where it begins anew, and brings one back that a killed save was
+/// about to replace. Fails where the run's folder holds checkpoints and is not resumed. `say` gets a line for each
+/// checkpoint that is skipped. For rank 0, which has locked the run's folder.
 status find_checkpoint(const options &o, std::string &folder, const std::function<void(const std::string &)> &say);
 
-/// Reads where the run begins from the checkpoint in `folder`, which may be empty. Fails where a flag contradicts it.
-status read_start(const options &o, const std::string &folder, run_start &out);
+/// Reads the manifest of the checkpoint in `folder`; null where that is empty.
+status open_resumed(const std::string &folder, std::shared_ptr<resumed_checkpoint> &out);
+
+/// Decides where the run begins: after `resumed`, or at step 0 where that is null. Fails where a flag contradicts it.
+status choose_start(const options &o, std::shared_ptr<resumed_checkpoint> resumed, run_start &out);
 
 /// The data of a run, null where it reads none, and where it ends.
 struct run_sources {

@@ -61,10 +61,10 @@ std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &st
   return out + "\n]}\n";
 }
 
-std::string timeline_path(const std::string &run, std::int32_t rank) {
+std::string timeline_name(std::int32_t rank) {
   char name[32];
   std::snprintf(name, sizeof name, "rank_%05d.json", static_cast<int>(rank));
-  return join_path(join_path(run, "traces"), name);
+  return name;
 }
 
 } // namespace windlass::rt

@@ -17,8 +17,8 @@ namespace windlass::rt {
 std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams,
                           const std::vector<std::vector<std::string_view>> &operators);
 
-/// The file of a rank, below the folder of a run.
-std::string timeline_path(const std::string &run, std::int32_t rank);
+/// The name of a rank's file.
+std::string timeline_name(std::int32_t rank);
 
 } // namespace windlass::rt
 

@@ -433,10 +433,13 @@ status trainer::write_profile() {
     say("the timeline has no names of operators: " + named.message());
   }
   operators.resize(kernel_times_.size());
-  status traced = make_folders(join_path(o_.run, "traces"));
+  folder traces;
+  status traced = traces.open(o_.run);
+  if (traced.is_ok())
+    traced = traces.make("traces", traces);
   if (traced.is_ok())
     traced =
-        replace_file(timeline_path(o_.run, context_.rank()), timeline_text(context_.rank(), kernel_times_, operators));
+        replace_file(traces, timeline_name(context_.rank()), timeline_text(context_.rank(), kernel_times_, operators));
   WINDLASS_TRY(together(std::move(traced).as(diagnostic::output)));
   if (context_.rank() != 0)
     return together(ok_status());

@@ -3,10 +3,12 @@
 #ifndef WINDLASS_RT_FILE_H
 #define WINDLASS_RT_FILE_H
 
+#include "windlass/rt/folder.h"
 #include "windlass/rt/status.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +22,10 @@ public:
   input_file(input_file &&other) noexcept;
   input_file &operator=(input_file &&other) noexcept;
   ~input_file();
+  /// Opens a file that the user names, links followed.
   status open(const std::string &path);
+  /// Opens the file `name` of a folder, which must not be a link.
+  status open(const folder &in, const std::string &name);
   bool is_open() const { return descriptor_ >= 0; }
   const std::string &path() const { return path_; }
   std::int64_t size() const { return size_; }
@@ -28,40 +33,50 @@ public:
   status read(std::int64_t offset, std::int64_t bytes, void *out) const;
 
 private:
+  status take(int descriptor, const std::string &path);
   int descriptor_ = -1;
   std::int64_t size_ = 0;
   std::string path_;
 };
 
-/// A file opened for writing. `finish` returns once its bytes are on disk.
+/// A file of a folder, opened for writing. What stands under its name is never written through: a link is removed, and
+/// so is a file that has other names too. `finish` returns once the bytes are on disk.
 class output_file {
 public:
   output_file() = default;
-  output_file(const output_file &) = delete;
-  output_file &operator=(const output_file &) = delete;
+  output_file(output_file &&other) noexcept { swap(other); }
+  output_file &operator=(output_file &&other) noexcept;
   ~output_file();
-  /// Creates or empties `path`; with `appends` keeps what it holds.
-  status create(const std::string &path, bool appends = false);
+  /// Creates `name` anew.
+  status create(const folder &in, const std::string &name);
+  /// Continues the file `name`, or creates it.
+  status append(const folder &in, const std::string &name);
+  /// Writes a file that takes the place of `name` as one step when it is finished, and is dropped when it is not.
+  status replace(const folder &in, const std::string &name);
   bool is_open() const { return descriptor_ >= 0; }
+  std::string path() const { return in_.path_of(name_); }
   status write(const void *data, std::int64_t bytes);
   status write(std::string_view text) { return write(text.data(), static_cast<std::int64_t>(text.size())); }
   status finish();
 
 private:
+  void swap(output_file &other) noexcept;
   int descriptor_ = -1;
-  std::string path_;
+  folder in_;
+  std::string name_, temporary_; ///< the latter until `replace` is finished
 };
+
+/// Whether `output_file::replace` could have given a file this name.
+bool is_temporary_name(const std::string &name);
 
 /// The whole of a file of at most `limit` bytes.
 status read_text(const std::string &path, std::int64_t limit, std::string &out);
-/// Replaces `path` as one step: a dotted neighbour is written, synced and renamed over it.
+status read_text(const folder &in, const std::string &name, std::int64_t limit, std::string &out);
+/// Calls `f` with every line of a file, its end left out; of a line of more than `longest` bytes, with nothing.
+status for_each_line(const input_file &file, std::size_t longest, const std::function<status(std::string_view)> &f);
+/// Replaces a file as one step. `path` is a file that the user names.
+status replace_file(const folder &in, const std::string &name, std::string_view text);
 status replace_file(const std::string &path, std::string_view text);
-/// Creates a folder and its parents where they are missing.
-status make_folders(const std::string &path);
-/// Makes the entries of a folder durable.
-status sync_folder(const std::string &path);
-/// Removes a folder that holds files only. A missing one is no error.
-status remove_flat_folder(const std::string &path);
 bool is_folder(const std::string &path);
 bool is_file(const std::string &path);
 /// `folder` and `name` joined by a slash.

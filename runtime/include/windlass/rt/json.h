@@ -5,6 +5,7 @@
 #include "windlass/rt/status.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,40 @@ struct json_limits {
 /// Parses one document. Refused: duplicate keys, numbers out of double's range, invalid UTF-8, anything after the
 /// value, and documents beyond the limits. Errors give the byte where the text stops being JSON.
 status parse_json(std::string_view text, json &out, const json_limits &limits = {});
+
+/// Reads a document from front to back, so that one of millions of values is never held as a whole. What is refused is
+/// what `parse_json` refuses; `limits.values` holds for each value that is read as a tree.
+class json_reader {
+public:
+  explicit json_reader(std::string_view text, const json_limits &limits = {}) : text_(text), limits_(limits) {}
+  /// Reads an object: `member` gets each key in turn and reads the value behind it.
+  status object(const std::function<status(std::string &key)> &member);
+  /// Reads an array: `element` reads each of its values.
+  status array(const std::function<status()> &element);
+  /// Reads a value of any kind.
+  status value(json &out);
+  /// Checks that nothing follows.
+  status end();
+
+private:
+  status fail(const char *why) const;
+  bool peek(char c) const { return at_ < text_.size() && text_[at_] == c; }
+  bool take(char c);
+  bool take(std::string_view word);
+  void skip_space();
+  status tree(json &out);
+  status hexadecimal(std::uint32_t &out);
+  status escape(std::string &out);
+  status string(std::string &out);
+  std::size_t digits();
+  status number(json &out);
+
+  std::string_view text_;
+  json_limits limits_;
+  std::size_t at_ = 0;
+  std::int64_t values_ = 0;
+  int depth_ = 0;
+};
 
 /// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

@@ -30,7 +30,10 @@ struct safetensors_entry {
 /// A checked safetensors file: every entry lies in the file, its bytes agree with type and sizes, none overlap.
 class safetensors_file {
 public:
+  /// Opens a file that the user names, links followed.
   status open(const std::string &path);
+  /// Opens the file `name` of a folder, which must not be a link.
+  status open(const folder &in, const std::string &name);
   const std::string &path() const { return file_.path(); }
   /// Sorted by name.
   const std::vector<safetensors_entry> &entries() const { return entries_; }
@@ -39,6 +42,7 @@ public:
   status read(const safetensors_entry &entry, std::int64_t offset, std::int64_t bytes, void *out) const;
 
 private:
+  status read_header();
   input_file file_;
   std::vector<safetensors_entry> entries_;
 };
@@ -48,7 +52,7 @@ class safetensors_writer {
 public:
   /// Sorts `entries` into the order of the file (wide types first, then by name) and sets offsets and bytes.
   static status lay_out(std::vector<safetensors_entry> &entries, std::string &header);
-  status create(const std::string &path, std::vector<safetensors_entry> &entries);
+  status create(output_file file, std::vector<safetensors_entry> &entries);
   status append(const void *data, std::int64_t bytes);
   /// Syncs the file and gives its hash and size.
   status finish(std::string &digest, std::int64_t &bytes);
@@ -57,7 +61,6 @@ private:
   output_file file_;
   sha256 hash_;
   std::int64_t written_ = 0, expected_ = 0;
-  std::string path_;
 };
 
 } // namespace windlass::rt
