@@ -112,7 +112,7 @@ TEST(LargeCheckpoint, IsSavedAndLoadedWithFewDescriptors) {
   std::filesystem::create_directories(folder / "checkpoints");
   const wide_program wide(ranks, parameters);
   const program &p = wide.get();
-  ASSERT_TRUE(check_checkpoints(p).is_ok());
+  ASSERT_TRUE(check_checkpoints(p, 0).is_ok());
   const descriptor_limit limit(256);
   auto floats = [](context &c) { return reinterpret_cast<float *>(c.device().at(0)); };
   auto expected = [](const context &c, std::int64_t i) { return static_cast<float>(i * ranks + c.rank()); };
@@ -151,7 +151,9 @@ TEST(LargeCheckpoint, IsSavedAndLoadedWithFewDescriptors) {
 
 TEST(LargeCheckpoint, WhatCouldNotBeReadAgainIsRefusedBefore) {
   const wide_program wide(4096, 3, 40000);
-  EXPECT_THAT(check_checkpoints(wide.get()).message(), HasSubstr("the manifest of a checkpoint would have"));
+  EXPECT_THAT(check_checkpoints(wide.get(), 0).message(), HasSubstr("the manifest of a checkpoint would have"));
+  const wide_program deep(2, 2000, 40000);
+  EXPECT_THAT(check_checkpoints(deep.get(), 1).message(), HasSubstr("a header of 2000 tensors would have"));
 }
 
 namespace {

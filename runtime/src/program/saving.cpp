@@ -88,25 +88,35 @@ private:
   static inline int free = 32;
 };
 
-/// Writes this rank's file of parameters or state.
-status write_pieces(const program &p, context &c, const std::string &run, const std::string &temporary,
-                    const std::vector<stored_tensor> &tensors, bool is_state, written_file &out) {
-  struct source {
-    const stored_tensor *tensor;
-    local_box where;
-  };
+/// A piece that a rank writes: where it lies in the rank's memory of a tensor.
+struct own_piece {
+  const stored_tensor *tensor;
+  local_box where;
+};
+
+/// The entries of a rank's file of parameters or state; `pieces` gets them by key.
+std::vector<safetensors_entry> own_entries(const program &p, std::int32_t rank,
+                                           const std::vector<stored_tensor> &tensors, bool is_state,
+                                           std::map<std::string, own_piece> &pieces) {
   std::vector<safetensors_entry> entries;
-  std::map<std::string, source> sources;
   for (const stored_tensor &tensor : tensors) {
-    if (tensor.is_state != is_state || !holds_first(p, tensor, c.rank()))
+    if (tensor.is_state != is_state || !holds_first(p, tensor, rank))
       continue;
-    for (local_box &each : stored_part(p, tensor, c.rank()).boxes) {
+    for (local_box &each : stored_part(p, tensor, rank).boxes) {
       checkpoint_tensor piece = {tensor.name, is_state, tensor.type, tensor.sizes, {}, {}};
       piece.add_piece(0, each.held.begin, each.held.sizes);
       entries.push_back({piece.key_of(0), tensor.type, each.held.sizes, 0, 0});
-      sources[entries.back().name] = {&tensor, std::move(each)};
+      pieces[entries.back().name] = {&tensor, std::move(each)};
     }
   }
+  return entries;
+}
+
+/// Writes this rank's file of parameters or state.
+status write_pieces(const program &p, context &c, const std::string &run, const std::string &temporary,
+                    const std::vector<stored_tensor> &tensors, bool is_state, written_file &out) {
+  std::map<std::string, own_piece> pieces;
+  std::vector<safetensors_entry> entries = own_entries(p, c.rank(), tensors, is_state, pieces);
   if (entries.empty())
     return ok_status();
   const file_turn turn;
@@ -119,7 +129,7 @@ status write_pieces(const program &p, context &c, const std::string &run, const 
   WINDLASS_TRY(writer.create(std::move(file), entries));
   std::vector<std::byte> buffer;
   for (const safetensors_entry &entry : entries) {
-    const auto &[tensor, where] = sources[entry.name];
+    const auto &[tensor, where] = pieces[entry.name];
     host_copy held(c, tensor->offset, stored_part(p, *tensor, c.rank()).elements() * size_of(tensor->type));
     WINDLASS_TRY(held.load());
     const std::byte *bytes = held.data();
@@ -209,14 +219,23 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
 
 } // namespace
 
-status check_checkpoints(const program &p) {
-  // With the longest numbers that a save may write.
+status check_checkpoints(const program &p, std::int32_t rank) {
+  const std::vector<stored_tensor> tensors = stored_tensors(p);
+  for (bool is_state : {false, true}) {
+    std::map<std::string, own_piece> pieces;
+    std::vector<safetensors_entry> entries = own_entries(p, rank, tensors, is_state, pieces);
+    std::string header;
+    WINDLASS_TRY(safetensors_writer::lay_out(entries, header));
+  }
+  if (rank != 0)
+    return ok_status();
+  // The manifest with the longest numbers that a save may write.
   save_point longest;
   longest.step = longest.next_micro_batch = longest.past.skipped = INT64_MAX;
   longest.seed = UINT64_MAX;
   longest.shuffles = true;
   longest.past.scale = {std::ldexp(1.0, -100), INT64_MAX, INT64_MAX};
-  checkpoint_manifest manifest = plan_manifest(p, stored_tensors(p), longest);
+  checkpoint_manifest manifest = plan_manifest(p, tensors, longest);
   for (checkpoint_file &file : manifest.files)
     file = {file.name, INT64_MAX, std::string(64, '0')};
   std::int64_t bytes = 0;

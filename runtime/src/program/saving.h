@@ -22,8 +22,9 @@ struct save_point {
   update_history past;
 };
 
-/// Checks that the manifests which this program writes can be read again.
-status check_checkpoints(const program &p);
+/// Checks that what `rank` would write into a checkpoint is within what a reader allows. Rank 0 writes the manifest
+/// too.
+status check_checkpoints(const program &p, std::int32_t rank);
 
 /// Saves RUN/checkpoints/step-... as one step: a dotted folder is filled, synced and renamed. Collective; every rank
 /// gets the same status.

@@ -126,7 +126,7 @@ status trainer::set_up() {
   WINDLASS_TRY(ranks_.create(world_));
   WINDLASS_TRY(take_place(ranks_, !world_.is_one_process(), o_, threads_));
   WINDLASS_TRY(together(check_program(p_)));
-  WINDLASS_TRY(together(world_.rank() == 0 ? check_checkpoints(p_).as(diagnostic::checkpoint) : ok_status()));
+  WINDLASS_TRY(together(check_checkpoints(p_, world_.rank()).as(diagnostic::checkpoint)));
   WINDLASS_TRY(find_start());
   WINDLASS_TRY(together(open_data()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
