@@ -64,7 +64,8 @@ class LinksCase(common.Case):
         self.assertEqual(outcome.code, code, outcome.err)
         self.assertNotIn('Sanitizer', outcome.err)
         self.assertIn(says, outcome.err)
-        self.assertEqual(contents(self.outside), before)
+        after = contents(self.outside)
+        self.assertEqual([path for path in sorted({*before, *after}) if before.get(path) != after.get(path)], [])
         return outcome
 
 
@@ -145,7 +146,7 @@ class RunTest(LinksCase):
             with self.subTest(path.name):
                 good = path.read_bytes()
                 self.plant(path)
-                self.unchanged(*self.words(run, 4, '--resume'), code=1, says=path.name)
+                self.unchanged(*self.words(run, 4, '--resume'), code=1, says='holds no valid checkpoint')
                 path.unlink()
                 path.write_bytes(good)
         self.succeed(*self.words(run, 4, '--resume'))
