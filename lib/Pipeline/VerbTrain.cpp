@@ -219,6 +219,9 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   ProcessResult result = hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command);
   if (!result.error.empty())
     return fail(Code::launch, result.error);
+  if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
+    return fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; continue from the last "
+                                 "checkpoint with --resume");
   // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
   // does not do it with the signals that a processor or abort() raises.
   if (int signal = result.code - 128; signal > 0) {

@@ -1,80 +1,130 @@
 #include "windlass/Support/Process.h"
 
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace windlass;
-
-extern char **environ;
 
 std::string windlass::findProgram(const std::string &name) {
   auto found = llvm::sys::findProgramByName(name);
   return found ? *found : "";
 }
 
-static pid_t start(const std::vector<std::string> &words, const std::string &log, std::string &error) {
-  std::vector<char *> arguments;
-  for (const std::string &word : words)
-    arguments.push_back(const_cast<char *>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (!log.empty()) {
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  }
-  pid_t pid = -1;
-  int failure = posix_spawnp(&pid, words.front().c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
-    error = "cannot start '" + words.front() + "': " + std::strerror(failure);
-    return -1;
-  }
-  return pid;
-}
+namespace {
 
-static ProcessResult waitFor(pid_t pid) {
-  int state = 0;
-  while (waitpid(pid, &state, 0) < 0)
-    if (errno != EINTR)
-      return {-1, std::string("lost a child process: ") + std::strerror(errno)};
-  return {WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state), ""};
+/// A file descriptor that is closed in the end.
+struct Descriptor {
+  int number;
+  explicit Descriptor(int number) : number(number) {}
+  Descriptor(const Descriptor &) = delete;
+  ~Descriptor() {
+    if (number >= 0)
+      close(number);
+  }
+};
+
+} // namespace
+
+static ProcessResult runWith(const std::vector<std::string> &words, const Streams &streams) {
+  Guard guard;
+  if (std::string error = guard.start(words, streams); !error.empty())
+    return {-1, error};
+  return guard.wait();
 }
 
 ProcessResult windlass::runProcess(const std::vector<std::string> &words, const std::string &log) {
-  ProcessResult result;
-  pid_t pid = start(words, log, result.error);
-  return pid < 0 ? result : waitFor(pid);
+  if (log.empty())
+    return runWith(words, {});
+  Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Descriptor file(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (file.number < 0)
+    return {-1, "cannot write '" + log + "': " + std::strerror(errno)};
+  return runWith(words, {nothing.number, file.number, file.number});
 }
 
 std::string windlass::captureOutput(const std::vector<std::string> &words) {
-  llvm::SmallString<128> log;
-  if (llvm::sys::fs::createTemporaryFile("windlass", "txt", log))
+  Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Descriptor file(memfd_create("windlass", MFD_CLOEXEC));
+  if (file.number < 0)
     return "";
-  runProcess(words, log.str().str());
-  auto text = llvm::MemoryBuffer::getFile(log);
-  std::string output = text ? (*text)->getBuffer().take_front(65536).str() : "";
-  llvm::sys::fs::remove(log);
+  runWith(words, {nothing.number, file.number, file.number});
+  std::string output(65536, '\0');
+  ssize_t length = pread(file.number, output.data(), output.size(), 0);
+  output.resize(length > 0 ? static_cast<size_t>(length) : 0);
   return output;
 }
 
-static volatile sig_atomic_t trainingPid = 0;
+namespace {
 
-static void askToSave(int) {
-  if (trainingPid > 0)
-    kill(static_cast<pid_t>(trainingPid), SIGUSR1);
-}
+/// Hands signals on to the program that trains, for as long as this lives. A signal that windlass was started to
+/// ignore, as by nohup, stays ignored.
+class TrainingSignals {
+public:
+  TrainingSignals() {
+    sigemptyset(&handled);
+    for (int signal : kSignals)
+      sigaddset(&handled, signal);
+    pthread_sigmask(SIG_BLOCK, &handled, &formerMask);
+  }
+  /// From here on they reach `guard`, those included that have come since this was made.
+  void handOnTo(Guard &guard) {
+    training = &guard;
+    interrupts = 0;
+    for (size_t i = 0; i < std::size(kSignals); ++i) {
+      sigaction(kSignals[i], nullptr, &former[i]);
+      struct sigaction action = {};
+      action.sa_handler = handOn;
+      action.sa_mask = handled;
+      if (former[i].sa_handler != SIG_IGN)
+        sigaction(kSignals[i], &action, nullptr);
+    }
+    pthread_sigmask(SIG_SETMASK, &formerMask, nullptr);
+  }
+  ~TrainingSignals() {
+    if (training)
+      for (size_t i = 0; i < std::size(kSignals); ++i)
+        sigaction(kSignals[i], &former[i], nullptr);
+    training = nullptr;
+    pthread_sigmask(SIG_SETMASK, &formerMask, nullptr);
+  }
+
+private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT};
+
+  static void handOn(int signal) {
+    int before = errno;
+    if (signal == SIGINT)
+      ++interrupts;
+    Guard::Ask what = signal == SIGQUIT ? Guard::Ask::end : Guard::Ask::save;
+    if (signal == SIGINT && interrupts > 1)
+      what = interrupts == 2 ? Guard::Ask::end : Guard::Ask::kill;
+    training->ask(what);
+    if (signal == SIGINT && isatty(STDERR_FILENO)) {
+      const char *text = what == Guard::Ask::save  ? "\nwindlass: saving; Ctrl-C again ends the run unsaved\n"
+                         : what == Guard::Ask::end ? "\nwindlass: ending the run; Ctrl-C again kills it\n"
+                                                   : "\nwindlass: killing the run\n";
+      (void)!write(STDERR_FILENO, text, std::strlen(text));
+    }
+    errno = before;
+  }
+
+  // The only state that is global: a signal handler can reach nothing else.
+  static Guard *volatile training;
+  static volatile sig_atomic_t interrupts;
+  sigset_t handled, formerMask;
+  struct sigaction former[std::size(kSignals)];
+};
+
+Guard *volatile TrainingSignals::training = nullptr;
+volatile sig_atomic_t TrainingSignals::interrupts = 0;
+
+} // namespace
 
 /// Reads until the last writer has closed the pipe, and closes it.
 static void forward(int from, const std::function<void(llvm::StringRef)> &to) {
@@ -91,45 +141,23 @@ static void forward(int from, const std::function<void(llvm::StringRef)> &to) {
 
 ProcessResult windlass::runTraining(const std::vector<std::string> &words,
                                     const std::function<void(llvm::StringRef)> &onError) {
-  ProcessResult result;
   int ends[2] = {-1, -1};
-  if (onError && pipe2(ends, O_CLOEXEC) != 0) {
-    result.error = std::string("cannot make a pipe: ") + std::strerror(errno);
-    return result;
-  }
-  // The terminal's Ctrl-C reaches the whole process group; mpirun would kill its ranks on it. So the child gets a group
-  // of its own and hears of it from here.
-  pid_t pid = fork();
-  if (pid == 0) {
-    setpgid(0, 0);
-    if (onError)
-      dup2(ends[1], STDERR_FILENO);
-    std::vector<char *> arguments;
-    for (const std::string &word : words)
-      arguments.push_back(const_cast<char *>(word.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
-  }
+  if (onError && pipe2(ends, O_CLOEXEC) != 0)
+    return {-1, std::string("cannot make a pipe: ") + std::strerror(errno)};
+  Guard guard;
+  TrainingSignals signals;
+  Streams streams;
+  streams.error = ends[1];
+  std::string error = guard.start(words, streams);
   if (onError)
     close(ends[1]);
-  if (pid < 0) {
-    result.error = std::string("cannot start a process: ") + std::strerror(errno);
+  if (!error.empty()) {
     if (onError)
       close(ends[0]);
-    return result;
+    return {-1, error};
   }
-  trainingPid = pid;
-  struct sigaction action = {};
-  action.sa_handler = askToSave;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGUSR1, &action, nullptr);
+  signals.handOnTo(guard);
   if (onError)
     forward(ends[0], onError);
-  result = waitFor(pid);
-  trainingPid = 0;
-  if (result.code == 127)
-    result = {-1, "cannot start '" + words.front() + "'"};
-  return result;
+  return guard.wait();
 }

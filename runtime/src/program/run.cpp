@@ -35,6 +35,10 @@ std::int32_t launcher_rank() {
 
 std::int32_t launcher_size() { return launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1); }
 
+/// Whether this process speaks for its job before the ranks know each other. A rank that no job of that size has comes
+/// from a variable that something else has left behind; it must not silence an error.
+bool speaks_for_job() { return !is_started_by_mpi() || launcher_rank() == 0 || launcher_rank() >= launcher_size(); }
+
 /// What comes out of the ranks of this process.
 struct outcome {
   status result;
@@ -139,7 +143,8 @@ status wrong_rank_count(std::int32_t plan, std::int32_t started) {
 int run_mpi(const program &p, const options &o) {
   outcome out;
   std::unique_ptr<transport> world;
-  bool talks = launcher_rank() == 0;
+  // Where MPI does not start, no rank can tell for the others.
+  bool talks = true;
   out.result = make_mpi_transport(world).as(diagnostic::launch);
   if (out.result.is_ok()) {
     talks = world->rank() == 0;
@@ -151,6 +156,7 @@ int run_mpi(const program &p, const options &o) {
   std::mutex lock;
   status first_error;
   run_rank(p, o, *world, lock, first_error, out);
+  ignore_signals();
   return conclude(p, o, out, talks);
 }
 
@@ -182,6 +188,7 @@ int run_local(const program &p, const options &o) {
   run_rank(p, o, *worlds[0], lock, first_error, outcomes[0]);
   for (std::thread &thread : team)
     thread.join();
+  ignore_signals();
   if (!first_error.is_ok())
     outcomes[0].result = first_error;
   return conclude(p, o, outcomes[0], true);
@@ -192,7 +199,7 @@ int run_local(const program &p, const options &o) {
 int run_program(const program &p, int argc, char **argv) {
   options o;
   outcome out;
-  bool talks = !is_started_by_mpi() || launcher_rank() == 0;
+  const bool talks = speaks_for_job();
   out.result = parse_options(p, argc, argv, o).as(diagnostic::usage);
   if (out.result.is_ok() && (o.help || o.version)) {
     if (talks && o.help)

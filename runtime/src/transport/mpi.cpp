@@ -256,21 +256,20 @@ private:
                std::unique_ptr<communicator> &out) {
     auto segment = std::make_unique<shared_segment>();
     const std::int64_t bytes = shared_group_bytes(static_cast<std::int32_t>(members.size()));
-    char name[64] = {};
+    char address[128] = {};
     bool done = true;
     if (index == 0) {
       std::string text;
       done = segment->create(bytes, text);
       if (done)
-        std::snprintf(name, sizeof(name), "%s", text.c_str());
+        std::snprintf(address, sizeof(address), "%s", text.c_str());
     }
-    WINDLASS_TRY(check(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm), "start"));
+    WINDLASS_TRY(check(MPI_Bcast(address, sizeof(address), MPI_CHAR, 0, comm), "start"));
     if (index != 0)
-      done = name[0] != 0 && segment->open(name, bytes);
+      done = address[0] != 0 && segment->open(address, bytes);
     int all_done = done ? 1 : 0;
     const status agreed = check(MPI_Allreduce(MPI_IN_PLACE, &all_done, 1, MPI_INT, MPI_MIN, comm), "start");
-    if (index == 0 && name[0] != 0)
-      shared_segment::remove(name);
+    segment->forget_address();
     WINDLASS_TRY(agreed);
     if (all_done == 1)
       out = make_shared_communicator(std::move(segment), members, index);

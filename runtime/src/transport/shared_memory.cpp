@@ -9,49 +9,62 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
 namespace windlass::rt {
 
 shared_segment::~shared_segment() {
+  forget_address();
   if (data_ != nullptr)
     munmap(data_, static_cast<std::size_t>(bytes_));
 }
 
-bool shared_segment::create(std::int64_t bytes, std::string &name) {
-  static std::atomic<int> count{0};
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    name = "/windlass-" + std::to_string(getpid()) + "-" + std::to_string(count.fetch_add(1));
-    const int file = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (file < 0 && errno == EEXIST)
-      continue; // left by a process that was killed and had our number
-    if (file < 0)
-      return false;
-    const bool done = posix_fallocate(file, 0, bytes) == 0 && map(file, bytes);
-    close(file);
-    if (!done)
-      shm_unlink(name.c_str());
-    return done;
-  }
-  return false;
+#if defined(O_TMPFILE)
+
+bool shared_segment::create(std::int64_t bytes, std::string &address) {
+  file_ = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  struct stat info = {};
+  if (file_ < 0 || fstat(file_, &info) != 0 || posix_fallocate(file_, 0, bytes) != 0 || !map(file_, bytes))
+    return false;
+  address = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_) + " " + std::to_string(info.st_dev) +
+            " " + std::to_string(info.st_ino);
+  return true;
 }
 
-bool shared_segment::open(const std::string &name, std::int64_t bytes) {
-  const int file = shm_open(name.c_str(), O_RDWR, 0);
+bool shared_segment::open(const std::string &address, std::int64_t bytes) {
+  char path[64];
+  unsigned long long device = 0, number = 0;
+  if (std::sscanf(address.c_str(), "%63s %llu %llu", path, &device, &number) != 3)
+    return false;
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
   if (file < 0)
     return false;
-  const bool done = map(file, bytes);
-  close(file);
+  // In a container of its own this process may know another process by that number.
+  struct stat info = {};
+  const bool done = fstat(file, &info) == 0 && info.st_dev == device && info.st_ino == number && map(file, bytes);
+  ::close(file);
   return done;
 }
 
-void shared_segment::remove(const std::string &name) { shm_unlink(name.c_str()); }
+#else
+
+bool shared_segment::create(std::int64_t, std::string &) { return false; }
+bool shared_segment::open(const std::string &, std::int64_t) { return false; }
+
+#endif
+
+void shared_segment::forget_address() {
+  if (file_ >= 0)
+    ::close(file_);
+  file_ = -1;
+}
 
 bool shared_segment::map(int file, std::int64_t bytes) {
   void *address = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

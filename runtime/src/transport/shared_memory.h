@@ -18,16 +18,17 @@ public:
   shared_segment &operator=(const shared_segment &) = delete;
   ~shared_segment();
 
-  /// Makes a segment under a new name, reserving its memory, so that a full file system is an error here and not a
-  /// signal later.
-  bool create(std::int64_t bytes, std::string &name);
-  bool open(const std::string &name, std::int64_t bytes);
-  /// Takes the name away; the memory lives while somebody maps it.
-  static void remove(const std::string &name);
+  /// Makes a segment and reserves its memory, so that a full file system is an error here and not a signal later. It
+  /// has no name in the file system: however its processes end, nothing is left of it. `address` says where the others
+  /// find it, as long as this process runs and has not called forget_address().
+  bool create(std::int64_t bytes, std::string &address);
+  bool open(const std::string &address, std::int64_t bytes);
+  void forget_address();
   std::byte *data() const { return data_; }
 
 private:
   bool map(int file, std::int64_t bytes);
+  int file_ = -1; ///< of the process that made it
   std::byte *data_ = nullptr;
   std::int64_t bytes_ = 0;
 };
