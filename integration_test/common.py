@@ -124,7 +124,7 @@ def conforms(value, schema, root=None):
 
 def built_folder(outcome):
     """The folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
-    return pathlib.Path(re.findall(r"building in '(.*)'", outcome.err)[-1])
+    return pathlib.Path(re.findall(r"(?:building|built before) in '(.*)'", outcome.err)[-1])
 
 
 class Case(unittest.TestCase):

@@ -135,7 +135,7 @@ class RunFiles(Sweep):
             # With sanitizers the runtime's kernels take minutes to compile.
             outcome = common.windlass('train', cls.made / f'{name}.onnx', '--data', cls.made / feed, '--steps', 2, '-o', cls.made / run, '-v', timeout=1800)
             assert outcome.code == 0, outcome.err
-            cls.programs[name] = re.findall(r"building in '(.*)'", outcome.err)[-1] + '/build/train'
+            cls.programs[name] = str(common.built_folder(outcome) / 'build' / 'train')
         outcome = common.windlass('plan', cls.made / 'classifier.onnx', '--cluster', 'cpu:1', '--strategy', 'ddp', '-o', cls.made / 'plan.json')
         assert outcome.code == 0, outcome.err
         outcome = common.windlass('plan', cls.made / 'gpt.onnx', '--cluster', 'cpu:4', '--strategy', 'zero1*megatron=2', '--micro-batches', 2, '-o', cls.made / 'plan-4.json')

@@ -124,13 +124,17 @@ class ConfigTest(TrainedCase):
 
     def test_train_launches_as_the_emitted_script_does(self):
         recorded, launcher = self.folder / 'words', self.folder / 'mpirun'
-        launcher.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{recorded}"\n')
+        # Asked for its version, it is the real one: programs for another MPI would be built.
+        launcher.write_text(f'#!/bin/sh\n[ "$1" != --version ] || exec {shutil.which("mpirun")} --version\nprintf "%s\\n" "$@" >"{recorded}"\n')
         launcher.chmod(0o755)
         env = {'PATH': f'{self.folder}:{os.environ["PATH"]}'}
         flags = ('--data', self.data, '--bytes', '-o', self.folder / 'run')
         self.succeed('train', self.model, '-n', 2, *flags, env=env)
         trained = recorded.read_text().splitlines()
         self.succeed('emit', self.model, '--cluster', 'cpu:2', '-o', self.folder / 'project')
+        program = self.folder / 'project' / 'build' / 'train'
+        program.parent.mkdir()
+        program.write_text('built')
         self.assertEqual(common.run([self.folder / 'project' / 'run.sh', *flags], env=env).code, 0)
         emitted = recorded.read_text().splitlines()
         program = next(i for i, word in enumerate(emitted) if word.endswith('/build/train'))

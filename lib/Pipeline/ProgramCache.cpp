@@ -1,47 +1,28 @@
 #include "windlass/Pipeline/ProgramCache.h"
 
 #include "BuildProgress.h"
+#include "ProgramStore.h"
 
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/Process.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace windlass;
 namespace fs = llvm::sys::fs;
 
+extern char **environ;
+
 namespace {
-
-/// Holds the lock of one entry, so that two runs do not build it at once.
-class EntryLock {
-public:
-  explicit EntryLock(const std::string &path) : descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (descriptor >= 0)
-      flock(descriptor, LOCK_EX);
-  }
-  ~EntryLock() {
-    if (descriptor >= 0)
-      close(descriptor);
-  }
-  bool isHeld() const { return descriptor >= 0; }
-
-private:
-  int descriptor;
-};
 
 std::string hashOf(llvm::ArrayRef<llvm::StringRef> parts) {
   llvm::SHA256 hash;
@@ -62,27 +43,6 @@ std::string hashFiles(const cpp::ProjectFiles &files) {
   return hashOf(parts);
 }
 
-/// The folder of all entries, made where it is missing; it must belong to the user and be closed to others.
-rt::status openRoot(std::string &root) {
-  const char *base = std::getenv("XDG_CACHE_HOME");
-  const char *home = std::getenv("HOME");
-  if (base && base[0] == '/')
-    root = base;
-  else if (home && home[0] == '/')
-    root = std::string(home) + "/.cache";
-  else
-    return rt::bad_input("no folder for built programs: set HOME or XDG_CACHE_HOME to an absolute path");
-  fs::create_directories(root);
-  root += "/windlass";
-  if (mkdir(root.c_str(), 0700) != 0 && errno != EEXIST)
-    return rt::bad_input("cannot make the folder of built programs " + printable(root) + ": " + std::strerror(errno));
-  struct stat info;
-  if (lstat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
-    return rt::bad_input(printable(root) + " must be a folder of your own; remove it or set XDG_CACHE_HOME");
-  chmod(root.c_str(), 0700);
-  return {};
-}
-
 /// What is asked of every build besides CMake's defaults.
 std::vector<std::string> buildDefinitions() {
 #ifdef WINDLASS_SANITIZE
@@ -92,11 +52,68 @@ std::vector<std::string> buildDefinitions() {
 #endif
 }
 
-/// The compiler that CMake will take, and its version text.
+/// What a program says of its version; nothing where there is none of that name.
+std::string describeVersion(const std::string &name) {
+  std::string path = findProgram(name);
+  return path.empty() ? "" : captureOutput({path, "--version"});
+}
+
+/// The compiler that CMake will take, and its version.
 std::string describeCompiler() {
   const char *chosen = std::getenv("CXX");
-  std::string compiler = findProgram(chosen && *chosen ? chosen : "c++");
-  return compiler.empty() ? "" : compiler + "\n" + captureOutput({compiler, "--version"});
+  std::string name = chosen && *chosen ? chosen : "c++", path = findProgram(name);
+  return path.empty() ? "" : path + "\n" + describeVersion(name);
+}
+
+/// Whether CMake, a compiler or a linker reads the variable, so that another value may give another program.
+bool changesBuilds(llvm::StringRef name) {
+  if (name.starts_with("CMAKE_"))
+    return true;
+  static constexpr llvm::StringLiteral names[] = {
+      "CC",
+      "CFLAGS",
+      "CPPFLAGS",
+      "CXX",
+      "CXXFLAGS",
+      "LDFLAGS",
+      "CUDACXX",
+      "CUDAFLAGS",
+      "CUDAHOSTCXX",
+      "CUDAARCHS",
+      "CUDA_PATH",
+      "NVCC_PREPEND_FLAGS",
+      "NVCC_CCBIN",
+      "MPI_HOME",
+      "NVCC_APPEND_FLAGS",
+      "MPI_ROOT",
+      "OpenMP_ROOT",
+      "CUDAToolkit_ROOT",
+      "CPATH",
+      "C_INCLUDE_PATH",
+      "LIBRARY_PATH",
+      "LD_RUN_PATH",
+      "OMPI_CXX",
+      "CPLUS_INCLUDE_PATH",
+      "OMPI_CPPFLAGS",
+      "OMPI_CXXFLAGS",
+      "COMPILER_PATH",
+      "MPICH_CXX",
+      "OMPI_LDFLAGS",
+      "GCC_EXEC_PREFIX",
+      "OPAL_PREFIX",
+      "VIRTUAL_ENV",
+  };
+  return llvm::is_contained(names, name);
+}
+
+/// The variables that change builds, in order.
+std::string describeEnvironment() {
+  std::vector<std::string> kept;
+  for (char **entry = environ; *entry; ++entry)
+    if (changesBuilds(llvm::StringRef(*entry).split('=').first))
+      kept.push_back(*entry);
+  llvm::sort(kept);
+  return llvm::join(kept, "\n");
 }
 
 /// The processor: code built for one may not run on another that shares the folder.
@@ -152,68 +169,68 @@ rt::status runCMake(const BuildProgress &progress, const std::string &what, cons
   return built;
 }
 
-rt::status writeMark(const std::string &folder) {
-  std::error_code error;
-  {
-    llvm::raw_fd_ostream out(folder + "/.complete.tmp", error);
-    if (!error)
-      out << "built\n";
-    if (error || out.has_error()) {
-      out.clear_error();
-      return rt::bad_input("cannot write into " + printable(folder));
-    }
-  }
-  if (fs::rename(folder + "/.complete.tmp", folder + "/complete"))
-    return rt::bad_input("cannot write into " + printable(folder));
-  return {};
-}
+rt::status asStatus(const std::string &error) { return error.empty() ? rt::ok_status() : rt::bad_input(error); }
 
-/// Makes an entry by `build` unless it is complete.
-rt::status makeEntry(const std::string &folder, const std::function<rt::status()> &build) {
-  EntryLock lock(folder + ".lock");
-  if (!lock.isHeld())
-    return rt::bad_input("cannot lock " + printable(folder));
-  if (fs::exists(folder + "/complete"))
-    return {};
-  fs::remove_directories(folder);
-  if (mkdir(folder.c_str(), 0700) != 0)
-    return rt::bad_input("cannot make " + printable(folder) + ": " + std::strerror(errno));
-  WINDLASS_TRY(build());
-  return writeMark(folder);
+std::vector<std::string> pathsOf(const cpp::ProjectFiles &files) {
+  std::vector<std::string> paths;
+  for (const auto &[path, text] : files)
+    paths.push_back(path);
+  return paths;
 }
 
 } // namespace
 
-rt::status windlass::buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
-                                  const std::function<std::string(const std::string &)> &writeData, bool verbose,
-                                  bool showsProgress, std::string &folder) {
-  std::string root;
-  WINDLASS_TRY(openRoot(root).as(Code::program_cache));
+rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built) {
+  ProgramStore store;
+  WINDLASS_TRY(store.open().as(Code::program_cache));
   std::string compiler = describeCompiler();
   if (compiler.empty())
     return rt::bad_input("building a training program needs a C++ compiler: install the package g++, or set CXX")
         .as(Code::build_tools);
   cpp::ProjectFiles runtime;
-  for (const auto &[path, text] : files)
+  for (const auto &[path, text] : source.files)
     if (llvm::StringRef(path).starts_with("runtime/"))
       runtime[path] = text;
-  std::string environment = hashOf({compiler, describeProcessor(), llvm::join(buildDefinitions(), " ")});
-  std::string runtimeFolder = root + "/runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
-  folder = root + "/program-" + hashOf({hashFiles(files), environment, dataKey}).substr(0, 32);
-  if (verbose)
-    llvm::errs() << "building in '" << folder << "'\n";
-  auto write = [](const std::string &error) { return error.empty() ? rt::ok_status() : rt::bad_input(error); };
+  std::string environment = hashOf({compiler, describeVersion("cmake"), describeVersion("mpirun"),
+                                    findProgram("mpicxx"), describeVersion("nvcc"), describeEnvironment(),
+                                    describeProcessor(), llvm::join(buildDefinitions(), " ")});
+  std::string runtimeName = "runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
+  std::string name = "program-" + hashOf({hashFiles(source.files), environment, source.dataKey}).substr(0, 32);
+
   BuildProgress progress(showsProgress);
-  auto buildRuntime = [&]() -> rt::status {
-    WINDLASS_TRY(write(cpp::writeProject(runtime, runtimeFolder)));
-    return runCMake(progress, "the runtime (for this and later programs)", runtimeFolder, runtimeFolder + "/runtime",
-                    {});
+  bool hasBuilt = false;
+  auto buildRuntime = [&](const std::string &folder, std::vector<std::string> &given,
+                          std::vector<std::string> &made) -> rt::status {
+    hasBuilt = true;
+    WINDLASS_TRY(asStatus(cpp::writeProject(runtime, folder)));
+    given = pathsOf(runtime);
+    made = {"build/libwindlass_runtime.a", "build/windlass_runtime.cmake"};
+    return runCMake(progress, "the runtime (for this and later programs)", folder, folder + "/runtime", {});
   };
-  WINDLASS_TRY(makeEntry(runtimeFolder, buildRuntime).as(Code::program_cache));
-  auto buildEntry = [&]() -> rt::status {
-    WINDLASS_TRY(write(cpp::writeProject(files, folder)));
-    WINDLASS_TRY(write(writeData(folder)));
-    return runCMake(progress, "the program", folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"});
+  auto buildEntry = [&](const std::string &folder, std::vector<std::string> &given,
+                        std::vector<std::string> &made) -> rt::status {
+    hasBuilt = true;
+    if (verbose)
+      llvm::errs() << "building in '" << folder << "'\n";
+    FileLock runtimeUse;
+    std::string runtimeFolder;
+    WINDLASS_TRY(store.obtain(runtimeName, buildRuntime, runtimeUse, runtimeFolder));
+    WINDLASS_TRY(asStatus(cpp::writeProject(source.files, folder)));
+    WINDLASS_TRY(asStatus(source.writeData(folder)));
+    WINDLASS_TRY(
+        runCMake(progress, "the program", folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"}));
+    given = pathsOf(source.files);
+    made = {"build/" + source.program};
+    if (fs::exists(folder + "/params.safetensors")) {
+      store.shareValues(folder + "/params.safetensors");
+      made.push_back("params.safetensors");
+    }
+    return {};
   };
-  return makeEntry(folder, buildEntry).as(Code::program_cache);
+  WINDLASS_TRY(store.obtain(name, buildEntry, built.use, built.folder).as(Code::program_cache));
+  if (!hasBuilt && verbose)
+    llvm::errs() << "built before in '" << built.folder << "'\n";
+  if (hasBuilt)
+    store.trim(store.getLimit());
+  return {};
 }

@@ -201,13 +201,16 @@ int Profiling::measure(MeasuredCommands &measured) {
   auto files = measured.makeProject(profile.cluster, /*writesProfile=*/false);
   if (failed(files))
     return kInternal;
-  std::string folder;
-  auto writeNothing = [](const std::string &) { return std::string(); };
+  ProgramSource source;
+  source.files = *files;
+  source.program = "measure";
+  BuiltProgram program;
   if (!common.quiet)
     llvm::errs() << "windlass: building a program that measures " << countOf(measured.getKeys().size(), "command")
                  << "\n";
-  if (rt::status built = buildProgram(*files, "", writeNothing, common.verbose, !common.quiet, folder); !built.is_ok())
+  if (rt::status built = buildProgram(source, common.verbose, !common.quiet, program); !built.is_ok())
     return fail(built);
+  const std::string &folder = program.folder;
   llvm::SmallString<128> results;
   if (std::error_code error = llvm::sys::fs::createTemporaryFile("windlass-profile", "json", results))
     return fail(Code::output, "cannot make a temporary file: " + error.message());

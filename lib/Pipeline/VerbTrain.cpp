@@ -191,25 +191,27 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   if ((code = compile(compilation, compileFlags, flags)))
     return code;
   std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
-  cpp::ProjectFiles files;
-  if ((code = compilation.emit(compileFlags.choice, files)))
+  ProgramSource source;
+  source.program = "train";
+  if ((code = compilation.emit(compileFlags.choice, source.files)))
     return code;
 
-  std::string error, folder;
+  std::string error;
   // What is not trained has its values from the model in any case.
   bool fromFile = programFlags.get("init") != "random";
-  std::string dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
+  source.dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
   if (!error.empty())
     return fail(Code::external_data, error);
-  auto writeData = [&](const std::string &target) {
+  source.writeData = [&](const std::string &target) {
     return writePackedWeights(compilation.getModule(), compilation.getWeights(), fromFile,
                               target + "/params.safetensors");
   };
-  if (rt::status built = buildProgram(files, dataKey, writeData, common.verbose, !common.quiet, folder); !built.is_ok())
-    return fail(built);
+  BuiltProgram built;
+  if (rt::status done = buildProgram(source, common.verbose, !common.quiet, built); !done.is_ok())
+    return fail(done);
 
   bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
-  std::vector<std::string> command = {folder + (hasLauncher ? "/run.sh" : "/build/train")};
+  std::vector<std::string> command = {built.folder + (hasLauncher ? "/run.sh" : "/build/train")};
   command.push_back(std::string("--") + kPredictedFlag + "=" + predicted);
   command.insert(command.end(), handed.begin(), handed.end());
   for (auto [given, name] :

@@ -32,6 +32,7 @@ constexpr Verb verbs[] = {
     {"diff", "compare two plans", runDiff},
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
+    {"cache", "list the built programs, and remove those that are not used", runCache},
 };
 
 void printHelp(llvm::raw_ostream &out) {

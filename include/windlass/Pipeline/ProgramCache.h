@@ -2,6 +2,7 @@
 #ifndef WINDLASS_PIPELINE_PROGRAMCACHE_H
 #define WINDLASS_PIPELINE_PROGRAMCACHE_H
 
+#include "windlass/Support/FileLock.h"
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/rt/status.h"
 
@@ -10,14 +11,29 @@
 
 namespace windlass {
 
-/// Builds `files` in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds them built there.
-/// Entries are keyed by a hash of all text, of `dataKey` (what `writeData` writes into the entry's folder), of the
-/// compiler and of the options; an entry counts only once its mark is there, so an interrupted build is made again. The
-/// runtime is built once for all programs that have its text. `showsProgress` shows on standard error what is being
-/// built, where it is not there yet. `folder` becomes the entry's: the emitted project with its build in it.
-rt::status buildProgram(const cpp::ProjectFiles &files, llvm::StringRef dataKey,
-                        const std::function<std::string(const std::string &folder)> &writeData, bool verbose,
-                        bool showsProgress, std::string &folder);
+/// What a program is built from.
+struct ProgramSource {
+  cpp::ProjectFiles files;
+  /// The name of the program that the project makes.
+  std::string program;
+  /// Says what `writeData` writes into the program's folder; `writeData` returns an error text or nothing.
+  std::string dataKey;
+  std::function<std::string(const std::string &folder)> writeData = [](const std::string &) { return std::string(); };
+};
+
+/// A program that is built, and stays for as long as this lives.
+struct BuiltProgram {
+  /// The emitted project with its build in it.
+  std::string folder;
+  FileLock use;
+};
+
+/// Builds a program in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds it built there.
+/// Programs are keyed by a hash of all text, of `dataKey`, of the tools that build it and of the environment that they
+/// read. One that is found has been compared with what was recorded when it was built. The runtime is built once for
+/// all programs that have its text. `showsProgress` shows on standard error what is being built, where it is not there
+/// yet.
+rt::status buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built);
 
 } // namespace windlass
 

@@ -29,6 +29,7 @@ int runExplain(const std::vector<std::string> &words);
 int runDiff(const std::vector<std::string> &words);
 int runReport(const std::vector<std::string> &words);
 int runCheckpoint(const std::vector<std::string> &words);
+int runCache(const std::vector<std::string> &words);
 /// No verb of `windlass`, but of `windlass-opt`.
 int runRandomPlan(const std::vector<std::string> &words);
 

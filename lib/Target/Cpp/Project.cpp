@@ -116,7 +116,12 @@ of parameters and inputs; `src/fused.h` the fused element-wise functions; `runti
 /// are told to end.
 std::string cpp::runScript(int64_t ranks, llvm::StringRef target) {
   return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
-         "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n" +
+         "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n"
+         // A shell takes an empty file for a script that succeeds.
+         "if ! [ -s \"$here/build/" +
+         target.str() + "\" ]; then\n  echo \"error: $here/build/" + target.str() +
+         " is missing or empty; build it with cmake -S $here -B $here/build and cmake --build $here/build\" >&2\n"
+         "  exit 1\nfi\n" +
          (ranks == 1 ? "exec \"$here/build/" + target.str() + "\" \"$@\"\n"
                      : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
                        "exec mpirun -n " +
