@@ -1,6 +1,7 @@
 """`windlass doctor` finds what is there, says what one loses without the rest, and fails only where nothing can train."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -66,6 +67,15 @@ class DoctorTest(common.Case):
         self.assertEqual((outcome.code, found['disk for programs']['state']), (1, 'missing'))
         found = self.examine(env={'XDG_CACHE_HOME': '/dev/shm/nothing/here'})[1]
         self.assertIn('/dev/shm/nothing/here/windlass', found['disk for programs']['found'])
+
+    def test_variables(self):
+        none = {name: '' for name in os.environ if name.startswith(('LD_', 'OPENBLAS_'))}
+        found = self.examine(env=none)[1]
+        self.assertEqual(found['library variables']['state'], 'present')
+        found = self.examine(env={**none, 'LD_LIBRARY_PATH': '/nowhere', 'OPENBLAS_CORETYPE': 'Prescott', 'PMIX_RANK': '3', 'OMPI_MCA_btl': 'self'})[1]
+        self.assertEqual(found['library variables']['found'], "LD_LIBRARY_PATH='/nowhere', OPENBLAS_CORETYPE='Prescott'")
+        self.assertIn('PMIX_RANK', found['launcher variables']['found'])
+        self.assertNotIn('OMPI_MCA_btl', found['launcher variables']['found'])
 
     def driver(self, result):
         source = self.folder / 'driver.cpp'

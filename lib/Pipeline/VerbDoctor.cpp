@@ -39,7 +39,8 @@ static void printJson(llvm::ArrayRef<doctor::Finding> findings) {
 int windlass::runDoctor(const std::vector<std::string> &words) {
   Flags flags("doctor",
               "Looks at this machine: compilers, MLIR, MPI, GEMM kernels, GPUs, NCCL, processors, memory, shared\n"
-              "memory, disk; says what is missing and what one loses. Exit code 0 when models can be trained.");
+              "memory, disk, variables of the environment; says what is missing and what one loses. Exit code 0 when "
+              "models can be trained.");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;
@@ -50,6 +51,7 @@ int windlass::runDoctor(const std::vector<std::string> &words) {
   doctor::examineTools(findings);
   doctor::examineLibraries(findings);
   doctor::examineMachine(findings);
+  doctor::examineEnvironment(findings);
   if (common.json)
     printJson(findings);
   else

@@ -29,6 +29,8 @@ void examineTools(std::vector<Finding> &findings);
 void examineLibraries(std::vector<Finding> &findings);
 /// Processors, memory, shared memory, disk.
 void examineMachine(std::vector<Finding> &findings);
+/// Variables that change which libraries programs load, and those that a launcher has left.
+void examineEnvironment(std::vector<Finding> &findings);
 
 } // namespace windlass::doctor
 
