@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -47,9 +48,7 @@ class ProgressTest(common.Case):
         first = case.succeed(*cls.words('first', 1), '-v')
         # A cache that has the runtime and no program.
         cls.cache = cls.shared / 'cache'
-        (cls.cache / 'windlass').mkdir(parents=True, mode=0o700)
-        for entry in common.built_folder(first).parent.glob('runtime-*'):
-            (cls.cache / 'windlass' / entry.name).symlink_to(entry)
+        common.borrow_runtime(common.built_folder(first), cls.cache)
 
     @classmethod
     def words(cls, run, steps=STEPS):
@@ -152,7 +151,9 @@ class LauncherTest(ProgressTest):
     def test_a_launcher_that_fails_is_heard(self):
         rule = '-' * 74
         launcher = self.folder / 'mpirun'
-        launcher.write_text(f'#!/bin/sh\nprintf "%s\\n" {rule} "There are not enough" "slots available." {rule} >&2\nexit 1\n')
+        # Asked for its version, it is the real one: programs for another MPI would be built.
+        launcher.write_text(f'#!/bin/sh\n[ "$1" != --version ] || exec {shutil.which("mpirun")} --version\n'
+                            f'printf "%s\\n" {rule} "There are not enough" "slots available." {rule} >&2\nexit 1\n')
         launcher.chmod(0o755)
         outcome = common.windlass(*self.words('slots', 5), env={'PATH': f'{self.folder}:{os.environ["PATH"]}'})
         self.assertRegex(outcome.err, rf'\A{TRAINS}windlass: error: mpirun ended with exit code 1 before a rank said anything: '
