@@ -140,5 +140,16 @@ class ExportsTest(common.Case):
         self.assertEqual(outcome.code, 1)
         self.assertRegex(outcome.err, r"train as 'embedding_1'.*\[WL0111\]")
 
+    def test_padding_rows(self):
+        """A row that does not train in PyTorch, but does here, is named."""
+        model = load('gpt', 'recipe')
+        for node in model.graph.node:
+            for entry in node.metadata_props:
+                entry.value = entry.value.replace('(%p_tok_weight, %tokens)', '(%p_tok_weight, %tokens, 3)')
+        path = self.folder / 'padded.onnx'
+        path.write_bytes(model.SerializeToString())
+        self.assertIn("warnings\n  row 3 of 'tok.weight' is padding_idx in the module", self.succeed('check', path).out)
+        self.assertNotIn('padding_idx', self.succeed('check', EXPORTS / 'gpt.recipe.onnx.gz').out)
+
 
 common.main()

@@ -129,6 +129,22 @@ static Fact check(llvm::StringRef target, const TracedArguments &arguments, cons
   return {};
 }
 
+std::vector<std::string> windlass::findPaddingRows(onnx::GraphOp graph) {
+  std::vector<std::string> lines;
+  for (auto node : graph.getBody().front().getOps<onnx::NodeOp>()) {
+    onnx::CallAttr call = node.getCallAttr();
+    if (!call || node.getOpType() != "Gather" || !call.getTarget().getValue().starts_with("aten.embedding."))
+      continue;
+    // embedding(weight, indices, padding_idx, ...); a negative one is none.
+    double row = TracedArguments(call.getArguments()).getNumber(2, "padding_idx", -1);
+    auto table = node.getInputs()[0].getDefiningOp<onnx::InitializerOp>();
+    if (row >= 0 && table)
+      lines.push_back("row " + numberText(row) + " of " + printable(table.getInitializerName()) +
+                      " is padding_idx in the module, where it does not train; here it does, if data hold that id");
+  }
+  return lines;
+}
+
 std::vector<std::string> windlass::findContradictions(onnx::GraphOp graph) {
   llvm::MapVector<Attribute, Nodes> calls;
   for (auto node : graph.getBody().front().getOps<onnx::NodeOp>())

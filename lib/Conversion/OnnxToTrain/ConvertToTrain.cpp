@@ -125,6 +125,7 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
   report.exportedParameters = exported.parameters;
   report.alterations = exported.alterations;
   report.contradictions = findContradictions(graph);
+  report.warnings = findPaddingRows(graph);
   auto refuse = [&] {
     return emitError(graph.getLoc(), Code::altered_model)
            << "the file holds another model than was exported: " << report.describeAlterations()

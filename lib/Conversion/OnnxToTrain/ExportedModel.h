@@ -36,6 +36,10 @@ ExportedModel readExportedModel(onnx::GraphOp graph);
 /// line names the node, the fact, and how to export without it.
 std::vector<std::string> findContradictions(onnx::GraphOp graph);
 
+/// Finds what the traced calls say and ONNX cannot: a row of an embedding that does not train in the module. A line for
+/// each embedding.
+std::vector<std::string> findPaddingRows(onnx::GraphOp graph);
+
 } // namespace windlass
 
 #endif // WINDLASS_LIB_CONVERSION_ONNXTOTRAIN_EXPORTEDMODEL_H
