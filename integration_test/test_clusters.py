@@ -137,12 +137,12 @@ class ClusterTest(common.Case):
     def test_memory_of_devices_is_the_limit(self):
         small = edited(self.GOOD, 'device_types.big.memory_bytes', 10**5)
         error = self.refuse('WL0305', 'plan', self.model, '--cluster', self.write(small), '--micro-batches', 8)
-        self.assertIn('the limit is 100000;', error)
+        self.assertIn('the limit is 100000 bytes ', error)
         self.succeed('plan', self.model, '--cluster', self.write(small), '--micro-batches', 8, '--memory-limit', '8GiB')
         # CPU ranks share their host's memory; the smallest share counts.
         cpu = {'version': 1, 'device_types': {'cpu': {'backend': 'cpu'}}, 'link_tiers': [{'name': 'all', 'devices': 4}],
                'hosts': [{'count': 1, 'devices': 2, 'device_type': 'cpu', 'memory_bytes': 10**9}, {'count': 1, 'devices': 2, 'device_type': 'cpu', 'memory_bytes': 300001}]}
-        self.assertIn('the limit is 150000;', self.refuse('WL0305', 'plan', self.model, '--cluster', self.write(cpu), '--micro-batches', 4))
+        self.assertIn('the limit is 150000 bytes ', self.refuse('WL0305', 'plan', self.model, '--cluster', self.write(cpu), '--micro-batches', 4))
         out = json.loads(self.succeed('plan', self.model, '--cluster', self.write(self.GOOD), '--micro-batches', 8, '--json').out)
         self.assertEqual(out['bytes_per_device']['limit'], 10**10)
         self.assertEqual(out['cluster']['hosts'][0]['count'], 2)
@@ -154,7 +154,7 @@ class ClusterTest(common.Case):
             project = self.folder / f'project{i}'
             self.succeed('emit', self.model, *words, '-o', project)
             self.assertIn('set(WINDLASS_BACKEND cuda ', (project / 'CMakeLists.txt').read_text())
-        refused = self.refuse('WL0306', 'train', self.model, '--cluster', 'h200:1', '--data', self.model, '--steps', 1, '-o', self.folder / 'run')
+        refused = self.refuse('WL0306', 'train', self.model, '--cluster', 'h200:1', '--data', self.model, '--steps', 1, '-o', self.folder / 'run', '-q')
         self.assertIn("runs programs on this machine's processors", refused)
         self.assertFalse((self.folder / 'run').exists())
 

@@ -6,6 +6,7 @@
 #include "windlass/rt/detail/half.h"
 #include "windlass/rt/kernel_times.h"
 #include "windlass/rt/kernels.h"
+#include "windlass/rt/reserve.h"
 #include "windlass/rt/streams.h"
 #include "windlass/rt/transport.h"
 
@@ -17,7 +18,7 @@ namespace windlass::rt {
 namespace {
 
 status measure(std::int64_t n, std::int64_t repeats, double &rate) {
-  const std::int64_t bytes = n * n * 2, scratch_bytes = detail::workspace_bytes();
+  const std::int64_t bytes = n * n * 2, scratch_bytes = device_workspace_bytes;
   const std::vector<std::unique_ptr<transport>> world = make_local_transports(1);
   WINDLASS_TRY(detail::open_device(*world[0], 3 * bytes + scratch_bytes));
   arena matrices, scratch;
