@@ -18,7 +18,7 @@ import test_program
 from windlass_models import safetensors_file
 
 IGNORED = -100
-# Of the labels of micro-batch k the first so many are left; some have none, so that the mean of the micro-batches' means is NaN.
+# How many labels each micro-batch keeps, from the front; some keep none, so that the mean of the micro-batches' means is NaN.
 LEFT = (1, 0.05, 0.3, 0, 0.7, 0.02, 0.12, 1)
 
 

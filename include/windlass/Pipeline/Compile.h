@@ -98,10 +98,11 @@ struct Schedule {
 struct SearchSummary {
   /// That were tried.
   size_t meshes = 0;
-  /// Of a step, by the search's model of costs. That adds operators up, so it is not how long a step takes.
+  /// The cost of a step in the search's model, which adds operators up: it is not how long a step takes.
   int64_t costNanoseconds = 0;
-  /// A lower bound of that cost for all plans of the searched kind that the model's rows of memory admit, whatever they
-  /// run again; nothing where the rows admit none, since it would say nothing of the plan that was found besides.
+  /// A lower bound of that cost over all plans of the searched kind that the model's rows of memory admit, whatever
+  /// they recompute. Absent where the rows admit none: it would say nothing about the plan that was found in another
+  /// way.
   std::optional<int64_t> boundNanoseconds;
   /// By which part of the cost it may be above that bound; 1 where there is none.
   double getGap() const;
@@ -172,7 +173,7 @@ public:
   const std::string &getPlanText() const { return planText; }
   const Cluster &getCluster() const { return cluster; }
   const rt::reserve &getReserve() const { return scheduled.reserve; }
-  /// Of a device: arenas and reserve; at L5.
+  /// The bytes of a device, arenas and reserve; at L5.
   int64_t getDeviceBytes() const { return scheduled.bytes; }
   const RerunReport &getRerun() const { return scheduled.rerun; }
   bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }

@@ -39,7 +39,7 @@ private:
   std::function<void(llvm::StringRef)> pass;
   /// Read, and not yet known to be the one or the other.
   std::string pending, ownWords;
-  /// Of the message whose end is still to come.
+  /// What has come of a message whose end is missing.
   const Frame *frame = nullptr;
   bool passed = false;
 };

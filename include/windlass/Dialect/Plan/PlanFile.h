@@ -68,7 +68,7 @@ struct PlannedParameter {
 
 /// What a search says of the plan that it found. `windlass plan --verify` computes it anew.
 struct PlanClaims {
-  /// Of a step, by the search's model of costs.
+  /// The cost of a step in the search's model.
   int64_t costNanoseconds = 0;
   /// A lower bound of that cost for the plans that the model's rows of memory admit; nothing where they admit none.
   std::optional<int64_t> boundNanoseconds;
