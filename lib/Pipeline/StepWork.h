@@ -12,8 +12,8 @@
 namespace windlass {
 
 struct StepWork {
-  /// FLOPs of the model's products and attentions, forward and backward, over all micro-batches. What is run again
-  /// to save memory does not count.
+  /// FLOPs of the model's products and attentions, forward and backward, over all micro-batches. Recompute does
+  /// not count.
   double flops = 0;
   /// How many devices compute each of them, in the mean: 1 where no two do the same work.
   double repeats = 1;
@@ -21,7 +21,7 @@ struct StepWork {
   double tokens = 0;
 };
 
-/// Of a planned module at L3, before what is run again is copied.
+/// Counts the work of a planned module at L3, before recomputed segments are copied.
 StepWork measureStep(mlir::ModuleOp planned);
 
 /// FLOPs per second that the devices of a cluster add up to by their data sheets, for products in that precision;

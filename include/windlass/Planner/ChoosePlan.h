@@ -48,8 +48,8 @@ struct Candidate {
   int64_t costNanoseconds = 0;
   /// The same, with what as many blocks as the memory is counted for would take again.
   int64_t guessNanoseconds = 0;
-  /// The most that is taken of memory, in that model, and with nothing run again; what is expected beside the model's
-  /// rows is in both.
+  /// The peak memory in bytes in that model, with the plan's recompute and without any. Both include `besideBytes`,
+  /// which is expected beside the model's rows.
   int64_t peakBytes = 0, keptPeakBytes = 0, besideBytes = 0;
   /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as much memory.
   int64_t boundNanoseconds = 0;

@@ -3,6 +3,7 @@
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 using namespace windlass;
 
@@ -29,8 +30,8 @@ std::string windlass::describeAlteration(const Alteration &alteration) {
 std::string OnnxToTrainReport::describeAlterations() const {
   std::string text;
   if (!alterations.empty()) {
-    text = std::to_string(alterations.size()) + " of " + std::to_string(exportedParameters) +
-           (exportedParameters == 1 ? " parameter" : " parameters") + (alterations.size() == 1 ? " is" : " are") +
+    text = std::to_string(alterations.size()) + " of " +
+           countOf(static_cast<int64_t>(exportedParameters), "parameter") + (alterations.size() == 1 ? " is" : " are") +
            " not in it as the module had them: ";
     for (size_t i = 0; i < alterations.size() && i < kNamed; ++i)
       text += (i ? ", " : "") + describeAlteration(alterations[i]);

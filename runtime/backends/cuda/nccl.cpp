@@ -126,7 +126,7 @@ public:
     WINDLASS_TRY(hosts_->broadcast(reinterpret_cast<std::byte *>(&id), sizeof id, 0));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    config.maxCTAs = nccl_channels; // buffers are of channels, and counted for so many
+    config.maxCTAs = nccl_channels; // the reserve counts the buffers of `nccl_channels`
     const ncclResult_t result = nccl().init(&group_, size(), id, index(), &config);
     return settle(result, "joining the group");
   }

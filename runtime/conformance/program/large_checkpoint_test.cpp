@@ -89,7 +89,7 @@ status as_ranks(const program &p, const std::function<status(context &, control 
   return ok_status();
 }
 
-/// Leaves this process so many descriptors for as long as it lives.
+/// Limits this process to `most` file descriptors for as long as it lives.
 class descriptor_limit {
 public:
   explicit descriptor_limit(rlim_t most) {
