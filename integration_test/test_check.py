@@ -1,11 +1,10 @@
-"""`windlass check` gives a clear answer on every model of the tree, quickly and in little memory."""
+"""`windlass check` gives a clear answer on every model of the tree, in little memory."""
 
 import json
 
 import common
 from windlass_models import attention
 
-SECONDS = 5
 BYTES = 1 << 30
 TRAINED = ('mlp', 'gpt2-tiny')
 # Layers of the exporter's graphs, and the norms and activations that are in none of them.
@@ -17,7 +16,6 @@ class CheckTest(common.Case):
     def check(self, path, codes, *flags):
         outcome = common.windlass('check', path, *flags)
         self.assertIn(outcome.code, codes, outcome.err[-2000:])
-        self.assertLess(outcome.seconds, SECONDS)
         self.assertLess(outcome.peak_bytes, BYTES)
         if outcome.code == 4:
             self.assertRegex(outcome.out + outcome.err, 'unsupported|not supported')
