@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -126,17 +125,6 @@ def conforms(value, schema, root=None):
 def built_folder(outcome):
     """The folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
     return pathlib.Path(re.findall(r"(?:building|built before) in '(.*)'", outcome.err)[-1])
-
-
-def borrow_runtime(program, cache):
-    """Puts what the program at `program` links into an empty cache folder, where it counts as built: to build it takes long."""
-    own = pathlib.Path(cache) / 'windlass'
-    own.mkdir(parents=True, mode=0o700)
-    for entry in program.parent.glob('runtime-*'):
-        if entry.is_dir():
-            shutil.copytree(entry, own / entry.name)
-        elif entry.suffix == '.record':
-            shutil.copy(entry, own)
 
 
 class Case(unittest.TestCase):

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import signal
 import stat
 import subprocess
@@ -119,11 +120,18 @@ class KeyTest(CacheCase):
         usual, _ = self.train()
         self.assertEqual(self.train()[0], usual)
         seen = {usual}
-        for name in ('CXXFLAGS', 'CFLAGS', 'LDFLAGS', 'CPATH', 'LIBRARY_PATH', 'CMAKE_PREFIX_PATH', 'CMAKE_CXX_COMPILER_LAUNCHER', 'CUDAFLAGS'):
+        for name in ('CXXFLAGS', 'CFLAGS', 'LDFLAGS', 'CPATH', 'LIBRARY_PATH', 'CMAKE_PREFIX_PATH', 'CMAKE_BUILD_TYPE', 'CUDAFLAGS'):
             with self.subTest(name):
                 folder, _ = self.train(**{name: str(self.folder / 'other')})
                 self.assertNotIn(folder, seen)
                 seen.add(folder)
+        # What only makes compilations faster changes nothing.
+        self.assertEqual(self.train(CMAKE_CXX_COMPILER_LAUNCHER='ccache')[0], usual)
+
+    def test_the_type_of_build_is_that_of_the_program(self):
+        self.train()
+        self.train(CMAKE_BUILD_TYPE='Debug')
+        self.assertEqual([name.split('-')[0] for name in sorted(self.states())], ['program', 'program', 'runtime'])
 
     def test_versions_of_tools(self):
         usual, _ = self.train()
@@ -134,6 +142,47 @@ class KeyTest(CacheCase):
                 folder, _ = self.train()
                 self.assertNotIn(folder, seen)
                 seen.add(folder)
+
+
+class PrepareTest(CacheCase):
+    def setUp(self):
+        super().setUp()
+        (self.folder / 'bin').mkdir()
+        self.place = self.folder / 'lib' / 'windlass'
+        self.place.parent.mkdir()
+        self.command = shutil.copy(common.WINDLASS, self.folder / 'bin')
+
+    def prepare(self):
+        outcome = common.run([self.command, 'cache', 'prepare', self.place], env=self.env)
+        self.assertEqual((outcome.code, outcome.out, outcome.err), (0, '', ''))
+        return [path.name for path in self.place.iterdir() if path.is_dir()]
+
+    def test_a_program_links_what_was_built_with_windlass(self):
+        prepared = self.prepare()
+        self.assertEqual(len(prepared), 1)
+        self.assertEqual(self.prepare(), prepared)
+        self.assertEqual(self.count_builds(), 1)
+        outcome = common.run([self.command, *self.words()], env=self.env)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertEqual(self.count_builds(), 2)
+        self.assertEqual([name.split('-')[0] for name in self.states()], ['program'])
+        # Made by other tools it is none of ours, and makes room for what is.
+        self.tool('cmake', CMAKE.replace('3.99', '4.00'))
+        self.assertEqual(common.run([self.command, *self.words()], env=self.env).code, 0)
+        self.assertEqual(sorted(name.split('-')[0] for name in self.states()), ['program', 'program', 'runtime'])
+        self.assertNotEqual(self.prepare(), prepared)
+        self.assertEqual(len(self.prepare()), 1)
+
+    def test_damage(self):
+        (prepared,) = self.prepare()
+        (self.place / prepared / 'build' / 'libwindlass_runtime.a').write_text('changed')
+        self.assertEqual(common.run([self.command, *self.words()], env=self.env).code, 0)
+        self.assertEqual(sorted(name.split('-')[0] for name in self.states()), ['program', 'runtime'])
+
+    def test_among_the_programs(self):
+        self.succeed('cache', 'prepare', env=self.env)
+        self.train()
+        self.assertEqual(self.count_builds(), 2)
 
 
 class RoomTest(CacheCase):

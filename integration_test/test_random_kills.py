@@ -116,8 +116,6 @@ class RandomKillsTest(common.Case):
         self.building_seconds = self.succeed(*self.words(self.folder / 'third', 1, 1), env=self.env).seconds / 2
 
     def test_random_kills(self):
-        usual = self.succeed(*self.words(self.folder / 'usual', 1, 1), '-v')
-        common.borrow_runtime(common.built_folder(usual), self.env['XDG_CACHE_HOME'])
         self.measure()
         done, longest, begin = collections.Counter(), 0, time.monotonic()
         cells = [(phase, way, ranks) for phase in PHASES for way in WAYS for ranks in (1, 2)]

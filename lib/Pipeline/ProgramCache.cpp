@@ -1,5 +1,6 @@
 #include "windlass/Pipeline/ProgramCache.h"
 
+#include "BuildEnvironment.h"
 #include "BuildProgress.h"
 #include "ProgramStore.h"
 
@@ -8,31 +9,17 @@
 #include "windlass/Support/Process.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SHA256.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cstdlib>
 #include <thread>
 
 using namespace windlass;
 namespace fs = llvm::sys::fs;
 
-extern char **environ;
-
 namespace {
-
-std::string hashOf(llvm::ArrayRef<llvm::StringRef> parts) {
-  llvm::SHA256 hash;
-  for (llvm::StringRef part : parts) {
-    // The length first: no two lists of parts may give one stream.
-    hash.update(std::to_string(part.size()) + ":");
-    hash.update(part);
-  }
-  return llvm::toHex(hash.final(), /*LowerCase=*/true);
-}
 
 std::string hashFiles(const cpp::ProjectFiles &files) {
   llvm::SmallVector<llvm::StringRef> parts;
@@ -41,93 +28,6 @@ std::string hashFiles(const cpp::ProjectFiles &files) {
     parts.push_back(text);
   }
   return hashOf(parts);
-}
-
-/// What is asked of every build besides CMake's defaults.
-std::vector<std::string> buildDefinitions() {
-#ifdef WINDLASS_SANITIZE
-  return {"-DWINDLASS_SANITIZE=ON"};
-#else
-  return {};
-#endif
-}
-
-/// What a program says of its version; nothing where there is none of that name.
-std::string describeVersion(const std::string &name) {
-  std::string path = findProgram(name);
-  return path.empty() ? "" : captureOutput({path, "--version"});
-}
-
-/// The compiler that CMake will take, and its version.
-std::string describeCompiler() {
-  const char *chosen = std::getenv("CXX");
-  std::string name = chosen && *chosen ? chosen : "c++", path = findProgram(name);
-  return path.empty() ? "" : path + "\n" + describeVersion(name);
-}
-
-/// Whether CMake, a compiler or a linker reads the variable, so that another value may give another program.
-bool changesBuilds(llvm::StringRef name) {
-  if (name.starts_with("CMAKE_"))
-    return true;
-  static constexpr llvm::StringLiteral names[] = {
-      "CC",
-      "CFLAGS",
-      "CPPFLAGS",
-      "CXX",
-      "CXXFLAGS",
-      "LDFLAGS",
-      "CUDACXX",
-      "CUDAFLAGS",
-      "CUDAHOSTCXX",
-      "CUDAARCHS",
-      "CUDA_PATH",
-      "NVCC_PREPEND_FLAGS",
-      "NVCC_CCBIN",
-      "MPI_HOME",
-      "NVCC_APPEND_FLAGS",
-      "MPI_ROOT",
-      "OpenMP_ROOT",
-      "CUDAToolkit_ROOT",
-      "CPATH",
-      "C_INCLUDE_PATH",
-      "LIBRARY_PATH",
-      "LD_RUN_PATH",
-      "OMPI_CXX",
-      "CPLUS_INCLUDE_PATH",
-      "OMPI_CPPFLAGS",
-      "OMPI_CXXFLAGS",
-      "COMPILER_PATH",
-      "MPICH_CXX",
-      "OMPI_LDFLAGS",
-      "GCC_EXEC_PREFIX",
-      "OPAL_PREFIX",
-      "VIRTUAL_ENV",
-  };
-  return llvm::is_contained(names, name);
-}
-
-/// The variables that change builds, in order.
-std::string describeEnvironment() {
-  std::vector<std::string> kept;
-  for (char **entry = environ; *entry; ++entry)
-    if (changesBuilds(llvm::StringRef(*entry).split('=').first))
-      kept.push_back(*entry);
-  llvm::sort(kept);
-  return llvm::join(kept, "\n");
-}
-
-/// The processor: code built for one may not run on another that shares the folder.
-std::string describeProcessor() {
-  auto text = llvm::MemoryBuffer::getFileAsStream("/proc/cpuinfo");
-  if (!text)
-    return "";
-  for (llvm::StringRef rest = (*text)->getBuffer(); !rest.empty();) {
-    auto [line, next] = rest.split('\n');
-    if (line.starts_with("flags"))
-      return line.str();
-    rest = next;
-  }
-  return "";
 }
 
 std::string tailOf(const std::string &path) {
@@ -142,7 +42,7 @@ rt::status runCMake(const BuildProgress &progress, const std::string &what, cons
   std::string cmake = findProgram("cmake");
   if (cmake.empty())
     return rt::bad_input("building a training program needs CMake: install the package cmake").as(Code::build_tools);
-  std::vector<std::string> configure = {cmake, "-S", source, "-B", folder + "/build", "-DCMAKE_BUILD_TYPE=Release"};
+  std::vector<std::string> configure = {cmake, "-S", source, "-B", folder + "/build"};
   if (!findProgram("ninja").empty()) {
     configure.push_back("-G");
     configure.push_back("Ninja");
@@ -178,35 +78,84 @@ std::vector<std::string> pathsOf(const cpp::ProjectFiles &files) {
   return paths;
 }
 
+/// Builds the runtime, or finds it built; several programs link one.
+class RuntimeStore {
+public:
+  RuntimeStore(const cpp::ProjectFiles &files, llvm::StringRef environment, const BuildProgress &progress)
+      : files(files), progress(progress), name("runtime-" + hashOf({hashFiles(files), environment}).substr(0, 32)) {}
+
+  /// In `store`.
+  rt::status obtainFrom(ProgramStore &store, FileLock &use, std::string &folder) const {
+    auto build = [&](const std::string &target, std::vector<std::string> &given,
+                     std::vector<std::string> &made) -> rt::status {
+      WINDLASS_TRY(asStatus(cpp::writeProject(files, target)));
+      given = pathsOf(files);
+      made = {"build/libwindlass_runtime.a", "build/windlass_runtime.cmake"};
+      return runCMake(progress, "the runtime (for this and later programs)", target, target + "/runtime",
+                      {"-DCMAKE_BUILD_TYPE=Release"});
+    };
+    return store.obtain(name, build, use, folder);
+  }
+
+  /// Beside the executable of windlass, where its own build has left one, or else in `store`.
+  rt::status obtain(ProgramStore &store, FileLock &use, std::string &folder) const {
+    ProgramStore shipped;
+    shipped.lookInto(getShippedFolder());
+    if (shipped.find(name, use, folder))
+      return {};
+    return obtainFrom(store, use, folder);
+  }
+
+private:
+  static std::string getShippedFolder() {
+    std::string executable = fs::getMainExecutable(nullptr, nullptr);
+    llvm::StringRef prefix = llvm::sys::path::parent_path(llvm::sys::path::parent_path(executable));
+    return (prefix + "/lib/windlass").str();
+  }
+
+  const cpp::ProjectFiles &files;
+  const BuildProgress &progress;
+  std::string name;
+};
+
+rt::status describeTools(std::string &environment) {
+  environment = describeBuildEnvironment();
+  if (!environment.empty())
+    return {};
+  return rt::bad_input("building a training program needs a C++ compiler: install the package g++, or set CXX")
+      .as(Code::build_tools);
+}
+
 } // namespace
+
+rt::status windlass::prepareRuntime(const std::string &folder) {
+  ProgramStore store;
+  WINDLASS_TRY((folder.empty() ? store.open() : store.openAt(folder)).as(Code::program_cache));
+  std::string environment, place;
+  WINDLASS_TRY(describeTools(environment));
+  cpp::ProjectFiles files;
+  cpp::addRuntime(files);
+  BuildProgress progress(/*isShown=*/false);
+  FileLock use;
+  WINDLASS_TRY(RuntimeStore(files, environment, progress).obtainFrom(store, use, place).as(Code::program_cache));
+  if (!folder.empty())
+    store.trim(0); // of earlier texts
+  return {};
+}
 
 rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built) {
   ProgramStore store;
   WINDLASS_TRY(store.open().as(Code::program_cache));
-  std::string compiler = describeCompiler();
-  if (compiler.empty())
-    return rt::bad_input("building a training program needs a C++ compiler: install the package g++, or set CXX")
-        .as(Code::build_tools);
-  cpp::ProjectFiles runtime;
-  for (const auto &[path, text] : source.files)
-    if (llvm::StringRef(path).starts_with("runtime/"))
-      runtime[path] = text;
-  std::string environment = hashOf({compiler, describeVersion("cmake"), describeVersion("mpirun"),
-                                    findProgram("mpicxx"), describeVersion("nvcc"), describeEnvironment(),
-                                    describeProcessor(), llvm::join(buildDefinitions(), " ")});
-  std::string runtimeName = "runtime-" + hashOf({hashFiles(runtime), environment}).substr(0, 32);
-  std::string name = "program-" + hashOf({hashFiles(source.files), environment, source.dataKey}).substr(0, 32);
+  std::string environment;
+  WINDLASS_TRY(describeTools(environment));
+  cpp::ProjectFiles runtimeFiles;
+  cpp::addRuntime(runtimeFiles);
+  std::string name =
+      "program-" + hashOf({hashFiles(source.files), environment, describeBuildType(), source.dataKey}).substr(0, 32);
 
   BuildProgress progress(showsProgress);
   bool hasBuilt = false;
-  auto buildRuntime = [&](const std::string &folder, std::vector<std::string> &given,
-                          std::vector<std::string> &made) -> rt::status {
-    hasBuilt = true;
-    WINDLASS_TRY(asStatus(cpp::writeProject(runtime, folder)));
-    given = pathsOf(runtime);
-    made = {"build/libwindlass_runtime.a", "build/windlass_runtime.cmake"};
-    return runCMake(progress, "the runtime (for this and later programs)", folder, folder + "/runtime", {});
-  };
+  RuntimeStore runtime(runtimeFiles, environment, progress);
   auto buildEntry = [&](const std::string &folder, std::vector<std::string> &given,
                         std::vector<std::string> &made) -> rt::status {
     hasBuilt = true;
@@ -214,7 +163,7 @@ rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, boo
       llvm::errs() << "building in '" << folder << "'\n";
     FileLock runtimeUse;
     std::string runtimeFolder;
-    WINDLASS_TRY(store.obtain(runtimeName, buildRuntime, runtimeUse, runtimeFolder));
+    WINDLASS_TRY(runtime.obtain(store, runtimeUse, runtimeFolder));
     WINDLASS_TRY(asStatus(cpp::writeProject(source.files, folder)));
     WINDLASS_TRY(asStatus(source.writeData(folder)));
     WINDLASS_TRY(

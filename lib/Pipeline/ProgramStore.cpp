@@ -169,7 +169,11 @@ rt::status ProgramStore::open() {
   else
     return rt::bad_input("no folder for built programs: set HOME or XDG_CACHE_HOME to an absolute path");
   fs::create_directories(root);
-  root += "/windlass";
+  return openAt(root + "/windlass");
+}
+
+rt::status ProgramStore::openAt(const std::string &folder) {
+  root = folder;
   if (mkdir(root.c_str(), 0700) != 0 && errno != EEXIST)
     return rt::bad_input("cannot make the folder of built programs " + printable(root) + ": " + std::strerror(errno));
   struct stat info;
@@ -198,6 +202,11 @@ ProgramStore::Found ProgramStore::use(const std::string &name, FileLock &use, st
   }
   use.release();
   return Found::damaged;
+}
+
+bool ProgramStore::find(const std::string &name, FileLock &used, std::string &folder) const {
+  std::string damage;
+  return use(name, used, folder, damage) == Found::good;
 }
 
 /// A folder that no build has had: a compiler that an interrupted build has left behind cannot reach it.

@@ -37,6 +37,10 @@ public:
 
   /// Opens the folder; it is made where it is missing, and must belong to the user and be closed to others.
   rt::status open();
+  /// The same in a folder of the caller's choice.
+  rt::status openAt(const std::string &folder);
+  /// Only to find entries, in a folder that another user may have made.
+  void lookInto(const std::string &folder) { root = folder; }
   const std::string &getRoot() const { return root; }
 
   /// Builds into an empty folder and names the files that count, relative to it; those in `made` come from the build.
@@ -45,6 +49,9 @@ public:
   /// Finds an entry with all of its files unchanged, or builds it. `folder` stays for as long as `use` lives. Waiting
   /// and damage are said on standard error.
   rt::status obtain(const std::string &name, const Build &build, FileLock &use, std::string &folder);
+
+  /// Finds an entry with all of its files unchanged; `folder` stays for as long as `use` lives.
+  bool find(const std::string &name, FileLock &use, std::string &folder) const;
 
   /// Replaces a file of initial values by a link to the same values of another entry, where one has them.
   void shareValues(const std::string &path);

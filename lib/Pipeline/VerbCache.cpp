@@ -2,6 +2,8 @@
 #include "ProgramStore.h"
 #include "VerbSupport.h"
 
+#include "windlass/Pipeline/ProgramCache.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -64,10 +66,13 @@ static void printText(const ProgramStore &store, llvm::ArrayRef<std::string> rem
 }
 
 int windlass::runCache(const std::vector<std::string> &words) {
-  Flags flags("cache [list] | cache clean [--keep SIZE] | cache limit SIZE",
-              "list shows the programs that train and profile have built and kept, with their sizes and when each was\n"
-              "last used; clean removes what no run uses; limit sets how much may be kept (default 10GiB): beyond it,\n"
-              "the least recently used programs go after each build. A program that is gone is built again.");
+  Flags flags(
+      "cache [list] | cache clean [--keep SIZE] | cache limit SIZE | cache prepare [FOLDER]",
+      "list shows the programs that train and profile have built and kept, with their sizes and when each was\n"
+      "last used; clean removes what no run uses; limit sets how much may be kept (default 10GiB): beyond it,\n"
+      "the least recently used programs go after each build. A program that is gone is built again. prepare\n"
+      "builds the runtime that all programs link, which the first of them would wait for, among the programs or\n"
+      "in FOLDER, of which other builds of it go.");
   CommonFlags common;
   std::string keep;
   flags.addText("keep", "SIZE", "of clean: remove the least recently used programs until SIZE is left, such as 2GiB",
@@ -78,8 +83,12 @@ int windlass::runCache(const std::vector<std::string> &words) {
   if (!parseWords(flags, common, words, positional, 0, 2, code))
     return code;
   std::string action = positional.empty() ? "list" : positional[0];
-  if (action != "list" && action != "clean" && action != "limit")
-    return fail(Code::usage, "unknown action " + printable(action) + "; cache knows: list, clean, limit");
+  if (action != "list" && action != "clean" && action != "limit" && action != "prepare")
+    return fail(Code::usage, "unknown action " + printable(action) + "; cache knows: list, clean, limit, prepare");
+  if (action == "prepare") {
+    rt::status prepared = prepareRuntime(positional.size() > 1 ? positional[1] : "");
+    return prepared.is_ok() ? kDone : fail(prepared);
+  }
   if (positional.size() != (action == "limit" ? 2 : positional.empty() ? 0 : 1))
     return fail(Code::usage, action == "limit" ? "cache limit needs a size, such as 10GiB"
                                                : "cache " + action + " takes nothing more, but " +

@@ -30,10 +30,14 @@ struct BuiltProgram {
 
 /// Builds a program in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds it built there.
 /// Programs are keyed by a hash of all text, of `dataKey`, of the tools that build it and of the environment that they
-/// read. One that is found has been compared with what was recorded when it was built. The runtime is built once for
-/// all programs that have its text. `showsProgress` shows on standard error what is being built, where it is not there
-/// yet.
+/// read. One that is found has been compared with what was recorded when it was built. All programs link one build of
+/// the runtime: that in `../lib/windlass` of the executable, or one in the same folder as the programs. `showsProgress`
+/// shows on standard error what is being built, where it is not there yet.
 rt::status buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built);
+
+/// Builds the runtime that programs link, where it is not there yet, in `folder` or, if that is empty, where programs
+/// are kept. Other builds of it in `folder` go.
+rt::status prepareRuntime(const std::string &folder);
 
 } // namespace windlass
 

@@ -8,8 +8,6 @@ namespace windlass::cpp {
 
 /// Each `emitc.file` of the module, in src/.
 llvm::LogicalResult addSources(mlir::ModuleOp module, ProjectFiles &files);
-/// The runtime, in runtime/.
-void addRuntime(ProjectFiles &files);
 /// CMakeLists.txt of a program that is made of these files, of which one has kernels.
 std::string cmakeText(llvm::StringRef target, llvm::StringRef hostSources, llvm::StringRef kernelSource,
                       llvm::StringRef backend, bool usesAttentionLibrary);

@@ -35,6 +35,9 @@ struct ProjectOptions {
 /// functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, run.sh, Slurm script.
 llvm::FailureOr<ProjectFiles> makeProject(mlir::ModuleOp module, const ProjectOptions &options);
 
+/// Adds the runtime, in runtime/, which all projects have.
+void addRuntime(ProjectFiles &files);
+
 /// Writes the files below `folder`, which must be new, empty or an earlier emitted project. Files whose text has not
 /// changed keep their time stamp. Returns a one-line error, or nothing.
 std::string writeProject(const ProjectFiles &files, llvm::StringRef folder);
