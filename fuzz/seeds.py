@@ -46,6 +46,14 @@ def planned(model, *words):
 CERTIFICATE = {'version': 1, 'certificates': [{'name': [2, 1, 1], 'bound': 115, 'prices': [2 << 40, 1 << 38, 3 << 38], 'messages': [[[0, 256], [0, 0]]]}]}
 
 
+# Of two ranks that hold halves of a weight, and whose loss is scaled.
+PIECES = [{'file': f'parameters-{rank:05}.safetensors', 'key': f'w@[{2 * rank}, 0]', 'begin': [2 * rank, 0], 'sizes': [2, 3]} for rank in range(2)]
+MANIFEST = {'version': 1, 'step': 7, 'next_micro_batch': 14, 'seed': 1, 'shuffle': True, 'skipped_updates': 1,
+            'loss_scale': {'value': 1024, 'clean_steps': 3, 'overflows': 1}, 'model': 'm', 'plan_hash': '0' * 64,
+            'files': [{'name': piece['file'], 'bytes': 128, 'sha256': '0' * 64} for piece in PIECES],
+            'tensors': [{'name': 'w', 'state': False, 'dtype': 'F32', 'shape': [4, 3], 'pieces': PIECES}]}
+
+
 def safetensors(arrays):
     with tempfile.NamedTemporaryFile(prefix='windlass-seeds-') as file:
         safetensors_file.write(arrays, file.name)
@@ -74,6 +82,7 @@ def seeds():
         'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': small['problem']},
         'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
+        'manifest': {'two': json.dumps(MANIFEST).encode()},
         'safetensors': {'two': tensors},
         'tokens': {'npy': array.getvalue(), 'npz': archive.getvalue(), 'llmc': struct.pack('<256i', 20240520, 1, 4, *[0] * 253) + bytes(8),
                    'safetensors': tensors},
