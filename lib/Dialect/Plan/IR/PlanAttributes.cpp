@@ -1,8 +1,37 @@
 // Arithmetic on meshes and layouts.
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
 using namespace mlir;
 using namespace windlass::plan;
+
+LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name, int64_t size) {
+  if (size < 1)
+    return emitError() << "axis " << name << " has size " << size << "; an axis has at least one member";
+  return success();
+}
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, llvm::ArrayRef<AxisAttr> axes) {
+  llvm::DenseSet<StringAttr> names;
+  std::optional<int64_t> ranks = 1;
+  for (AxisAttr axis : axes) {
+    if (!names.insert(axis.getName()).second)
+      return emitError() << "a mesh has axis " << axis.getName() << " twice";
+    ranks = llvm::checkedMul(*ranks, axis.getSize());
+    if (!ranks)
+      return emitError() << "a mesh has 2^63 ranks or more";
+  }
+  return success();
+}
+
+LogicalResult FactorLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t size,
+                                       llvm::ArrayRef<StringAttr>) {
+  if (size < 0)
+    return emitError() << "a factor of a dim has size " << size << "; it is at least 0";
+  return success();
+}
 
 int64_t MeshAttr::indexOf(llvm::StringRef axis) const {
   for (auto [i, candidate] : llvm::enumerate(getAxes()))
@@ -56,6 +85,21 @@ bool LayoutAttr::isWhole() const {
   return getFlat().empty() && getUnreduced().empty() && llvm::all_of(getDims(), [](DimLayoutAttr dim) {
            return llvm::all_of(dim.getFactors(), [](FactorLayoutAttr factor) { return factor.getAxes().empty(); });
          });
+}
+
+LogicalResult LayoutAttr::verifyFits(RankedTensorType type, function_ref<InFlightDiagnostic()> emitError) const {
+  if (getDims().size() != static_cast<size_t>(type.getRank()))
+    return emitError() << "has a layout of " << getDims().size() << " dims but type " << type;
+  for (auto [size, dim] : llvm::zip_equal(type.getShape(), getDims())) {
+    std::optional<int64_t> product = 1;
+    for (FactorLayoutAttr factor : dim.getFactors())
+      product = product ? llvm::checkedMul(*product, factor.getSize()) : std::nullopt;
+    if (product == size)
+      continue;
+    std::string text = product ? std::to_string(*product) : "2^63 or more";
+    return emitError() << "has a layout whose factors multiply to " << text << " on a dim of size " << size;
+  }
+  return success();
 }
 
 LayoutAttr LayoutAttr::withUnreduced(llvm::ArrayRef<UnreducedAttr> unreduced) const {

@@ -27,18 +27,7 @@ void PlanDialect::initialize() {
 }
 
 LogicalResult ReshardOp::verify() {
-  for (LayoutAttr layout : {getFrom(), getTo()}) {
-    ArrayRef<DimLayoutAttr> dims = layout.getDims();
-    auto shape = llvm::cast<RankedTensorType>(getInput().getType()).getShape();
-    if (dims.size() != shape.size())
-      return emitOpError("layout has ") << dims.size() << " dims but the value has " << shape.size();
-    for (auto [dim, size] : llvm::zip_equal(dims, shape)) {
-      int64_t product = 1;
-      for (FactorLayoutAttr factor : dim.getFactors())
-        product *= factor.getSize();
-      if (product != size)
-        return emitOpError("factors of a dim multiply to ") << product << " but the dim has size " << size;
-    }
-  }
-  return success();
+  auto type = llvm::cast<RankedTensorType>(getInput().getType());
+  auto emit = [&] { return emitOpError(); };
+  return success(succeeded(getFrom().verifyFits(type, emit)) && succeeded(getTo().verifyFits(type, emit)));
 }

@@ -27,8 +27,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return emit() << "is of type " << type << ", which can have no layout";
   if (!layout)
     return emit() << "has no layout";
-  if (layout.getDims().size() != static_cast<size_t>(tensor.getRank()))
-    return emit() << "has a layout of " << layout.getDims().size() << " dims but type " << type;
+  if (failed(layout.verifyFits(tensor, emit)))
+    return failure();
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
@@ -39,10 +39,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
       return emit() << "names axis " << axis << " twice";
     return success();
   };
-  for (auto [size, dim] : llvm::zip_equal(tensor.getShape(), layout.getDims())) {
-    int64_t product = 1;
+  for (DimLayoutAttr dim : layout.getDims())
     for (FactorLayoutAttr factor : dim.getFactors()) {
-      product *= factor.getSize();
       int64_t rest = factor.getSize();
       for (StringAttr axis : factor.getAxes()) {
         if (failed(use(axis)))
@@ -53,9 +51,6 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
         rest /= mesh.sizeOf(axis.getValue());
       }
     }
-    if (product != size)
-      return emit() << "has a layout whose factors multiply to " << product << " on a dim of size " << size;
-  }
   if (!layout.getFlat().empty() && !mayBeFlat)
     return emit() << "is flat, as only gradients and master copies of parameters may be, and their values in @"
                   << train::kUpdateFunction;
@@ -84,11 +79,6 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh: apply a strategy or a plan first");
-    llvm::SmallSet<StringRef, 4> names;
-    for (AxisAttr axis : mesh.getAxes())
-      if (axis.getSize() < 1 || !names.insert(axis.getName().getValue()).second)
-        return module.emitError("axis ") << axis.getName() << " of the mesh is there twice or has size "
-                                         << axis.getSize();
     dataAxis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
     if (dataAxis && mesh.indexOf(dataAxis.getValue()) < 0)
       return module.emitError("plan.data_axis ") << dataAxis << " is not in the mesh " << mesh;

@@ -10,11 +10,6 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>, plan.data_axis = "data"} 
 
 // -----
 
-// expected-error @below {{axis "a" of the mesh is there twice or has size 2}}
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"a", 2>]>} {}
-
-// -----
-
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{plan.layout has no layout}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none>

@@ -16,12 +16,14 @@ def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
   let summary = "a mesh axis and its size";
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
   let assemblyFormat = "`<` $name `,` $size `>`";
+  let genVerifyDecl = 1;
 }
 
 def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
   let summary = "the devices as a grid; ranks are numbered in row-major order of the axes";
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::AxisAttr">:$axes);
   let assemblyFormat = "`<` `[` (`]`) : ($axes^ `]`)? `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Position of the axis in the mesh, or -1.
     int64_t indexOf(::llvm::StringRef axis) const;
@@ -67,6 +69,7 @@ def Plan_FactorLayoutAttr : Plan_Attr<"FactorLayout", "factor"> {
   let summary = "a factor of a dimension: its size and the axes on it, outermost first";
   let parameters = (ins "int64_t":$size, OptionalArrayRefParameter<"::mlir::StringAttr">:$axes);
   let assemblyFormat = "`<` $size (`,` `[` $axes^ `]`)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Plan_DimLayoutAttr : Plan_Attr<"DimLayout", "dim"> {
@@ -93,9 +96,10 @@ def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
                         OptionalArrayRefParameter<"::windlass::plan::UnreducedAttr">:$unreduced,
                         DefaultValuedParameter<"::windlass::plan::MemoryKind",
                                                "::windlass::plan::MemoryKind::device">:$memory);
+  // No comma before `memory`: after a comma the generated parser expects `unreduced`.
   let assemblyFormat = [{
     `<` `[` (`]`) : ($dims^ `]`)? (`flat` `=` `[` $flat^ `]`)? (`,` `unreduced` `=` `[` $unreduced^ `]`)?
-    (`,` `memory` `=` $memory^)? `>`
+    (`memory` `=` $memory^)? `>`
   }];
   let builders = [
     // Without flat axes.
@@ -109,6 +113,9 @@ def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
     /// The layout of a value that is whole on every rank: one unsplit factor per dim.
     static LayoutAttr getWhole(::mlir::RankedTensorType type);
     bool isWhole() const;
+    /// Fails with a diagnostic unless the layout has the dims of `type` and the factors of each multiply to its size.
+    ::llvm::LogicalResult verifyFits(::mlir::RankedTensorType type,
+                                     ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
     /// The same with other unreduced, or other flat axes.
     LayoutAttr withUnreduced(::llvm::ArrayRef<UnreducedAttr> unreduced) const;
     LayoutAttr withFlat(::llvm::ArrayRef<::mlir::StringAttr> flat) const;
