@@ -498,12 +498,7 @@ LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
       scalarFunctionOf(op, op.getFunctionAttr(), op.getIns().size(), op.getOuts().size());
   if (failed(ins) || failed(outs) || failed(function))
     return failure();
-  if (outs->empty())
-    return op.emitError("cannot be executed: writes nothing");
   ArrayRef<int64_t> space = outs->front().type.getShape();
-  for (const Buffer &buffer : llvm::concat<Buffer>(*ins, *outs))
-    if (buffer.type.getShape() != space)
-      return op.emitError("cannot be executed: its buffers differ in shape");
   bool accumulates = op.getAccumulateAfterFirst() && index > 0;
   if (failed(check(op, op.getStream(), *ins, *outs, /*isInPlace=*/true, accumulates)))
     return failure();

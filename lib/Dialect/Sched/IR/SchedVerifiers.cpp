@@ -10,7 +10,7 @@ using namespace windlass::sched;
 static LogicalResult verifyResource(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
   auto resource = tables.lookupNearestSymbolFrom<ResourceOp>(op, name);
   if (!resource)
-    return op->emitOpError("names no sched.resource: ") << name;
+    return op->emitOpError("names ") << name << ", which is no sched.resource of the module";
   if (resource.getType() != type)
     return op->emitOpError("has type ") << type << " but " << name << " holds " << resource.getType();
   return success();
@@ -34,12 +34,19 @@ LogicalResult ResourceOp::verify() {
     return emitOpError("local type ") << getType() << " and global type " << getGlobalType() << " differ in rank";
   if (getArena().has_value() != getOffset().has_value())
     return emitOpError("needs both an arena and an offset, or neither");
+  return getLayout().verifyFits(getGlobalTensorType(), [&] { return emitOpError(); });
+}
+
+LogicalResult ArenaOp::verify() {
+  if (static_cast<int64_t>(getBytes()) < 0)
+    return emitOpError("has ") << static_cast<int64_t>(getBytes()) << " bytes; an allocation has at least 0";
   return success();
 }
 
 LogicalResult AllReduceOp::verify() {
   if (getInputs().getTypes() != getResults().getTypes())
-    return emitOpError("results must have the types of the operands");
+    return emitOpError("makes ") << getResults().getTypes() << " of " << getInputs().getTypes()
+                                 << "; an all_reduce keeps the types of its operands";
   return success();
 }
 
@@ -64,24 +71,28 @@ LogicalResult PermuteOp::verify() {
 
 LogicalResult MapOp::verify() {
   if (getOperandDims().size() != getInputs().size())
-    return emitOpError("has ") << getInputs().size() << " operands but dims of " << getOperandDims().size();
+    return emitOpError("has ") << getInputs().size() << " operands but dims for " << getOperandDims().size();
   if (getResults().empty())
     return emitOpError("needs a result");
-  auto space = llvm::cast<RankedTensorType>(getResults().front().getType()).getShape();
+  Type first = getResults().front().getType();
+  auto space = llvm::cast<RankedTensorType>(first).getShape();
   for (Value result : getResults())
     if (llvm::cast<RankedTensorType>(result.getType()).getShape() != space)
-      return emitOpError("results must have one shape");
-  for (auto [attribute, input] : llvm::zip_equal(getOperandDims(), getInputs())) {
+      return emitOpError("has results of types ") << first << " and " << result.getType() << ", which differ in shape";
+  for (auto [index, attribute, input] : llvm::enumerate(getOperandDims(), getInputs())) {
     auto dims = llvm::dyn_cast<DenseI64ArrayAttr>(attribute);
     auto shape = llvm::cast<RankedTensorType>(input.getType()).getShape();
     if (!dims || dims.size() != static_cast<int64_t>(shape.size()))
-      return emitOpError("needs one dim of the iteration space per operand dim");
+      return emitOpError("needs one dim of the iteration space for each dim of operand ")
+             << index << ", " << input.getType() << ", but has " << attribute;
     int64_t last = -1;
     for (auto [dim, size] : llvm::zip_equal(dims.asArrayRef(), shape)) {
       if (dim <= last || dim >= static_cast<int64_t>(space.size()))
-        return emitOpError("operand dims must increase and lie in the iteration space");
+        return emitOpError("has dims ") << attribute << " of operand " << index
+                                        << ", which must increase and be dims of the iteration space of " << first;
       if (space[dim] != size)
-        return emitOpError("operand dim of size ") << size << " meets an iteration dim of size " << space[dim];
+        return emitOpError("has operand ") << index << " with " << size << " elements along dim " << dim
+                                           << " of the iteration space, which has " << space[dim];
       last = dim;
     }
   }
@@ -93,7 +104,7 @@ static LogicalResult verifyScalarFunction(Operation *op, FlatSymbolRefAttr name,
                                           SymbolTableCollection &tables) {
   auto function = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
   if (!function || !function->hasAttr(kScalarFunctionAttr))
-    return op->emitOpError("names no scalar function: ") << name;
+    return op->emitOpError("names ") << name << ", which is no scalar function of the module";
   auto agree = [](TypeRange scalars, TypeRange shaped) {
     return scalars.size() == shaped.size() && llvm::all_of(llvm::zip_equal(scalars, shaped), [](auto pair) {
              return std::get<0>(pair) == llvm::cast<ShapedType>(std::get<1>(pair)).getElementType();
@@ -112,17 +123,29 @@ LogicalResult LaunchMapOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyScalarFunction(*this, getFunctionAttr(), getIns().getTypes(), getOuts().getTypes(), tables);
 }
 
+LogicalResult LaunchMapOp::verify() {
+  if (getOuts().empty())
+    return emitOpError("writes nothing");
+  Type space = getOuts().front().getType();
+  for (Type type : llvm::concat<Type>(getIns().getTypes(), getOuts().getTypes()))
+    if (failed(verifyCompatibleShape(type, space)))
+      return emitOpError("has buffers of types ") << type << " and " << space << ", which differ in shape";
+  return success();
+}
+
 LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!tables.lookupNearestSymbolFrom<CommunicatorOp>(*this, getCommunicatorAttr()))
-    return emitOpError("names no sched.communicator: ") << getCommunicatorAttr();
+    return emitOpError("names ") << getCommunicatorAttr() << ", which is no sched.communicator of the module";
   return success();
 }
 
 LogicalResult LaunchCollectiveOp::verify() {
   if (getKind() == CollectiveKind::all_reduce && getIn() != getOut())
     return emitOpError("an all_reduce works in place: its two buffers must be one");
-  if ((getKind() == CollectiveKind::permute) != getDestinations().has_value())
-    return emitOpError("a permute, and nothing else, says where members send to");
+  bool isPermute = getKind() == CollectiveKind::permute;
+  if (isPermute != getDestinations().has_value())
+    return emitOpError(isPermute ? "does not say where members send to, as a permute must"
+                                 : "says where members send to, as only a permute does");
   if (getDestinations() && !isPermutation(*getDestinations()))
     return emitOpError("sends to ") << getDestinationsAttr() << ": every member must receive from one member";
   return success();

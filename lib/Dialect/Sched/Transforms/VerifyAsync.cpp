@@ -68,8 +68,6 @@ private:
 
   LogicalResult checkResource(ResourceOp resource) {
     plan::LayoutAttr layout = resource.getLayout();
-    if (layout.getDims().size() != static_cast<size_t>(resource.getGlobalTensorType().getRank()))
-      return resource.emitOpError("has a layout of ") << layout.getDims().size() << " dims";
     llvm::StringSet<> used;
     auto use = [&](StringAttr axis) -> LogicalResult {
       if (mesh.indexOf(axis.getValue()) < 0 || !used.insert(axis.getValue()).second)

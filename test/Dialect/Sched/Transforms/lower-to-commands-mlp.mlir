@@ -5,14 +5,15 @@
 
 #whole0 = #plan.layout<[]>
 #whole1 = #plan.layout<[#plan.dim<[#plan.factor<8>]>]>
-#whole2 = #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<8>]>]>
+#input = #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<16>]>]>
+#weight = #plan.layout<[#plan.dim<[#plan.factor<16>]>, #plan.dim<[#plan.factor<8>]>]>
 
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
-  sched.resource input @x : tensor<4x16xf32> of tensor<4x16xf32> #whole2 {logical_name = "x"}
-  sched.resource parameter @w : tensor<16x8xf32> of tensor<16x8xf32> #whole2 {logical_name = "w"}
+  sched.resource input @x : tensor<4x16xf32> of tensor<4x16xf32> #input {logical_name = "x"}
+  sched.resource parameter @w : tensor<16x8xf32> of tensor<16x8xf32> #weight {logical_name = "w"}
   sched.resource parameter @b : tensor<8xf32> of tensor<8xf32> #whole1 {logical_name = "b"}
-  sched.resource state @m : tensor<16x8xf32> of tensor<16x8xf32> #whole2 {logical_name = "w/exp_avg"}
-  sched.resource gradient @dw : tensor<16x8xf32> of tensor<16x8xf32> #whole2
+  sched.resource state @m : tensor<16x8xf32> of tensor<16x8xf32> #weight {logical_name = "w/exp_avg"}
+  sched.resource gradient @dw : tensor<16x8xf32> of tensor<16x8xf32> #weight
   sched.resource gradient @db : tensor<8xf32> of tensor<8xf32> #whole1
   sched.resource scalar @lr : tensor<f32> of tensor<f32> #whole0 {scalar = #train<hyperparameter learning_rate>}
   sched.resource scalar @mu : tensor<f32> of tensor<f32> #whole0 {scalar = #train<hyperparameter momentum>}

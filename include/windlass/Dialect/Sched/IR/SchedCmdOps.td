@@ -11,6 +11,7 @@ def ArenaOp : Sched_Op<"arena", [Symbol]> {
   let summary = "one allocation of `bytes`";
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes);
   let assemblyFormat = "$sym_name `bytes` $bytes attr-dict";
+  let hasVerifier = 1;
 }
 
 def CommunicatorOp : Sched_Op<"communicator", [Symbol]> {
@@ -72,6 +73,7 @@ def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInt
     $function `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)`
     (`accumulate_after_first` $accumulate_after_first^)? attr-dict `:` functional-type($ins, $outs)
   }];
+  let hasVerifier = 1;
 }
 
 def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

@@ -1,0 +1,381 @@
+// RUN: windlass-opt %s -split-input-file -verify-diagnostics
+
+// Resources.
+
+// expected-error @below {{local type 'tensor<4xf32>' and global type 'tensor<4x2xf32>' differ in rank}}
+sched.resource input @x : tensor<4xf32> of tensor<4x2xf32> <[<[<4>]>, <[<2>]>]>
+
+// -----
+
+// Flat parts have one dim, not another number of them.
+// expected-error @below {{local type 'tensor<4x1xf32>' and global type 'tensor<4x2x2xf32>' differ in rank}}
+sched.resource state @x : tensor<4x1xf32> of tensor<4x2x2xf32> <[<[<4>]>, <[<2>]>, <[<2>]>] flat = ["data"]>
+
+// -----
+
+// expected-error @below {{'sched.resource' op has a layout of 0 dims but type 'tensor<4xf32>'}}
+sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[]>
+
+// -----
+
+// expected-error @below {{'sched.resource' op has a layout whose factors multiply to 6 on a dim of size 4}}
+sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<2>, <3>]>]>
+
+// -----
+
+// expected-error @below {{needs both an arena and an offset, or neither}}
+sched.resource value @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {arena = @device_arena}
+
+// -----
+
+// expected-error @below {{needs both an arena and an offset, or neither}}
+sched.resource value @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {offset = 0 : i64}
+
+// -----
+
+// expected-error @below {{attribute 'type' failed to satisfy constraint}}
+sched.resource value @x : tensor<?xf32> of tensor<4xf32> <[<[<4>]>]>
+
+// -----
+
+func.func private @w()
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.load' op names @w, which is no sched.resource of the module}}
+  %0 = sched.load @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.load' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
+  %0 = sched.load @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @w()
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.store' op names @w, which is no sched.resource of the module}}
+  sched.store @w, %x : tensor<4xf32>
+  return
+}
+
+// -----
+
+sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.store' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
+  sched.store @w, %x : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @w()
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.add_to' op names @w, which is no sched.resource of the module}}
+  sched.add_to @w, %x : tensor<4xf32>
+  return
+}
+
+// -----
+
+sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.add_to' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
+  sched.add_to @w, %x : tensor<4xf32>
+  return
+}
+
+// -----
+
+// Collectives on local tensors.
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{makes 'tensor<4xf32>' of 'tensor<4xf32>', 'tensor<4xf32>'; an all_reduce keeps the types of its operands}}
+  %0 = sched.all_reduce sum %x, %x over ["data"] : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{receives 'tensor<2xf32>' where members send 'tensor<4xf32>'}}
+  %0 = sched.permute %x to [1, 0] over ["data"] : tensor<4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.permute' op sends to array<i64: 1, 1>: every member must receive from one member}}
+  %0 = sched.permute %x to [1, 1] over ["data"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.permute' op sends to array<i64: 0, 2>: every member must receive from one member}}
+  %0 = sched.permute %x to [0, 2] over ["data"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.permute' op sends to array<i64: -1, 0>: every member must receive from one member}}
+  %0 = sched.permute %x to [-1, 0] over ["data"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Maps.
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{has 1 operands but dims for 2}}
+  %0 = sched.map @s(%x) dims [array<i64: 0>, array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) attributes {sched.scalar_function} { return }
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{needs a result}}
+  sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> (f32, f32) attributes {sched.scalar_function} { return %x, %x : f32, f32 }
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{has results of types 'tensor<4xf32>' and 'tensor<2xf32>', which differ in shape}}
+  %0:2 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x2xf32>) {
+  // expected-error @below {{needs one dim of the iteration space for each dim of operand 0, 'tensor<4x2xf32>', but has array<i64: 0>}}
+  %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x2xf32>) {
+  // expected-error @below {{needs one dim of the iteration space for each dim of operand 0, 'tensor<4x2xf32>', but has [0, 1]}}
+  %0 = sched.map @s(%x) dims [[0, 1]] : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @below {{has dims array<i64: 1, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
+  %0 = sched.map @s(%x) dims [array<i64: 1, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @below {{has dims array<i64: 0, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
+  %0 = sched.map @s(%x) dims [array<i64: 0, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @below {{has dims array<i64: 0, 2> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
+  %0 = sched.map @s(%x) dims [array<i64: 0, 2>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x4xf32>) {
+  // expected-error @below {{has dims array<i64: -1, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
+  %0 = sched.map @s(%x) dims [array<i64: -1, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
+func.func @f(%x: tensor<4x2xf32>, %y: tensor<4xf32>) {
+  // expected-error @below {{has operand 1 with 4 elements along dim 1 of the iteration space, which has 2}}
+  %0 = sched.map @s(%x, %y) dims [array<i64: 0, 1>, array<i64: 1>] : (tensor<4x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// A function without the mark.
+func.func private @s(%x: f32) -> f32 { return %x : f32 }
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.map' op names @s, which is no scalar function of the module}}
+  %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f64) -> f32 attributes {sched.scalar_function}
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.map' op operands or results do not fit @s of type '(f64) -> f32'}}
+  %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> (f32, f32) attributes {sched.scalar_function}
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{'sched.map' op operands or results do not fit @s of type '(f32) -> (f32, f32)'}}
+  %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// The schedule.
+
+// expected-error @below {{holds "forward" instead of a #sched.action}}
+sched.schedule [#sched.action<forward>, "forward"]
+
+// -----
+
+// expected-error @below {{expected ::windlass::sched::ActionKind to be one of: repeat, forward, backward, reduce, backward_reduce, update}}
+// expected-error @below {{failed to parse Sched_ActionAttr parameter 'kind'}}
+sched.schedule [#sched.action<offload>]
+
+// -----
+
+// Arenas and commands.
+
+// expected-error @below {{has -1 bytes; an allocation has at least 0}}
+sched.arena @device_arena bytes -1
+
+// -----
+
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{accumulate and accumulate_after_first exclude each other}}
+  sched.launch "exp" stream 0 ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'sched.buffer' op result #0 must be memref of}}
+  %a = sched.buffer @device_arena[0] : memref<4xi8>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op writes nothing}}
+  sched.launch_map @s stream 0 ins(%a) outs() : (memref<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  %b = sched.buffer @device_arena[256] : memref<4x1xf32>
+  // expected-error @below {{has buffers of types 'memref<4xf32>' and 'memref<4x1xf32>', which differ in shape}}
+  sched.launch_map @s stream 0 ins(%a) outs(%b) : (memref<4xf32>) -> memref<4x1xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op names @s, which is no scalar function of the module}}
+  sched.launch_map @s stream 0 ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f16 attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op operands or results do not fit @s of type '(f32) -> f16'}}
+  sched.launch_map @s stream 0 ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @c bytes 64
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{names @c, which is no sched.communicator of the module}}
+  sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.communicator @c over ["data"] stream 1
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  %b = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{an all_reduce works in place: its two buffers must be one}}
+  sched.launch_collective all_reduce sum @c, %a -> %b : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.communicator @c over ["data"] stream 1
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{does not say where members send to, as a permute must}}
+  sched.launch_collective permute sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.communicator @c over ["data"] stream 1
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{says where members send to, as only a permute does}}
+  sched.launch_collective all_to_all sum @c, %a -> %a to [1, 0] : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.communicator @c over ["data"] stream 1
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_collective' op sends to array<i64: 0, 0>: every member must receive from one member}}
+  sched.launch_collective permute sum @c, %a -> %a to [0, 0] : memref<4xf32> -> memref<4xf32>
+  return
+}

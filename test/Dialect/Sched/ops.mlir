@@ -1,0 +1,128 @@
+// RUN: windlass-opt %s | windlass-opt | FileCheck %s
+// RUN: windlass-opt %s --emit-bytecode | windlass-opt | FileCheck %s
+
+// sched.async: resources, collectives on local tensors, maps and the schedule of a rank.
+
+// CHECK-LABEL: module @async
+module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
+  // CHECK: sched.resource input @x : tensor<4x8xf32> of tensor<8x8xf32> <[<[<8, ["data"]>]>, <[<8>]>]> {logical_name = "x"}
+  sched.resource input @x : tensor<4x8xf32> of tensor<8x8xf32> <[<[<8, ["data"]>]>, <[<8>]>]> {logical_name = "x"}
+  // CHECK: sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {logical_name = "fc.weight"}
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {logical_name = "fc.weight"}
+  // CHECK: sched.resource master @m : tensor<3xf32> of tensor<3x2xf32> <[<[<3>]>, <[<2>]>] flat = ["data"]> {of = @w}
+  sched.resource master @m : tensor<3xf32> of tensor<3x2xf32> <[<[<3>]>, <[<2>]>] flat = ["data"]> {of = @w}
+  // CHECK: sched.resource gradient @g : tensor<8xf32> of tensor<8xf32> <[<[<8>]>], unreduced = [<"data", sum>]> {of = @w}
+  sched.resource gradient @g : tensor<8xf32> of tensor<8xf32> <[<[<8>]>], unreduced = [<"data", sum>]> {of = @w}
+  // CHECK: sched.resource reduced @r : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {of = @w}
+  sched.resource reduced @r : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {of = @w}
+  // CHECK: sched.resource state @s : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {logical_name = "fc.weight/exp_avg", of = @w}
+  sched.resource state @s : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {logical_name = "fc.weight/exp_avg", of = @w}
+  // CHECK: sched.resource value @v : tensor<2xi64> of tensor<2xi64> <[<[<2>]>]>
+  sched.resource value @v : tensor<2xi64> of tensor<2xi64> <[<[<2>]>]>
+  // CHECK: sched.resource scalar @lr : tensor<f32> of tensor<f32> <[]> {scalar = #train<hyperparameter learning_rate>}
+  sched.resource scalar @lr : tensor<f32> of tensor<f32> <[]> {scalar = #train<hyperparameter learning_rate>}
+  // CHECK: sched.resource loss @loss : tensor<f32> of tensor<f32> <[]>
+  sched.resource loss @loss : tensor<f32> of tensor<f32> <[]>
+  // CHECK: sched.resource grad_norm @norm : tensor<f32> of tensor<f32> <[]>
+  sched.resource grad_norm @norm : tensor<f32> of tensor<f32> <[]>
+  // CHECK: sched.resource evaluate @e : tensor<f32> of tensor<f32> <[]>
+  sched.resource evaluate @e : tensor<f32> of tensor<f32> <[]>
+
+  func.func private @scale(%x: f32, %y: f32) -> (f32, f32) attributes {sched.scalar_function} {
+    %0 = train.mul %x, %y : f32
+    return %0, %x : f32, f32
+  }
+  func.func private @half() -> f32 attributes {sched.scalar_function} {
+    %0 = arith.constant 5.0e-01 : f32
+    return %0 : f32
+  }
+
+  // CHECK-LABEL: func.func @forward
+  func.func @forward() {
+    // CHECK: %[[X:.*]] = sched.load @x : tensor<4x8xf32> {train.id = "x"}
+    %x = sched.load @x : tensor<4x8xf32> {train.id = "x"}
+    // CHECK: %[[W:.*]] = sched.load @w : tensor<8xf32>
+    %w = sched.load @w : tensor<8xf32>
+    // CHECK: %[[Y:.*]]:2 = sched.map @scale(%[[X]], %[[W]]) dims {{\[}}array<i64: 0, 1>, array<i64: 1>] {plan.repeat = #plan.repeat<"layers", 0>} : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+    %y:2 = sched.map @scale(%x, %w) dims [array<i64: 0, 1>, array<i64: 1>] {plan.repeat = #plan.repeat<"layers", 0>} : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+    // CHECK: %[[H:.*]] = sched.map @half() dims [] : () -> tensor<f32>
+    %h = sched.map @half() dims [] : () -> tensor<f32>
+    // CHECK: sched.all_reduce max %[[H]] over ["model"] : (tensor<f32>) -> tensor<f32>
+    %a = sched.all_reduce max %h over ["model"] : (tensor<f32>) -> tensor<f32>
+    // CHECK: sched.all_reduce sum %[[W]], %[[H]] over ["data", "model"] : (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)
+    %b:2 = sched.all_reduce sum %w, %h over ["data", "model"] : (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)
+    // CHECK: %[[G:.*]] = sched.all_gather %[[X]] dim 0 over ["data"] : tensor<4x8xf32> -> tensor<8x8xf32>
+    %g = sched.all_gather %x dim 0 over ["data"] : tensor<4x8xf32> -> tensor<8x8xf32>
+    // CHECK: sched.reduce_scatter %[[G]] dim 1 over ["model"] {train.id = "r"} : tensor<8x8xf32> -> tensor<8x4xf32>
+    %r = sched.reduce_scatter %g dim 1 over ["model"] {train.id = "r"} : tensor<8x8xf32> -> tensor<8x4xf32>
+    // CHECK: sched.all_to_all %[[X]] split 0 concat 1 over ["data"] : tensor<4x8xf32> -> tensor<2x16xf32>
+    %t = sched.all_to_all %x split 0 concat 1 over ["data"] : tensor<4x8xf32> -> tensor<2x16xf32>
+    // CHECK: sched.permute %[[X]] to [1, 0, 3, 2] over ["data", "model"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    %p = sched.permute %x to [1, 0, 3, 2] over ["data", "model"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    // CHECK: sched.own_part %[[G]] dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
+    %o = sched.own_part %g dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
+    // CHECK: sched.store @r, %[[W]] : tensor<8xf32>
+    sched.store @r, %w : tensor<8xf32>
+    // CHECK: sched.add_to @g, %[[W]] : tensor<8xf32> {train.id = "g"}
+    sched.add_to @g, %w : tensor<8xf32> {train.id = "g"}
+    return
+  }
+
+  // CHECK: sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward chunk 0 x 1 of 0>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<backward_reduce>, #sched.action<update>]
+}
+
+// sched.cmd: arenas, communicators, buffers and commands.
+
+// CHECK-LABEL: module @cmd
+module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+  // CHECK: sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
+  sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
+  // CHECK: sched.communicator @c0 over ["data"] stream 1{{$}}
+  sched.communicator @c0 over ["data"] stream 1
+  // CHECK: sched.communicator @c1 over ["data"] stream 2 exchanges
+  sched.communicator @c1 over ["data"] stream 2 exchanges
+  // CHECK: sched.resource value @v : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 256 : i64}
+  sched.resource value @v : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 256 : i64}
+  func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %x : f32
+    return %0 : f32
+  }
+
+  // CHECK-LABEL: func.func @forward
+  func.func @forward() {
+    // CHECK: %[[A:.*]] = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 1 : i64}
+    %a = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 1 : i64}
+    // CHECK: %[[B:.*]] = sched.buffer @device_arena[512] : memref<8xf32, strided<[0]>>
+    %b = sched.buffer @device_arena[512] : memref<8xf32, strided<[0]>>
+    // CHECK: %[[C:.*]] = sched.buffer @device_arena[1024] : memref<16xf32>
+    %c = sched.buffer @device_arena[1024] : memref<16xf32>
+    // CHECK: %[[D:.*]] = sched.buffer @device_arena[2048] : memref<4xf32>
+    %d = sched.buffer @device_arena[2048] : memref<4xf32>
+    // CHECK: sched.launch "fill" stream 0 ins() outs(%[[A]]) {value = 0.000000e+00 : f64} : () -> memref<8xf32>
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 0.0 : f64} : () -> memref<8xf32>
+    // CHECK: sched.launch "exp" stream 0 ins(%[[B]]) outs(%[[A]]) {} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch "exp" stream 0 ins(%b) outs(%a) {} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch "exp" stream 0 ins(%[[B]]) outs(%[[A]]) {} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch "exp" stream 0 ins(%b) outs(%a) {} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch_map @twice stream 0 ins(%b) outs(%a) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch_map @twice stream 0 ins(%b) outs(%a) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.record 0 stream 0
+    sched.record 0 stream 0
+    // CHECK: sched.wait 0 stream 1 {plan.repeat = #plan.repeat<"layers", 0>}
+    sched.wait 0 stream 1 {plan.repeat = #plan.repeat<"layers", 0>}
+    // CHECK: sched.launch_collective all_reduce sum @c0, %[[A]] -> %[[A]] : memref<8xf32> -> memref<8xf32>
+    sched.launch_collective all_reduce sum @c0, %a -> %a : memref<8xf32> -> memref<8xf32>
+    // CHECK: sched.launch_collective all_gather sum @c0, %[[A]] -> %[[C]] : memref<8xf32> -> memref<16xf32>
+    sched.launch_collective all_gather sum @c0, %a -> %c : memref<8xf32> -> memref<16xf32>
+    // CHECK: sched.launch_collective reduce_scatter max @c0, %[[A]] -> %[[D]] {train.id = "s"} : memref<8xf32> -> memref<4xf32>
+    sched.launch_collective reduce_scatter max @c0, %a -> %d {train.id = "s"} : memref<8xf32> -> memref<4xf32>
+    // CHECK: sched.launch_collective all_to_all sum @c1, %[[A]] -> %[[A]] : memref<8xf32> -> memref<8xf32>
+    sched.launch_collective all_to_all sum @c1, %a -> %a : memref<8xf32> -> memref<8xf32>
+    // CHECK: sched.launch_collective permute sum @c1, %[[A]] -> %[[A]] to [1, 0] : memref<8xf32> -> memref<8xf32>
+    sched.launch_collective permute sum @c1, %a -> %a to [1, 0] : memref<8xf32> -> memref<8xf32>
+    return
+  }
+}
