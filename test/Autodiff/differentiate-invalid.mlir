@@ -54,7 +54,7 @@ func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
   %w = train.read @w : tensor<4xf32> {train.id = "w"}
   // expected-error @below {{'train.softmax_grad' op 'sg' has no gradient, but lies between a trainable parameter and the loss}}
   %0 = train.softmax_grad %w, %x : tensor<4xf32> {train.id = "sg"}
-  // expected-error @below {{exponent, which depends on a trainable parameter; freeze that parameter (operator 'power')}}
+  // expected-error @below {{cannot be differentiated by its exponent, which depends on a trainable parameter; freeze that parameter (operator 'power')}}
   %1 = train.pow %x, %w : tensor<4xf32> {train.id = "power"}
   // expected-error @below {{of kind max has no gradient, but lies between a trainable parameter and the loss (operator 'highest')}}
   %2 = train.reduce max %w dims [0] : tensor<4xf32> -> tensor<f32> {train.id = "highest"}

@@ -1,4 +1,4 @@
-// RUN: windlass-opt %s -verify-diagnostics -split-input-file
+// RUN: windlass-opt %s -verify-diagnostics -split-input-file -allow-unregistered-dialect
 
 // expected-error @below {{has 1 inputs but names 2}}
 onnx.graph "g" inputs ["a", "b"] outputs [] {
@@ -20,6 +20,13 @@ onnx.graph "g" inputs ["a"] outputs [] {
 onnx.graph "g" inputs ["a"] outputs [] dims [["x", "y"]] {
 ^bb0(%a: tensor<?xf32>):
   onnx.return
+}
+
+// -----
+
+// expected-error @below {{'onnx.graph' op must end with onnx.return}}
+onnx.graph "g" inputs [] outputs [] {
+  "test.end"() : () -> ()
 }
 
 // -----
@@ -65,7 +72,7 @@ onnx.graph "g" inputs [] outputs [] {
 // -----
 
 onnx.graph "g" inputs [] outputs [] {
-  // expected-error @below {{ends beyond 2^63}}
+  // expected-error @below {{a source of 4 bytes at offset 9223372036854775807 ends beyond 2^63}}
   %0 = onnx.initializer "w" from <"", 9223372036854775807, 4> : tensor<1xf32>
   onnx.return
 }
@@ -81,8 +88,24 @@ onnx.graph "g" inputs [] outputs [] {
 // -----
 
 onnx.graph "g" inputs [] outputs [] {
-  // expected-error @below {{must have a static shape}}
+  // expected-error @below {{must have a static shape, but has 'tensor<?xf32>'}}
   %0 = onnx.initializer "w" from <"", 0, 4> : tensor<?xf32>
+  onnx.return
+}
+
+// -----
+
+onnx.graph "g" inputs [] outputs [] {
+  // expected-error @below {{has more than 2^63 bytes}}
+  %0 = onnx.initializer "w" from <"", 0, 4> : tensor<4294967296x4294967296xf32>
+  onnx.return
+}
+
+// -----
+
+onnx.graph "g" inputs [] outputs [] {
+  // expected-error @below {{refers to elements of type 'index'; only integers and floats have bytes in a file}}
+  %0 = onnx.initializer "w" from <"", 0, 8> : tensor<1xindex>
   onnx.return
 }
 

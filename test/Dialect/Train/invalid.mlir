@@ -60,7 +60,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>) {
-  // expected-error @below {{pads dim 0 by -1 and 0; paddings are at least 0 (use train.slice to cut)}}
+  // expected-error @below {{pads dim 0 by -1 and 0; paddings are at least 0 (use train.slice to cut) and below 2^31}}
   %0 = train.pad %x low [-1, 0] high [0, 0] value 0.0 : tensor<2x3xf32> -> tensor<1x3xf32>
   return
 }
@@ -84,7 +84,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) {
-  // expected-error @below {{cannot join 'tensor<3x3xf32>' to 'tensor<2x3xf32>' along axis 1}}
+  // expected-error @below {{cannot join 'tensor<3x3xf32>' to 'tensor<2x3xf32>' along axis 1; all other dims and the element type must agree}}
   %0 = train.concat %x, %y axis 1 : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x6xf32>
   return
 }
@@ -132,7 +132,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @below {{the element types must agree (use train.cast)}}
+  // expected-error @below {{turns 'tensor<2xf32>' into 'tensor<2x3xf64>'; the element types must agree (use train.cast)}}
   %0 = train.broadcast %x dims [0] : tensor<2xf32> -> tensor<2x3xf64>
   return
 }
@@ -172,7 +172,7 @@ func.func @f(%x: tensor<1xf32>) {
 // -----
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @below {{the element types must agree (use train.cast)}}
+  // expected-error @below {{turns 'tensor<2xf32>' into 'tensor<2xi64>'; the element types must agree (use train.cast)}}
   %0 = train.reshape %x : tensor<2xf32> -> tensor<2xi64>
   return
 }
@@ -188,7 +188,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x2xf64>) {
-  // expected-error @below {{the element types must agree}}
+  // expected-error @below {{multiplies 'tensor<2x3xf32>' by 'tensor<3x2xf64>'; the element types must agree}}
   %0 = train.matmul %x, %y batch [] x [] contract [1] x [0] : tensor<2x3xf32>, tensor<3x2xf64> -> tensor<2x2xf32>
   return
 }
@@ -228,7 +228,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x3xi1>) {
-  // expected-error @below {{cast truth values to numbers before}}
+  // expected-error @below {{combines elements of 'tensor<2x3xi1>'; cast truth values to numbers before}}
   %0 = train.reduce sum %x dims [0] : tensor<2x3xi1> -> tensor<3xi1>
   return
 }
@@ -565,7 +565,12 @@ train.parameter buffer @w "w" : tensor<2xf32> from <packed> {trainable}
 
 // -----
 
-// expected-error @below {{is trainable, but has integer elements}}
+// expected-error @below {{has compute type 'bf16', but integer elements: 'tensor<2xi64>'}}
+train.parameter buffer @w "w" : tensor<2xi64> from <packed> {compute_type = bf16}
+
+// -----
+
+// expected-error @below {{is trainable, but has integer elements: 'tensor<2xi64>'}}
 train.parameter weight @w "w" : tensor<2xi64> from <packed> {trainable}
 
 // -----
@@ -741,7 +746,7 @@ func.func @f(%x: tensor<2x3xf32>, %k: tensor<3xi64>) {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>, %k: tensor<2xi64>) {
-  // expected-error @below {{must be at least 0 and below 1}}
+  // expected-error @below {{drops elements at the rate 1.000000e+00, which must be at least 0 and below 1}}
   %0 = train.dropout %x, %k ratio 1.0 : tensor<2x3xf32>, tensor<2xi64>
   return
 }

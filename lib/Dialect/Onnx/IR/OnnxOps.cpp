@@ -70,7 +70,7 @@ LogicalResult GraphOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getNumArguments() != getInputNames().size())
     return emitOpError() << "has " << block.getNumArguments() << " inputs but names " << getInputNames().size();
-  auto terminator = block.empty() ? ReturnOp() : dyn_cast<ReturnOp>(block.back());
+  auto terminator = dyn_cast<ReturnOp>(block.back());
   if (!terminator)
     return emitOpError() << "must end with onnx.return";
   if (terminator.getNumOperands() != getOutputNames().size())
@@ -104,6 +104,9 @@ LogicalResult InitializerOp::verify() {
   if (std::optional<StringRef> kind = getKind(); kind && *kind != "parameter" && *kind != "buffer")
     return emitOpError() << "has kind '" << *kind << "'; it must be 'parameter' or 'buffer'";
   if (std::optional<SourceAttr> source = getSource()) {
+    if (!type.getElementType().isIntOrFloat())
+      return emitOpError() << "refers to elements of type " << type.getElementType()
+                           << "; only integers and floats have bytes in a file";
     // The importer bounds the number of elements; text may hold anything.
     int64_t bits = type.getElementTypeBitWidth() == 1 ? 8 : type.getElementTypeBitWidth();
     __int128 bytes = bits / 8;

@@ -66,8 +66,7 @@ LogicalResult ParameterOp::verify() {
     return emitOpError() << "has role " << stringifyRole(getRole()) << (getOf() ? " and" : " but not")
                          << " the attribute 'of'; exactly states name their weight";
   if (getComputeType() && !isa<FloatType>(getTensorType().getElementType()))
-    return emitOpError() << "is computed with as " << *getComputeType()
-                         << ", but has integer elements: " << getTensorType();
+    return emitOpError() << "has compute type " << *getComputeType() << ", but integer elements: " << getTensorType();
   SourceAttr source = getSource();
   if (source.getOffset() < 0 || source.getLength() < 0)
     return emitOpError() << "has its bytes at offset " << source.getOffset() << " and length " << source.getLength()
