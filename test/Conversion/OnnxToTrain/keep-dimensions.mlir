@@ -36,17 +36,6 @@ func.func @transposed_weight(%x: tensor<2x4x8xf32>, %w: tensor<16x8xf32>) -> ten
   return %m : tensor<2x4x16xf32>
 }
 
-// Keys are transposed through a merge of batch and heads.
-// CHECK-LABEL: func.func @transpose_of_merged
-func.func @transpose_of_merged(%k: tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32> {
-  // CHECK: train.transpose %{{.*}} [0, 1, 3, 2]
-  // CHECK-NOT: train.reshape
-  %f = train.reshape %k : tensor<2x4x8x16xf32> -> tensor<8x8x16xf32>
-  %t = train.transpose %f [0, 2, 1] : tensor<8x8x16xf32> -> tensor<8x16x8xf32>
-  %u = train.reshape %t : tensor<8x16x8xf32> -> tensor<2x4x16x8xf32>
-  return %u : tensor<2x4x16x8xf32>
-}
-
 // CHECK-LABEL: func.func @cross_entropy
 // CHECK-SAME: %[[X:.*]]: tensor<2x4x8xf32>, %[[Y:.*]]: tensor<2x4xi64>
 func.func @cross_entropy(%x: tensor<2x4x8xf32>, %y: tensor<2x4xi64>) -> tensor<f32> {
