@@ -1,5 +1,7 @@
 """What scripts/check-diagnostics finds missing, and what it takes for a case."""
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -42,6 +44,28 @@ class CheckDiagnosticsTest(unittest.TestCase):
         self.check(1, 'lib/Dialect/Toy/IR/Ops1.cpp:2: "has no body at all"')
         self.cases("'toy.loop' op has no body at all")
         self.check(0)
+
+    def test_verify_passes_count_and_others_do_not(self):
+        self.source('emitOpError("has no body at all");')
+        self.cases('has no body at all')
+        self.write('lib/Dialect/Toy/Transforms/FoldLoops.cpp', 'emitOpError("cannot be folded");')
+        self.check(0)
+        self.write('lib/Dialect/Toy/Transforms/VerifyLoops.cpp', 'emitOpError("is still a loop");')
+        self.check(1, '"is still a loop"')
+
+    def test_what_is_unreachable_is_there_and_tested_elsewhere(self):
+        loader = importlib.machinery.SourceFileLoader('check_diagnostics', str(SCRIPT))
+        script = importlib.util.module_from_spec(importlib.util.spec_from_loader('check_diagnostics', loader))
+        loader.exec_module(script)
+        root = SCRIPT.parents[1]
+        for text, test in script.UNREACHABLE.items():
+            self.assertIn(text, script.find_diagnostics(root))
+            self.assertTrue((root / test).exists(), test)
+        text = next(iter(script.UNREACHABLE))
+        self.source(f'emitOpError("{text}");')
+        self.check(0)
+        self.cases(text)
+        self.check(1, 'has a case now')
 
     def test_all_ways_to_emit(self):
         self.source('emitError() << "the first message";', 'op->emitOpError("the second message");',

@@ -207,12 +207,10 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden, mayBeFlat)))
         return failure();
     }
+    // Operands are arguments and results of earlier ops, all of which have a layout.
     SmallVector<LayoutAttr> available;
-    for (Value operand : op.getOperands()) {
+    for (Value operand : op.getOperands())
       available.push_back(getLayout(operand));
-      if (!available.back())
-        return op.emitOpError("takes a value without a layout");
-    }
     FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, symbols.get());
     if (failed(layouts))
       return failure();

@@ -51,9 +51,15 @@ private:
     auto function = llvm::dyn_cast<func::FuncOp>(op);
     if (!function)
       return op.emitOpError("does not belong to L4");
-    if (function->hasAttr(kScalarFunctionAttr))
+    if (function->hasAttr(kScalarFunctionAttr) && !isStepFunction(function))
       return success();
     return checkFunction(function);
+  }
+
+  static bool isStepFunction(func::FuncOp function) {
+    return llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
+                               StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
+                              function.getName());
   }
 
   /// Only what later levels read is left of the plan.
@@ -66,14 +72,19 @@ private:
     return success();
   }
 
+  /// Adds `axis` to `used`; fails where the mesh does not have it or `used` holds it already.
+  LogicalResult useAxis(Operation *op, StringAttr axis, llvm::StringSet<> &used) {
+    if (mesh.indexOf(axis.getValue()) < 0)
+      return op->emitOpError("names axis ") << axis << ", which the mesh " << mesh << " does not have";
+    if (!used.insert(axis.getValue()).second)
+      return op->emitOpError("names axis ") << axis << " twice";
+    return success();
+  }
+
   LogicalResult checkResource(ResourceOp resource) {
     plan::LayoutAttr layout = resource.getLayout();
     llvm::StringSet<> used;
-    auto use = [&](StringAttr axis) -> LogicalResult {
-      if (mesh.indexOf(axis.getValue()) < 0 || !used.insert(axis.getValue()).second)
-        return resource.emitOpError("names axis ") << axis << " twice, or the mesh " << mesh << " does not have it";
-      return success();
-    };
+    auto use = [&](StringAttr axis) { return useAxis(resource, axis, used); };
     for (plan::DimLayoutAttr dim : layout.getDims())
       for (plan::FactorLayoutAttr factor : dim.getFactors()) {
         int64_t rest = factor.getSize();
@@ -101,11 +112,7 @@ private:
   }
 
   LogicalResult checkFunction(func::FuncOp function) {
-    bool isStep =
-        llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
-                            StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
-                           function.getName());
-    if (!isStep || function.isExternal())
+    if (!isStepFunction(function) || function.isExternal())
       return function.emitOpError("does not belong to L4");
     if (function.getNumArguments() != 0 && function.getName() != kBackwardFunction)
       return function.emitOpError("takes ") << function.getNumArguments() << " values: only @backward takes any";
@@ -140,8 +147,8 @@ private:
     if (axes.empty())
       return op.emitOpError("names no axis");
     for (auto axis : axes.getAsRange<StringAttr>())
-      if (mesh.indexOf(axis.getValue()) < 0 || !used.insert(axis.getValue()).second)
-        return op.emitOpError("names axis ") << axis << " twice, or the mesh " << mesh << " does not have it";
+      if (failed(useAxis(&op, axis, used)))
+        return failure();
     return success();
   }
 
@@ -155,8 +162,11 @@ private:
       members *= mesh.sizeOf(axis.getValue());
     auto input = llvm::cast<RankedTensorType>(op.getOperand(0).getType());
     uint64_t rank = input.getRank();
-    if ((grown && *grown >= rank) || (shrunk && *shrunk >= rank) || grown == shrunk)
-      return op.emitOpError("names a dim that ") << input << " does not have, or one twice";
+    for (std::optional<uint64_t> dim : {grown, shrunk})
+      if (dim && *dim >= rank)
+        return op.emitOpError("names dim ") << *dim << " of " << input;
+    if (grown == shrunk)
+      return op.emitOpError("splits and joins dim ") << *grown;
     SmallVector<int64_t> shape(input.getShape());
     if (grown)
       shape[*grown] *= members;

@@ -1,6 +1,6 @@
 // RUN: windlass-opt %s -verify-diagnostics -split-input-file --plan-verify-layouts
 
-// expected-error @below {{has no plan.mesh}}
+// expected-error @below {{has no plan.mesh: apply a strategy or a plan first}}
 module {}
 
 // -----
@@ -84,7 +84,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
-    // expected-error @below {{takes operand 0 as}}
+    // expected-error @below {{takes operand 0 as #plan.layout<[<[<4>]>]> but needs it as #plan.layout<[<[<4, ["a"]>]>]>}}
     %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}
     return
   }
@@ -94,7 +94,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
-    // expected-error @below {{makes result 0 as}}
+    // expected-error @below {{makes result 0 as #plan.layout<[<[<4>]>]> but its layout is #plan.layout<[<[<4, ["a"]>]>]>}}
     %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}
     return
   }
@@ -252,5 +252,40 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
     %0 = train.constant {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[]>]} dense<0.0> : tensor<f32>
     %1 = train.constant {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<3>]>]>]} dense<0.0> : tensor<3xf32>
     return %0, %1 : tensor<f32>, tensor<3xf32>
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 is of type 'f32', which can have no layout}}
+  func.func @evaluate(%x: f32 {plan.layout = #plan.layout<[]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.master_layout is #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, but only gradients may be partial sums}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4, ["a"]>]>]>}
+  // expected-error @below {{lies as #plan.layout<[<[<4>]>]>, but state lies as the master copy of its weight, #plan.layout<[<[<4, ["a"]>]>]>}}
+  train.parameter state @m "w/m" : tensor<4xf32> from #train.source<none> {of = @w, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  train.parameter weight @w "w" : tensor<f32> from #train.source<none> {plan.layout = #plan.layout<[]>, plan.master_layout = #plan.layout<[]>}
+  // expected-error @below {{result 1 is the gradient of no weight with a plan.gradient_layout}}
+  func.func @microbatch() -> (tensor<f32> {plan.layout = #plan.layout<[]>}, tensor<f32> {train.gradient = @w, plan.layout = #plan.layout<[]>}) {
+    %0 = train.constant {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[]>]} dense<0.0> : tensor<f32>
+    return %0, %0 : tensor<f32>, tensor<f32>
   }
 }

@@ -42,7 +42,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{repeats 1 actions 2 times}}
+  // expected-error @below {{repeats 1 actions 2 times; it can only repeat the first two}}
   sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 
@@ -70,7 +70,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{but its layout makes it 'tensor<2xf32>'}}
+  // expected-error @below {{is of type 'tensor<4xf32>', but its layout makes it 'tensor<2xf32>'}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() { return }
   func.func @backward() { return }
@@ -81,7 +81,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{names axis "a" twice, or the mesh}}
+  // expected-error @below {{names axis "a" twice}}
   sched.resource master @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>] flat = ["a"]>
   func.func @forward() { return }
   func.func @backward() { return }
@@ -110,7 +110,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{names axis "b" twice, or the mesh}}
+  // expected-error @below {{names axis "b", which the mesh #plan.mesh<[<"a", 2>]> does not have}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["b"]>]>]>
   func.func @forward() { return }
   func.func @backward() { return }
@@ -124,7 +124,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() {
     %0 = sched.load @x : tensor<2xf32>
-    // expected-error @below {{reshards are collectives here}}
+    // expected-error @below {{does not belong to L4: reshards are collectives here}}
     %1 = plan.reshard %0 from <[<[<2>]>]> to <[<[<2>]>]> : tensor<2xf32>
     return
   }
@@ -169,7 +169,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() {
     %0 = sched.load @x : tensor<2xf32>
-    // expected-error @below {{names axis "c" twice, or the mesh}}
+    // expected-error @below {{names axis "c", which the mesh #plan.mesh<[<"a", 2>]> does not have}}
     %1 = sched.all_reduce sum %0 over ["c"] : (tensor<2xf32>) -> tensor<2xf32>
     return
   }
@@ -200,4 +200,181 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @update() { return }
   // expected-error @below {{does not belong to L4}}
   func.func @microbatch() { return }
+}
+
+// -----
+
+// expected-error @below {{plan.data_axis "b" is not in the mesh #plan.mesh<[<"a", 2>]>}}
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>, plan.data_axis = "b"} {
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  // expected-error @below {{stands beside another schedule}}
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{runs chunk 1, but a stage has one chunk}}
+  sched.schedule [#sched.action<forward chunk 1>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
+  // expected-error @below {{has a factor of size 4, which axis "a" does not divide evenly}}
+  sched.resource input @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{has an arena, which belongs to L5}}
+  sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]> {arena = @device_arena, offset = 0 : i64}
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{does not belong to L4}}
+  sched.arena @device_arena bytes 64
+}
+
+// -----
+
+// The mark of a scalar function does not exempt what runs by its name.
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  // expected-error @below {{does not belong to L4}}
+  func.func private @backward() attributes {sched.scalar_function}
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  // expected-error @below {{returns 1 values: only @forward returns any}}
+  func.func @update() -> tensor<2xf32> {
+    %0 = sched.load @x : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{names no axis}}
+    %1 = sched.all_reduce sum %0 over [] : (tensor<2xf32>) -> tensor<2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{names axis "a" twice}}
+    %1 = sched.permute %0 to [0, 1, 2, 3] over ["a", "a"] : tensor<2xf32> -> tensor<2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{names dim 1 of 'tensor<2xf32>'}}
+    %1 = sched.all_gather %0 dim 1 over ["a"] : tensor<2xf32> -> tensor<4xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{names dim 1 of 'tensor<2xf32>'}}
+    %1 = sched.own_part %0 dim 1 over ["a"] : tensor<2xf32> -> tensor<1xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<2xf32>
+    // expected-error @below {{splits and joins dim 0}}
+    %1 = sched.all_to_all %0 split 0 concat 0 over ["a"] : tensor<2xf32> -> tensor<2xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  sched.resource input @x : tensor<3xf32> of tensor<3xf32> <[<[<3>]>]>
+  func.func @forward() {
+    %0 = sched.load @x : tensor<3xf32>
+    // expected-error @below {{splits a dim of size 3 among 2 members}}
+    %1 = sched.reduce_scatter %0 dim 0 over ["a"] : tensor<3xf32> -> tensor<1xf32>
+    return
+  }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
 }

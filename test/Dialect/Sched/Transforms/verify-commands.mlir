@@ -17,7 +17,7 @@ func.func @evaluate() {
 
 // -----
 
-// expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks}}
+// expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks, a smaller micro-batch or a larger --memory-limit}}
 module {
   sched.arena @device_arena bytes 8192
 }
@@ -40,7 +40,7 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
-// expected-error @below {{must be one block without arguments and results}}
+// expected-error @below {{must be one block without arguments and results at the level of commands}}
 func.func @evaluate(%x: tensor<f32>) {
   return
 }
@@ -259,4 +259,96 @@ func.func @evaluate() {
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
   sched.launch "rms_norm_grad" stream 0 ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+// expected-error @below {{overlaps @a}}
+sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 64 : i64}
+// expected-error @below {{overlaps @a}}
+sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+
+// -----
+
+sched.arena @device_arena bytes 256
+// expected-error @below {{does not belong to the level of commands}}
+module @inner {}
+
+// -----
+
+// The mark of a scalar function does not exempt what runs by its name.
+sched.arena @device_arena bytes 256
+// expected-error @below {{must be one block without arguments and results at the level of commands}}
+func.func private @evaluate() attributes {sched.scalar_function}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{has type 'memref<?xf32>': shape and strides must be static, strides not negative}}
+  %a = sched.buffer @device_arena[0] : memref<?xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{has type 'memref<4xf32, strided<[-1]>>': shape and strides must be static, strides not negative}}
+  %a = sched.buffer @device_arena[0] : memref<4xf32, strided<[-1]>>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{has 9 dims but the runtime's views have at most 8}}
+  %a = sched.buffer @device_arena[0] : memref<1x1x1x1x1x1x1x1x1xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[8] : memref<2xf32> {sched.storage = 1 : i64}
+  %x = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  sched.launch "fill" stream 0 ins() outs(%x) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{writes results 0 and 1 to the same bytes}}
+  sched.launch "split" stream 0 ins(%x) outs(%a, %b) {} : (memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  // expected-error @below {{of value 2 touches @a, which is value 1}}
+  %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  return
+}
+
+// -----
+
+// expected-error @below {{has collectives but no plan.mesh}}
+module {
+  sched.arena @device_arena bytes 256
+  sched.communicator @c over ["data"] stream 0
+  func.func @evaluate() {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+    return
+  }
 }
