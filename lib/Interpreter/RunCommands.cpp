@@ -1,15 +1,12 @@
 // Level L5: commands on buffers of byte arenas, one set of arenas per rank. Commands run in the order of the text,
 // which is one that the streams may choose; ScheduleChecker shows that every other one gives the same.
 #include "Collectives.h"
+#include "LaunchKernels.h"
 #include "Machine.h"
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
-#include "windlass/Dialect/Sched/IR/Norms.h"
-#include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
-
-#include "llvm/ADT/StringSet.h"
 
 #include <cstring>
 
@@ -49,24 +46,14 @@ private:
   FailureOr<Buffer> bufferOf(Operation *user, Value value);
   FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
   Tensor load(const Buffer &buffer, int64_t rank);
-  /// To what a buffer of such elements holds of it.
-  void roundToElement(Type element, Tensor &value) const;
   void store(const Buffer &buffer, Tensor value, int64_t rank);
   int64_t findScale();
   /// Bytes between elements.
   int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
 
   LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
-  LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool isInPlace,
-                      bool accumulates);
+  LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool accumulates);
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
-  LogicalResult runNormOfSum(sched::LaunchOp op, size_t terms, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
-                             int64_t rank);
-  LogicalResult runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
-                          ArrayRef<Buffer> outs, int64_t rank);
-  llvm::Expected<SmallVector<Tensor>> lossWithGrad(sched::LaunchOp op, ArrayRef<Tensor> inputs,
-                                                   ArrayRef<RankedTensorType> types);
-  FailureOr<Tensor> ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
   LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
@@ -219,15 +206,8 @@ Tensor BufferMachine::load(const Buffer &buffer, int64_t rank) {
   return result;
 }
 
-void BufferMachine::roundToElement(Type element, Tensor &value) const {
-  if (rounds)
-    roundDoublesTo(element, value);
-  else
-    roundTo(element, value);
-}
-
 void BufferMachine::store(const Buffer &buffer, Tensor value, int64_t rank) {
-  roundToElement(buffer.type.getElementType(), value);
+  roundAsStored(buffer.type.getElementType(), rounds, value);
   const Window &window = buffer.window;
   int64_t bytes = bytesOf(buffer.kind);
   copyElements(memory[rank][window.arena].data() + window.offset * scale, scaled(window.strides, pitch(buffer)),
@@ -268,11 +248,17 @@ LogicalResult BufferMachine::finishStep(ArrayRef<sched::ResourceOp> outputs) {
 /// Whether a command that accumulates adds to that result.
 static bool addsToResult(Operation *op, size_t out) {
   auto launch = llvm::dyn_cast<sched::LaunchOp>(op);
-  return !launch || sched::addsToResult(launch, out);
+  return !launch || launch.getRow().addsTo(out);
+}
+
+/// Whether the command may write that result over that operand.
+static bool mayWriteOver(Operation *op, size_t in, size_t out) {
+  auto launch = llvm::dyn_cast<sched::LaunchOp>(op);
+  return !launch || launch.mayWriteOver(in, out);
 }
 
 LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
-                                   bool isInPlace, bool accumulates) {
+                                   bool accumulates) {
   checker->begin(op, stream);
   for (const Buffer &in : ins)
     if (failed(report(op, checker->read(in.window))))
@@ -283,8 +269,10 @@ LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffe
       return failure();
   for (size_t o = 0; o < outs.size(); ++o) {
     const Window &window = outs[o].window;
-    bool isAlsoRead = isInPlace && llvm::any_of(ins, [&](const Buffer &in) { return in.window == window; });
-    if (failed(report(op, checker->write(window, isAlsoRead || adds(o)))))
+    auto isReplaced = [&, o](auto entry) {
+      return entry.value().window == window && mayWriteOver(op, entry.index(), o);
+    };
+    if (failed(report(op, checker->write(window, llvm::any_of(llvm::enumerate(ins), isReplaced) || adds(o)))))
       return failure();
   }
   return success();
@@ -303,190 +291,27 @@ LogicalResult BufferMachine::storeResults(Operation *op, ArrayRef<Buffer> outs, 
   return success();
 }
 
-/// Kernels whose results may stand where they read the operand.
-static bool mayRunInPlace(StringRef kernel) {
-  static const llvm::StringSet<> names = {"softmax",
-                                          "softmax_grad",
-                                          "softmax_cross_entropy_grad",
-                                          "softmax_cross_entropy_with_grad",
-                                          "add_layer_norm",
-                                          "add_rms_norm",
-                                          "layer_norm_grad",
-                                          "rms_norm_grad",
-                                          "adamw",
-                                          "sgd"};
-  return names.contains(kernel);
-}
-
-/// The block of the rank, of a tensor whose first dim counts blocks.
-FailureOr<Tensor> BufferMachine::ownBlock(sched::LaunchOp op, const Tensor &blocks, int64_t rank) {
-  auto axes = op.getSettings().getAs<DenseI64ArrayAttr>("axes");
-  SmallVector<int64_t> coordinates = mesh.coordinatesOf(rank);
-  int64_t block = 0, count = 1;
-  for (int64_t axis : axes ? axes.asArrayRef() : ArrayRef<int64_t>()) {
-    if (axis < 0 || axis >= static_cast<int64_t>(coordinates.size()))
-      return op.emitError("cannot be executed: the mesh has no axis ") << axis;
-    block = block * mesh.getAxes()[axis].getSize() + coordinates[axis];
-    count *= mesh.getAxes()[axis].getSize();
-  }
-  if (!axes || blocks.getRank() == 0 || blocks.getShape().front() != count)
-    return op.emitError("cannot be executed: needs a block for each of ") << count << " members";
-  return sliceAlong(blocks, 0, block, 1);
-}
-
-/// The norm reads the sum as it was stored.
-LogicalResult BufferMachine::runNormOfSum(sched::LaunchOp op, size_t terms, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
-                                          int64_t rank) {
-  SmallVector<Tensor> added, inputs;
-  for (const Buffer &in : ins.take_front(terms)) {
-    if (in.kind != outs.front().kind || in.type.getShape() != outs.front().type.getShape())
-      return op.emitError("cannot be executed: adds what differs in shape or type");
-    added.push_back(load(in, rank));
-  }
-  // As functions of maps do: each sum is rounded, but where programs' roundings are asked for.
-  Tensor sum = added.front();
-  for (const Tensor &term : llvm::drop_begin(added)) {
-    sum = combineAll({sum, term}, train::ReductionKind::sum);
-    if (!rounds)
-      roundToElement(outs.front().type.getElementType(), sum);
-  }
-  if (failed(storeResults(op, outs.front(), sum, false, rank)))
-    return failure();
-  inputs.push_back(load(outs.front(), rank));
-  for (const Buffer &in : ins.drop_front(terms))
-    inputs.push_back(load(in, rank));
-  SmallVector<RankedTensorType> types;
-  for (const Buffer &out : outs.drop_front())
-    types.push_back(out.type);
-  llvm::Expected<SmallVector<Tensor>> computed =
-      evaluate(("train." + sched::getPlainNorm(op)).str(), op.getSettings(), inputs, types, precision);
-  if (!computed)
-    return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
-  return storeResults(op, outs.drop_front(), *computed, false, rank);
-}
-
-/// One parameter after another; a rounded weight is the weight as it was stored.
-LogicalResult BufferMachine::runUpdate(sched::LaunchOp op, const sched::UpdateOperands &its, ArrayRef<Buffer> ins,
-                                       ArrayRef<Buffer> outs, int64_t rank) {
-  ArrayRef<Buffer> scalars = ins.drop_front(its.parameters * its.operands);
-  for (size_t i = 0; i < its.parameters; ++i) {
-    SmallVector<Tensor> inputs;
-    for (const Buffer &in : ins.slice(i * its.operands, its.operands))
-      inputs.push_back(load(in, rank));
-    for (const Buffer &in : scalars)
-      inputs.push_back(load(in, rank));
-    ArrayRef<Buffer> results = outs.slice(i * its.results, its.results), updated = results.take_front(its.updated);
-    SmallVector<RankedTensorType> types;
-    for (const Buffer &out : updated)
-      types.push_back(out.type);
-    llvm::Expected<SmallVector<Tensor>> computed =
-        evaluate(("train." + op.getKernel()).str(), op.getSettings(), inputs, types, precision);
-    if (!computed)
-      return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
-    if (failed(storeResults(op, updated, *computed, false, rank)))
-      return failure();
-    if (its.isRounded() &&
-        failed(storeResults(op, results.back(), load(results.front(), rank).cast(results.back().kind), false, rank)))
-      return failure();
-  }
-  return success();
-}
-
-/// The two operators, with the rows' logarithms as the first would have stored them.
-llvm::Expected<SmallVector<Tensor>> BufferMachine::lossWithGrad(sched::LaunchOp op, ArrayRef<Tensor> inputs,
-                                                                ArrayRef<RankedTensorType> types) {
-  const Tensor &dsum = inputs[0], &logits = inputs[1], &labels = inputs[2];
-  RankedTensorType rows = RankedTensorType::get(labels.getShape(), types[0].getElementType());
-  llvm::Expected<SmallVector<Tensor>> loss = evaluate("train.softmax_cross_entropy", op.getSettings(), {logits, labels},
-                                                      {types[0], types[0], rows}, precision);
-  if (!loss)
-    return loss;
-  roundToElement(rows.getElementType(), (*loss)[2]);
-  llvm::Expected<SmallVector<Tensor>> gradient = evaluate("train.softmax_cross_entropy_grad", op.getSettings(),
-                                                          {dsum, logits, labels, (*loss)[2]}, types[1], precision);
-  if (!gradient)
-    return gradient;
-  return SmallVector<Tensor>{(*loss)[0], gradient->front()};
-}
-
-/// How many labels count, as a number of that type.
-static FailureOr<Tensor> countLabels(sched::LaunchOp op, const Tensor &labels, const Buffer &count) {
-  auto ignored = op.getSettings().getAs<IntegerAttr>("ignore_index");
-  if (!ignored || isFloat(labels.getKind()))
-    return op.emitError("cannot be executed: needs integer labels and the setting 'ignore_index'");
-  const Tensor wide = labels.cast(ElementKind::i64);
-  int64_t counted = llvm::count_if(wide.values<int64_t>(), [&](int64_t label) { return label != ignored.getInt(); });
-  return Tensor::filled(count.kind, count.type.getShape(), static_cast<double>(counted));
-}
-
 LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   if (failed(ins) || failed(outs))
     return failure();
   bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
-  if (failed(check(op, op.getStream(), *ins, *outs, mayRunInPlace(op.getKernel()), accumulates)))
+  if (failed(check(op, op.getStream(), *ins, *outs, accumulates)))
     return failure();
   SmallVector<RankedTensorType> types;
-  for (const Buffer &out : *outs)
+  SmallVector<ElementKind> kinds;
+  for (const Buffer &out : *outs) {
     types.push_back(out.type);
-  bool roundsToTf32 = rounds && op.getKernel() == "matmul" && train::getPrecision(module) == "tf32";
-  std::optional<sched::UpdateOperands> update = sched::getUpdateOperands(op);
-  size_t terms = sched::getNormTerms(op);
-  if (terms > 0 && (ins->size() < terms || outs->empty()))
-    return op.emitError("cannot be executed: has ") << ins->size() << " operands but adds " << terms << " up";
-  auto gradient = sched::getNormGradOperands(op);
+    kinds.push_back(out.kind);
+  }
+  bool roundsToTf32 = rounds && train::getPrecision(module) == "tf32";
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
-    if (terms > 0) {
-      if (failed(runNormOfSum(op, terms, *ins, *outs, rank)))
-        return failure();
-      continue;
-    }
-    if (update) {
-      if (failed(runUpdate(op, *update, *ins, *outs, rank)))
-        return failure();
-      continue;
-    }
-    SmallVector<Tensor> inputs, results;
-    for (const Buffer &in : *ins) {
+    SmallVector<Tensor> inputs;
+    for (const Buffer &in : *ins)
       inputs.push_back(load(in, rank));
-      if (roundsToTf32 && in.type.getElementType().isF32())
-        roundDoublesToTf32(inputs.back());
-    }
-    if (op.getKernel() == "copy" && inputs.size() == 1 && outs->size() == 1) {
-      results.push_back(inputs.front().cast(outs->front().kind));
-    } else if (op.getKernel() == "own_part" && inputs.size() == 1 && outs->size() == 1) {
-      FailureOr<Tensor> part = ownBlock(op, inputs.front(), rank);
-      if (failed(part))
-        return failure();
-      results.push_back(part->reshaped(outs->front().type.getShape()));
-    } else if (op.getKernel() == "fill" && inputs.empty() && outs->size() == 1) {
-      auto value = op.getSettings().getAs<FloatAttr>("value");
-      if (!value)
-        return op.emitError("cannot be executed: needs the float setting 'value'");
-      results.push_back(Tensor::filled(outs->front().kind, outs->front().type.getShape(), value.getValueAsDouble()));
-    } else if (op.getKernel() == "count_labels" && inputs.size() == 1 && outs->size() == 1) {
-      FailureOr<Tensor> count = countLabels(op, inputs.front(), outs->front());
-      if (failed(count))
-        return failure();
-      results.push_back(*count);
-    } else {
-      auto operands = ArrayRef<Tensor>(inputs).take_front(gradient ? gradient->operands : inputs.size());
-      bool isBoth = op.getKernel() == "softmax_cross_entropy_with_grad" && inputs.size() == 3 && outs->size() == 2;
-      llvm::Expected<SmallVector<Tensor>> computed =
-          isBoth ? lossWithGrad(op, inputs, types)
-                 : evaluate(("train." + op.getKernel()).str(), op.getSettings(), operands, types, precision);
-      if (!computed)
-        return op.emitError("cannot be executed: ") << llvm::toString(computed.takeError());
-      results = std::move(*computed);
-    }
-    if (gradient && gradient->addsOperand) {
-      if (inputs.back().getKind() != results.front().getKind() ||
-          inputs.back().getShape() != results.front().getShape())
-        return op.emitError("cannot be executed: adds what differs in shape or type");
-      roundToElement(outs->front().type.getElementType(), results.front());
-      results.front() = combineAll({results.front(), inputs.back()}, train::ReductionKind::sum);
-    }
-    if (failed(storeResults(op, *outs, results, accumulates, rank)))
+    FailureOr<SmallVector<Tensor>> results =
+        computeLaunch({op, mesh, rank, precision, rounds, roundsToTf32, inputs, types, kinds});
+    if (failed(results) || failed(storeResults(op, *outs, *results, accumulates, rank)))
       return failure();
   }
   return success();
@@ -500,7 +325,7 @@ LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
     return failure();
   ArrayRef<int64_t> space = outs->front().type.getShape();
   bool accumulates = op.getAccumulateAfterFirst() && index > 0;
-  if (failed(check(op, op.getStream(), *ins, *outs, /*isInPlace=*/true, accumulates)))
+  if (failed(check(op, op.getStream(), *ins, *outs, accumulates)))
     return failure();
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
     SmallVector<Tensor> inputs;

@@ -24,7 +24,7 @@ std::string nameOf(Operation *op) {
     return sched::stringifyCollectiveKind(collective.getKind()).str();
   // As programs name what they measure (--profile).
   if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op))
-    return launch.getKernel() == "own_part" ? "copy" : launch.getKernel().str();
+    return launch.getRow().entry.str();
   return "map";
 }
 

@@ -1,8 +1,6 @@
 #include "windlass/Simulator/CommandKeys.h"
 
-#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
-#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,15 +17,11 @@ static constexpr int64_t kAnyInteger = int64_t(1) << 20;
 
 static int64_t offsetOf(Value buffer) { return buffer.getDefiningOp<sched::BufferOp>().getOffset(); }
 
-/// What a command does in step programs: `own_part` copies one block of many.
-static bool isOwnPart(Operation *command) {
-  auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
-  return launch && launch.getKernel() == "own_part";
-}
-
+/// What a command reads or writes of it: of blocks one.
 static MemRefType typeOf(Operation *command, unsigned operand) {
   auto type = llvm::cast<MemRefType>(command->getOperand(operand).getType());
-  return operand == 0 && isOwnPart(command) ? dropBlocks(type) : type;
+  auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
+  return operand == 0 && launch && launch.getRow().bytes == sched::MovedBytes::block ? dropBlocks(type) : type;
 }
 
 MemRefType windlass::dropBlocks(MemRefType type) {
@@ -95,49 +89,39 @@ static bool adds(Operation *command, bool isLater) {
 
 /// Multiply-adds are two; what is not a product counts roughly, by element.
 static double countFlops(sched::LaunchOp op) {
-  llvm::StringRef kernel = op.getKernel();
+  using Kind = sched::KernelFlops::Kind;
+  const sched::KernelFlops &flops = op.getRow().flops;
   auto elements = [](Value value) {
     return static_cast<double>(llvm::cast<MemRefType>(value.getType()).getNumElements());
   };
-  auto isSquare = [&](unsigned operands) {
-    return llvm::all_of(op.getIns().take_front(operands),
-                        [](Value value) { return llvm::cast<MemRefType>(value.getType()).getRank() == 4; });
-  };
-  if (sched::isProduct(kernel) && op.getIns().size() >= 2 && !op.getOuts().empty()) {
+  switch (flops.kind) {
+  case Kind::product: {
     auto a = llvm::cast<MemRefType>(op.getIns()[0].getType());
-    auto rank = op.getSettings().getAs<IntegerAttr>("contract_rank");
     double depth = 1;
-    for (int64_t size : a.getShape().take_back(rank ? std::clamp<int64_t>(rank.getInt(), 0, a.getRank()) : 0))
+    for (int64_t size :
+         a.getShape().take_back(std::clamp<int64_t>(op.getIntegerSetting("contract_rank"), 0, a.getRank())))
       depth *= static_cast<double>(size);
-    return 2 * depth * elements(op.getOuts()[0]);
+    return flops.count * depth * elements(op.getOuts()[0]);
   }
-  bool isGradient = kernel == "attention_grad";
-  if ((kernel == "attention" || isGradient) && op.getIns().size() >= (isGradient ? 4u : 3u) &&
-      isSquare(isGradient ? 4 : 3)) {
-    // Two products of tokens, keys and width; their gradients are five.
-    auto key = llvm::cast<MemRefType>(op.getIns()[isGradient ? 2 : 1].getType());
-    double products = isGradient ? 5 : 2, share = op.getSettings().contains("causal") ? 0.5 : 1;
-    return 2 * products * share * elements(op.getIns()[isGradient ? 1 : 0]) * static_cast<double>(key.getDimSize(2));
+  case Kind::attention: {
+    auto key = llvm::cast<MemRefType>(op.getIns()[flops.query + 1].getType());
+    double share = op.getSettings().contains("causal") ? 0.5 : 1, keys = key.getRank() > 2 ? key.getDimSize(2) : 1;
+    return 2 * flops.count * share * elements(op.getIns()[flops.query]) * keys;
   }
-  if (std::optional<sched::UpdateOperands> update = sched::getUpdateOperands(op)) {
+  case Kind::updates: {
+    sched::UpdateOperands update = *sched::getUpdateOperands(op);
     double all = 0;
-    for (size_t i = 0; i < update->parameters; ++i)
-      all += elements(op.getIns()[i * update->operands]);
-    return 7 * all;
+    for (size_t i = 0; i < update.parameters; ++i)
+      all += elements(op.getIns()[i * update.operands]);
+    return flops.count * all;
   }
-  double each = llvm::StringSwitch<double>(kernel)
-                    .Case("softmax", 20)
-                    .Cases({"softmax_cross_entropy", "softmax_cross_entropy_grad"}, 18)
-                    .Case("softmax_cross_entropy_with_grad", 36)
-                    .Case("dropout", 25)
-                    .Cases({"layer_norm", "rms_norm", "add_layer_norm", "add_rms_norm"}, 8)
-                    .Cases({"layer_norm_grad", "rms_norm_grad"}, 14)
-                    .Cases({"copy", "own_part", "fill", "constant", "iota"}, 0)
-                    .Default(1);
+  case Kind::each:
+    break;
+  }
   double most = 0;
   for (Value value : op->getOperands())
     most = std::max(most, elements(value));
-  return each * most;
+  return flops.count * most;
 }
 
 const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
@@ -171,23 +155,15 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
     return key;
   auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
   auto map = llvm::dyn_cast<sched::LaunchMapOp>(command);
-  std::string name = launch ? launch.getKernel().str() : getFunctionText(map.getFunctionAttr());
-  if (isOwnPart(command))
-    name = "copy";
+  const sched::KernelRow *row = launch ? &launch.getRow() : nullptr;
+  std::string name = row ? sched::stringifyKernelKind(row->key).str() : getFunctionText(map.getFunctionAttr());
   Type element = getElementTypeOrSelf(command->getOperand(0));
   bool isNarrow = llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-  bool multiplies = launch && sched::isProduct(name);
-  // Memory counts, and older profiles know the kernel alone that moves as much of it.
-  std::string family = llvm::StringSwitch<std::string>(name)
-                           .Case("softmax_cross_entropy_with_grad", "softmax_cross_entropy_grad")
-                           .Case("add_layer_norm", "layer_norm")
-                           .Case("add_rms_norm", "rms_norm")
-                           .Default(name);
-  key.work.family = makeFamily(multiplies ? "matmul" : launch ? family : "map", isNarrow);
-  key.work.isNarrow = isNarrow && (multiplies || name == "attention" || name == "attention_grad");
+  key.work.family = makeFamily(row ? sched::stringifyKernelKind(row->family).str() : "map", isNarrow);
+  key.work.isNarrow = isNarrow && row && row->multipliesMatrices();
   llvm::raw_string_ostream out(key.text);
   // What was measured of one is not true of the other.
-  if (multiplies && train::getPrecision(module) == "tf32") {
+  if (row && row->isProduct() && train::getPrecision(module) == "tf32") {
     key.work.family = kTf32Products;
     out << "tf32 ";
   }
@@ -202,15 +178,13 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
     if (isFirst || i >= ins)
       key.work.bytes += getBytes(typeOf(command, i));
   }
-  // Which values a constant has costs nothing.
-  if (launch && !launch.getSettings().empty() && !isOwnPart(command) && name != "constant")
+  if (launch && !launch.getSettings().empty() && row->settings == sched::SettingsInKey::timed)
     out << ' ' << launch.getSettings();
   if (adds(command, isLater))
     out << " adds";
   if (launch)
     key.work.flops = countFlops(launch);
-  // Of a table only the chosen rows are read.
-  if (launch && (name == "embedding" || name == "gather" || name == "gather_elements"))
+  if (row && row->bytes == sched::MovedBytes::chosen)
     key.work.bytes -= getBytes(typeOf(command, 0)) - getBytes(typeOf(command, ins));
   if (map)
     for (Value value : map.getOuts())
@@ -220,34 +194,28 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
 
 /// Below what integers of an operand have to be.
 static int64_t getLimit(sched::LaunchOp op, unsigned operand) {
-  llvm::StringRef kernel = op.getKernel();
-  auto sizeOf = [](Value value, int64_t dim) {
-    auto type = llvm::cast<MemRefType>(value.getType());
+  using Kind = sched::IndexLimit::Kind;
+  const sched::IndexLimit &limit = op.getRow().indices;
+  auto getSize = [&](int64_t dim) {
+    Value of = limit.isResult ? op.getOuts()[limit.number] : op.getIns()[limit.number];
+    auto type = llvm::cast<MemRefType>(of.getType());
     dim = dim < 0 ? dim + type.getRank() : dim;
     return dim >= 0 && dim < type.getRank() ? type.getDimSize(dim) : 1;
   };
-  auto setting = [&](llvm::StringRef name) {
-    auto value = op.getSettings().getAs<IntegerAttr>(name);
-    return value ? value.getInt() : 0;
-  };
-  if (op.getIns().empty() || op.getOuts().empty())
+  switch (limit.kind) {
+  case Kind::unlimited:
     return kAnyInteger;
-  Value table = kernel == "embedding" ? op.getIns()[0] : op.getOuts()[0];
-  if (kernel == "embedding" || kernel == "embedding_grad") {
+  case Kind::rows:
     // The first rows of a table's parts: all begin where the table does.
     if (operand == 2)
       return 1;
-    return op.getIns().size() > 2 ? setting("all_rows") : sizeOf(table, 0);
+    return op.getIns().size() > 2 ? op.getIntegerSetting("all_rows") : getSize(0);
+  case Kind::axis:
+    return getSize(op.getIntegerSetting("axis"));
+  case Kind::classes:
+    return getSize(-1);
   }
-  if (kernel == "gather" || kernel == "gather_elements")
-    return sizeOf(op.getIns()[0], setting("axis"));
-  if (kernel == "scatter_add" || kernel == "scatter_elements_add")
-    return sizeOf(op.getOuts()[0], setting("axis"));
-  if (kernel == "softmax_cross_entropy")
-    return sizeOf(op.getIns()[0], -1);
-  if (kernel == "softmax_cross_entropy_grad" || kernel == "softmax_cross_entropy_with_grad")
-    return sizeOf(op.getOuts().back(), -1);
-  return kAnyInteger;
+  llvm_unreachable("unknown limit of indices");
 }
 
 std::vector<CommandOperand> windlass::getOperands(Operation *command, bool isLater) {
@@ -261,7 +229,7 @@ std::vector<CommandOperand> windlass::getOperands(Operation *command, bool isLat
       operands.push_back({typeOf(command, i).getElementType(), 0, launch ? getLimit(launch, i) : kAnyInteger, false});
     CommandOperand &operand = operands[found->second];
     operand.elements = std::max(operand.elements, countElements(typeOf(command, i)).second);
-    operand.isRead |= i < ins || (adds(command, isLater) && (!launch || sched::addsToResult(launch, i - ins)));
+    operand.isRead |= i < ins || (launch ? launch.addsTo(i - ins, isLater) : adds(command, isLater));
   }
   return operands;
 }

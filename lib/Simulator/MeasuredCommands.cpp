@@ -52,6 +52,8 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
   made.flops = key.work.flops;
   made.bytes = key.work.bytes;
   made.isNarrow = key.work.isNarrow;
+  auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
+  made.isAttention = launch && launch.getRow().flops.kind == sched::KernelFlops::Kind::attention;
   int64_t bytes = 0;
   for (const CommandOperand &operand : operands) {
     made.operands.push_back({operand.type, operand.elements, operand.limit, operand.isRead});
@@ -68,13 +70,12 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
   for (Value value : command->getOperands())
     if (!mapping.contains(value))
       mapping.map(value, builder.clone(*value.getDefiningOp())->getResult(0));
-  auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
-  if (launch && launch.getKernel() == "own_part") {
+  if (launch && launch.getRow().bytes == sched::MovedBytes::block) {
     // One block stands for the rank's own.
     auto blocks = launch.getIns()[0].getDefiningOp<sched::BufferOp>();
     auto block = sched::BufferOp::create(builder, loc, dropBlocks(blocks.getType()), blocks.getArenaAttr(),
                                          blocks.getOffsetAttr());
-    sched::LaunchOp::create(builder, loc, "copy", launch.getStream(), ValueRange(block.getResult()),
+    sched::LaunchOp::create(builder, loc, launch.getRow().key, launch.getStream(), ValueRange(block.getResult()),
                             ValueRange(mapping.lookup(launch.getOuts()[0])), builder.getDictionaryAttr({}), false,
                             false);
   } else {

@@ -16,13 +16,13 @@
 // EARLY: [[#]]:{{.*}} error: reads what an unordered command writes at byte 64
 // EARLY: sched.launch_collective
 // EARLY: note: this is the other one: no event orders 'sched.launch' and 'sched.launch_collective'
-// EARLY: "copy"
+// EARLY: sched.launch copy
 
 // The update does not wait for the collective.
 // RUN: sed '/LINE: wait-for-reduction/d' %s > %t.2.mlir
 // RUN: not windlass-run %t.2.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: reads what an unordered command writes at byte 64
-// LATE: "square_sum"
+// LATE: sched.launch square_sum
 // LATE: note: this is the other one: no event orders 'sched.launch_collective' and 'sched.launch'
 
 // An event that nothing records.
@@ -34,7 +34,7 @@
 // RUN: sed 's/device_arena\[200\]/device_arena[68]/' %s > %t.4.mlir
 // RUN: not windlass-run %t.4.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=OVERLAP
 // OVERLAP: error: writes what an unordered command writes too at byte 68
-// OVERLAP: "fill"
+// OVERLAP: sched.launch fill
 // OVERLAP: note: this is the other one: no event orders 'sched.launch_collective' and 'sched.launch'
 
 // Bytes that nothing wrote, a buffer outside of its arena, a kernel that writes what it reads.
@@ -44,7 +44,7 @@
 // RUN: sed 's/device_arena\[200\]/device_arena[253]/' %s > %t.6.mlir
 // RUN: not windlass-run %t.6.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=OUTSIDE
 // OUTSIDE: error: cannot be executed: lies outside the 256 bytes of @device_arena
-// RUN: sed 's/device_arena\[200\]/device_arena[0]/; s/"fill" stream 0 ins() outs(%%scratch) {value = 7.0 : f64} : ()/"square_sum" stream 0 ins(%%w) outs(%%scratch) {} : (memref<2xf32>)/' %s > %t.7.mlir
+// RUN: sed 's/device_arena\[200\]/device_arena[0]/; s/fill stream 0 ins() outs(%%scratch) {value = 7.0 : f64} : ()/square_sum stream 0 ins(%%w) outs(%%scratch) {} : (memref<2xf32>)/' %s > %t.7.mlir
 // RUN: not windlass-run %t.7.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=INPLACE
 // INPLACE: error: writes what it reads, which its kernel does not allow, at byte 0
 
@@ -63,7 +63,7 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
   sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
   func.func @forward() {
     %loss = sched.buffer @device_arena[128] : memref<f32>
-    sched.launch "fill" stream 0 ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
+    sched.launch fill stream 0 ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
   func.func @backward_reduce() {
@@ -71,12 +71,12 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %loss = sched.buffer @device_arena[128] : memref<f32>
     %scratch = sched.buffer @device_arena[200] : memref<f32>
-    sched.launch "copy" stream 0 ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
+    sched.launch copy stream 0 ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
     sched.record 0 stream 0 // LINE: gradient-ready
     sched.wait 0 stream 1 // LINE: wait-for-gradient
     sched.launch_collective all_reduce sum @communicator, %g -> %g : memref<2xf32> -> memref<2xf32>
     sched.launch_collective all_reduce sum @communicator, %loss -> %loss : memref<f32> -> memref<f32>
-    sched.launch "fill" stream 0 ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
+    sched.launch fill stream 0 ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
     sched.record 1 stream 1
     sched.wait 1 stream 0 // LINE: wait-for-reduction
     return
@@ -85,8 +85,8 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %norm = sched.buffer @device_arena[192] : memref<f32>
-    sched.launch "square_sum" stream 0 ins(%g) outs(%norm) {} : (memref<2xf32>) -> memref<f32> // LINE: norm
-    sched.launch "copy" stream 0 ins(%g) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
+    sched.launch square_sum stream 0 ins(%g) outs(%norm) {} : (memref<2xf32>) -> memref<f32> // LINE: norm
+    sched.launch copy stream 0 ins(%g) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
     return
   }
 }

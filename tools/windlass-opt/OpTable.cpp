@@ -1,16 +1,16 @@
 #include "OpTable.h"
 
+#include "Table.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Parser/Parser.h"
-#include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/IR/Kernels.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Interpreter/Interpreter.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <array>
 #include <map>
 
 using namespace mlir;
@@ -118,16 +118,9 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
 }
 )mlir";
 
-enum Column { Types, Verifier, Gradient, Factors, Inner, Unreduced, Precision, Cost, Interpreter, Runtime, Columns };
-constexpr std::array<StringRef, Columns> kTitles = {"type inference",        "verifier",     "gradient",  "factors",
-                                                    "inner reduction split", "unreduced",    "precision", "cost",
-                                                    "interpreter",           "runtime entry"};
-
-/// A cell: what the operator has, or why it has nothing.
-struct Cell {
-  std::string text;
-  bool isReason = false;
-};
+constexpr StringRef kTitles[] = {"op",      "type inference",        "verifier",     "gradient",
+                                 "factors", "inner reduction split", "unreduced",    "precision",
+                                 "cost",    "interpreter",           "runtime entry"};
 
 bool isModuleOp(Operation *op) {
   return isa<train::ParameterOp, train::ReadOp, train::WriteOp, train::HyperparameterOp, train::StashOp>(op);
@@ -250,9 +243,8 @@ Cell getInterpreter(Operation *op) {
 Cell getRuntime(Operation *op) {
   if (auto scalar = dyn_cast<train::ScalarOpInterface>(op))
     return {"scalar::" + scalar.getScalarFunction().str()};
-  StringRef name = op->getName().stripDialect();
-  if (hasRuntimeEntry(name))
-    return {name.str()};
+  if (const sched::KernelRow *row = sched::findRow(op))
+    return {row->entry.str()};
   if (isa<train::LossOp, train::ClipFactorOp>(op))
     return {"fused from scalar functions", true};
   if (isa<train::ConstantOp>(op))
@@ -266,9 +258,7 @@ Cell getRuntime(Operation *op) {
   return {};
 }
 
-using Row = std::array<Cell, Columns>;
-
-Row makeRow(Operation *op) {
+std::vector<Cell> makeCells(Operation *op) {
   return {getTypes(op),     getVerifier(op),  getGradient(op), getFactors(op),     getInner(op),
           getUnreduced(op), getPrecision(op), getCost(op),     getInterpreter(op), getRuntime(op)};
 }
@@ -281,45 +271,21 @@ bool windlass::printOpTable(raw_ostream &out, raw_ostream &errors) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kExamples, &context);
   if (!module)
     return false;
-  std::map<std::string, Row> rows;
+  std::map<std::string, std::vector<Cell>> cells;
   module->walk([&](Operation *op) {
     if (isa_and_nonnull<train::TrainDialect>(op->getDialect()))
-      rows[op->getName().getStringRef().str()] = makeRow(op);
+      cells[op->getName().getStringRef().str()] = makeCells(op);
   });
 
   bool isComplete = true;
   for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("train"))
-    if (!rows.count(name.getStringRef().str())) {
+    if (!cells.count(name.getStringRef().str())) {
       errors << "the table has no example of " << name.getStringRef() << '\n';
       isComplete = false;
     }
-  std::array<size_t, Columns> widths;
-  size_t nameWidth = 0;
-  for (unsigned column = 0; column < Columns; ++column)
-    widths[column] = kTitles[column].size();
-  for (const auto &[name, row] : rows) {
-    nameWidth = std::max(nameWidth, name.size());
-    for (unsigned column = 0; column < Columns; ++column) {
-      const Cell &cell = row[column];
-      widths[column] = std::max(widths[column], cell.text.size() + 2 * cell.isReason);
-      if (cell.text.empty()) {
-        errors << name << " has nothing for " << kTitles[column] << " and no reason\n";
-        isComplete = false;
-      }
-    }
-  }
+  std::vector<TableRow> rows;
+  for (auto &[name, ofOp] : cells)
+    rows.push_back({name, std::move(ofOp)});
   out << "Factors: + summed over, * reduced inside, ! unsplit, ~ all elements. In parentheses: why there is nothing.\n";
-  out << "| " << llvm::left_justify("op", nameWidth);
-  for (unsigned column = 0; column < Columns; ++column)
-    out << " | " << llvm::left_justify(kTitles[column], widths[column]);
-  out << " |\n";
-  for (const auto &[name, row] : rows) {
-    out << "| " << llvm::left_justify(name, nameWidth);
-    for (unsigned column = 0; column < Columns; ++column) {
-      const Cell &cell = row[column];
-      out << " | " << llvm::left_justify(cell.isReason ? "(" + cell.text + ")" : cell.text, widths[column]);
-    }
-    out << " |\n";
-  }
-  return isComplete;
+  return printTable(kTitles, rows, out, errors) && isComplete;
 }

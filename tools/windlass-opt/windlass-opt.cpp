@@ -1,5 +1,6 @@
 // Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0,
 // `windlass-opt --random-plan MODEL ...` writes a random plan.json.
+#include "KernelTable.h"
 #include "OpTable.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -25,6 +26,8 @@ int main(int argc, char **argv) {
     return windlass::runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
     return windlass::printOpTable(llvm::outs(), llvm::errs()) ? 0 : 1;
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--show-kernel-table")
+    return windlass::printKernelTable(llvm::outs(), llvm::errs()) ? 0 : 1;
 
   mlir::DialectRegistry registry;
   windlass::registerAllDialects(registry);

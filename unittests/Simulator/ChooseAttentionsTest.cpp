@@ -25,17 +25,19 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %m = sched.buffer @device_arena[4096] : memref<2x4x16x16xf32>
     %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
     %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
-    sched.launch "attention" stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
-    sched.launch "attention" stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
-    sched.launch "attention" stream 0 ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention stream 0 ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
     return
   }
   func.func @backward() {
     %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
     %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
     %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
-    %d = sched.buffer @device_arena[32768] : memref<2x4x16x8xbf16>
-    sched.launch "attention_grad" stream 0 ins(%o, %q, %q, %q, %o, %l) outs(%d, %d, %d) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
+    %dq = sched.buffer @device_arena[32768] : memref<2x4x16x8xbf16>
+    %dk = sched.buffer @device_arena[36864] : memref<2x4x16x8xbf16>
+    %dv = sched.buffer @device_arena[40960] : memref<2x4x16x8xbf16>
+    sched.launch attention_grad stream 0 ins(%o, %q, %q, %q, %o, %l) outs(%dq, %dk, %dv) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
     return
   }
 })";
@@ -47,7 +49,8 @@ protected:
     module = parseSourceString<ModuleOp>(kModule, &context);
     CommandKeys keys(*module);
     module->walk([&](sched::LaunchOp launch) {
-      measured.choices[keys.get(launch, false).text] = {1e-5, 2e-5, launch.getKernel() == "attention" ? 100 : 5000};
+      measured.choices[keys.get(launch, false).text] = {
+          1e-5, 2e-5, launch.getKernel() == sched::KernelKind::attention ? 100 : 5000};
     });
   }
   /// Whether gradients, and their workspaces.

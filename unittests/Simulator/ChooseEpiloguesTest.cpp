@@ -16,13 +16,13 @@ namespace {
 
 // T stands for the type of the elements.
 constexpr char kProduct[] = R"(
-    sched.launch "matmul" stream 0 ins(%x, %w) outs(%y) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xT>, memref<8x16xT>) -> memref<4x16xT>
+    sched.launch matmul stream 0 ins(%x, %w) outs(%y) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xT>, memref<8x16xT>) -> memref<4x16xT>
 )";
 constexpr char kGradient[] = R"(
-    sched.launch "matmul" stream 0 ins(%xt, %y) outs(%dw) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<8x4xT, strided<[1, 8]>>, memref<4x16xT>) -> memref<8x16xf32>
+    sched.launch matmul stream 0 ins(%xt, %y) outs(%dw) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<8x4xT, strided<[1, 8]>>, memref<4x16xT>) -> memref<8x16xf32>
 )";
 constexpr char kSum[] = R"(
-    sched.launch "reduce" stream 0 ins(%yt) outs(%db) {reduced_rank = 1 : i64} accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>
+    sched.launch reduce stream 0 ins(%yt) outs(%db) {reduced_rank = 1 : i64} accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>
 )";
 constexpr char kTwo[] = ": (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>) -> memref<4x16xT>\n";
 
@@ -87,7 +87,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     std::vector<std::string> out;
     module->walk([&](Operation *op) {
       if (auto launch = dyn_cast<sched::LaunchOp>(op))
-        out.push_back(launch.getKernel().str());
+        out.push_back(launch.getRow().name.str());
       else if (auto map = dyn_cast<sched::LaunchMapOp>(op))
         out.push_back("map " + map.getFunction().str());
     });
@@ -105,7 +105,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
 
 constexpr char kAdd[] = "    sched.launch_map @add stream 0 ins(%y, %v) outs(%y) TWO";
 constexpr char kGelu[] = "    sched.launch_map @gelu stream 0 ins(%y, %v) outs(%y) TWO";
-constexpr char kWrite[] = R"(    sched.launch "fill" stream 0 ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
+constexpr char kWrite[] = R"(    sched.launch fill stream 0 ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
 )";
 
 TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
@@ -141,17 +141,17 @@ TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
 }
 
 TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
-  const std::string three =
-      "    sched.launch \"add_rms_norm\" stream 0 ins(%y, %v, %z, %s) outs(%y, %z, %r) {epsilon = "
-      "1.0e-5 : f64, terms = 3 : i64} : (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>, "
-      "memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>)\n";
+  const std::string three = "    sched.launch add_rms_norm stream 0 ins(%y, %v, %z, %s) outs(%y, %z, %r) {epsilon = "
+                            "1.0e-5 : f64, terms = 3 : i64} : (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>, "
+                            "memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>)\n";
   const std::string two =
-      "    sched.launch \"add_layer_norm\" stream 0 ins(%v, %y, %s, %s) outs(%y, %z, %r, %r2) "
+      "    sched.launch add_layer_norm stream 0 ins(%v, %y, %s, %s) outs(%y, %z, %r, %r2) "
       "{epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT, strided<[0, 1]>>, memref<4x16xT>, "
       "memref<16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>, memref<4xf32>)\n";
   EXPECT_THAT(fuse("PRODUCT" + three), ElementsAre("matmul_bias", "rms_norm"));
   sched::LaunchOp product, norm;
-  module->walk([&](sched::LaunchOp launch) { (launch.getKernel() == "rms_norm" ? norm : product) = launch; });
+  module->walk(
+      [&](sched::LaunchOp launch) { (launch.getKernel() == sched::KernelKind::rms_norm ? norm : product) = launch; });
   EXPECT_EQ(product.getIns().size(), 4u);
   EXPECT_EQ(norm.getIns()[0], product.getOuts()[0]);
   EXPECT_EQ(norm.getIns().size(), 2u);
@@ -164,7 +164,7 @@ TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
   sched::fuseEpilogues(*module, [](sched::LaunchOp) { return false; });
   EXPECT_THAT(kernels(), ElementsAre("matmul", "add_rms_norm")) << "it is not faster";
   EXPECT_THAT(
-      fuse("PRODUCT    sched.launch \"add_rms_norm\" stream 0 ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
+      fuse("PRODUCT    sched.launch add_rms_norm stream 0 ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
            "1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT>, memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, "
            "memref<4x16xT>, memref<4xf32>)\n"),
       ElementsAre("matmul", "add_rms_norm"))
@@ -199,7 +199,7 @@ TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
   EXPECT_THAT(fuse("SUM    sched.wait 0 stream 0\nGRADIENT"), ElementsAre("matmul_bias_grad"));
   EXPECT_EQ(fuse(std::string("SUM") + kWrite + "GRADIENT").size(), 3u) << "the operand changes between them";
   EXPECT_EQ(fuse("SUM    sched.record 0 stream 0\nGRADIENT").size(), 2u) << "another stream may wait for the sum";
-  EXPECT_EQ(fuse("SUM    sched.launch \"fill\" stream 0 ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
+  EXPECT_EQ(fuse("SUM    sched.launch fill stream 0 ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
                  "GRADIENT")
                 .size(),
             3u)

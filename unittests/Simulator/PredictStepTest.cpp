@@ -27,7 +27,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
-    sched.launch "matmul" stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    sched.launch matmul stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
     return
   }
   func.func @backward() {
@@ -43,7 +43,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.record 0 stream 0
     sched.wait 0 stream 1
     sched.launch_collective all_reduce sum @c, %r -> %r : memref<250xf32> -> memref<250xf32>
-    sched.launch "matmul" stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    sched.launch matmul stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
     sched.record 0 stream 1
     sched.wait 0 stream 0
     return
@@ -51,7 +51,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   func.func @update() {
     %b = sched.buffer @device_arena[512] : memref<2x250xf32>
     %o = sched.buffer @device_arena[128] : memref<250xf32>
-    sched.launch "own_part" stream 0 ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
+    sched.launch own_part stream 0 ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
     return
   }
   func.func private @fused_0(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
@@ -123,7 +123,7 @@ TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
       %x = sched.buffer @device_arena[64] : memref<4x8xbf16>
       %y = sched.buffer @device_arena[128] : memref<4xi64>
       %s = sched.buffer @device_arena[192] : memref<f32>
-      sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
+      sched.launch softmax_cross_entropy_with_grad stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
       return
     })",
                                           &context);

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_INTERPRETER_INTERPRETER_H
 #define WINDLASS_INTERPRETER_INTERPRETER_H
 
+#include "windlass/Dialect/Sched/IR/Kernels.h"
 #include "windlass/Interpreter/TensorFile.h"
 #include "windlass/rt/loss_scale.h"
 
@@ -21,6 +22,9 @@ std::optional<Level> levelOf(mlir::ModuleOp module);
 
 /// Whether the interpreter knows what the operator does: every op of `train`, `plan` and `sched`.
 bool interpreterSupports(llvm::StringRef opName);
+
+/// Whether the interpreter knows what a launch of the kernel computes, in the way that its row says.
+bool interpreterRuns(sched::KernelKind kind);
 
 struct RunOptions {
   Precision precision = Precision::f64;

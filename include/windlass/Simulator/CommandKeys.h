@@ -44,7 +44,7 @@ private:
   std::map<std::string, std::string> functions;
 };
 
-/// Of equal blocks, the first dim of a view, one: what `own_part` copies.
+/// Of equal blocks, the first dim of a view, one.
 mlir::MemRefType dropBlocks(mlir::MemRefType type);
 
 /// Whether a command adds to its results in later micro-batches, and so has two keys.

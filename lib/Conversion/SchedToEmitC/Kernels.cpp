@@ -1,10 +1,6 @@
 #include "Kernels.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
-#include "windlass/Dialect/Sched/IR/Norms.h"
-#include "windlass/Dialect/Sched/IR/Updates.h"
-
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -13,10 +9,7 @@ using cpp::View;
 
 namespace {
 
-int64_t integerOf(const KernelCall &call, llvm::StringRef name, int64_t fallback = 0) {
-  auto attribute = call.op.getSettings().getAs<IntegerAttr>(name);
-  return attribute ? attribute.getInt() : fallback;
-}
+int64_t integerOf(const KernelCall &call, llvm::StringRef name) { return call.op.getIntegerSetting(name); }
 
 double realOf(const KernelCall &call, llvm::StringRef name) {
   auto attribute = call.op.getSettings().getAs<FloatAttr>(name);
@@ -38,218 +31,163 @@ llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
   return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
-/// How many operands and results a kernel takes, whether it can add to its result, and its call.
-struct Entry {
-  unsigned minIns, maxIns, outs;
-  bool accumulates;
-  void (*emit)(RuntimeCalls &, const KernelCall &);
-  unsigned optionalOuts = 0;
-};
+/// The call of a kernel's entry in the runtime, of a launch that its verifier accepted.
+using Emitter = void (*)(RuntimeCalls &, const KernelCall &);
 
-const llvm::StringMap<Entry> &entries() {
-  static const llvm::StringMap<Entry> table = {
-      {"copy", {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.copy(c.stream, c.outs[0], c.ins[0]); }}},
-      {"own_part",
-       {1, 1, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.copy(c.stream, c.outs[0], r.ownBlock(c.context, c.ins[0], axesOf(c.op)));
-        }}},
-      {"fill",
-       {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); }}},
-      {sched::kConstantKernel,
-       {0, 0, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.constant(c.stream, c.outs[0], c.table); }}},
-      {"iota",
-       {0, 0, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.iota(c.stream, c.outs[0], integerOf(c, "dim"), realOf(c, "start"), realOf(c, "step"));
-        }}},
-      {"matmul",
-       {2, 2, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.matmul(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "batch_rank"), integerOf(c, "contract_rank"),
-                   c.accumulate);
-        }}},
-      {"matmul_bias",
-       {3, 4, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.matmulBias(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins.size() > 3 ? c.ins[3] : r.absentView(),
-                       integerOf(c, "contract_rank"));
-        }}},
-      {"matmul_bias_gelu",
-       {3, 3, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.matmulBiasGelu(c.stream, c.outs[0], c.outs.size() > 1 ? c.outs[1] : r.absentView(), c.ins[0], c.ins[1],
-                           c.ins[2], integerOf(c, "contract_rank"));
-        },
-        /*optionalOuts=*/1}},
-      {"matmul_bias_grad",
-       {2, 2, 2, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.matmulBiasGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], integerOf(c, "contract_rank"),
-                           isSet(c, "sums_b"), c.accumulate);
-        }}},
-      {"reduce",
-       {1, 1, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.reduce(c.stream, c.outs[0], c.ins[0], integerOf(c, "reduced_rank"), reductionOf(c), c.accumulate);
-        }}},
-      {"softmax",
-       {1, 1, 1, false, [](RuntimeCalls &r, const KernelCall &c) { r.softmax(c.stream, c.outs[0], c.ins[0]); }}},
-      {"softmax_grad",
-       {2, 2, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) { r.softmaxGrad(c.stream, c.outs[0], c.ins[0], c.ins[1]); }}},
-      {"layer_norm",
-       {2, 3, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.layerNorm(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
-                      c.ins.size() > 2 ? c.ins[2] : r.absentView(), realOf(c, "epsilon"));
-        }}},
-      {"layer_norm_grad",
-       {5, 6, 3, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4],
-                          c.ins.size() > 5 ? c.ins[5] : r.absentView(), c.accumulate);
-        }}},
-      {"rms_norm",
-       {2, 2, 2, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.rmsNorm(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], realOf(c, "epsilon"));
-        }}},
-      {"rms_norm_grad",
-       {4, 5, 2, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.rmsNormGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
-                        c.ins.size() > 4 ? c.ins[4] : r.absentView(), c.accumulate);
-        }}},
-      {"add_layer_norm",
-       {3, 5, 4, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          size_t terms = sched::getNormTerms(c.op);
-          r.addLayerNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
-                         c.ins.size() > terms + 1 ? c.ins[terms + 1] : r.absentView(), realOf(c, "epsilon"));
-        }}},
-      {"add_rms_norm",
-       {3, 4, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          size_t terms = sched::getNormTerms(c.op);
-          r.addRmsNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
-                       realOf(c, "epsilon"));
-        }}},
-      {"rotary",
-       {3, 3, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.rotary(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], isSet(c, "transposed"));
-        }}},
-      {"dropout",
-       {2, 2, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.dropout(c.stream, c.outs[0], c.ins[0], c.ins[1], realOf(c, "ratio"));
-        }}},
-      {"attention",
-       {3, 4, 2, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.attention(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2],
-                      c.ins.size() > 3 ? c.ins[3] : r.absentView(), realOf(c, "scale"), isSet(c, "causal"));
-        }}},
-      {"attention_grad",
-       {6, 7, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          // Operand order of train.attention_grad: gradient, query, key, value, mask where there is one, output,
-          // log_sum.
-          bool masked = c.ins.size() == 7;
-          r.attentionGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
-                          masked ? c.ins[4] : r.absentView(), c.ins[4 + masked], c.ins[5 + masked], realOf(c, "scale"),
-                          isSet(c, "causal"));
-        }}},
-      {"softmax_cross_entropy",
-       {2, 2, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.softmaxCrossEntropy(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
+/// None where the kernel has no call yet, which its row in the table tells.
+Emitter getEmitter(sched::KernelKind kind) {
+  switch (kind) {
+  case sched::KernelKind::copy:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.copy(c.stream, c.outs[0], c.ins[0]); };
+  case sched::KernelKind::own_part:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.copy(c.stream, c.outs[0], r.ownBlock(c.context, c.ins[0], axesOf(c.op)));
+    };
+  case sched::KernelKind::fill:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.fill(c.stream, c.outs[0], realOf(c, "value")); };
+  case sched::KernelKind::constant:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.constant(c.stream, c.outs[0], c.table); };
+  case sched::KernelKind::iota:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.iota(c.stream, c.outs[0], integerOf(c, "dim"), realOf(c, "start"), realOf(c, "step"));
+    };
+  case sched::KernelKind::matmul:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.matmul(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "batch_rank"), integerOf(c, "contract_rank"),
+               c.accumulate);
+    };
+  case sched::KernelKind::matmul_bias:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.matmulBias(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins.size() > 3 ? c.ins[3] : r.absentView(),
+                   integerOf(c, "contract_rank"));
+    };
+  case sched::KernelKind::matmul_bias_gelu:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.matmulBiasGelu(c.stream, c.outs[0], c.outs.size() > 1 ? c.outs[1] : r.absentView(), c.ins[0], c.ins[1],
+                       c.ins[2], integerOf(c, "contract_rank"));
+    };
+  case sched::KernelKind::matmul_bias_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.matmulBiasGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], integerOf(c, "contract_rank"),
+                       isSet(c, "sums_b"), c.accumulate);
+    };
+  case sched::KernelKind::reduce:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.reduce(c.stream, c.outs[0], c.ins[0], integerOf(c, "reduced_rank"), reductionOf(c), c.accumulate);
+    };
+  case sched::KernelKind::softmax:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.softmax(c.stream, c.outs[0], c.ins[0]); };
+  case sched::KernelKind::softmax_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.softmaxGrad(c.stream, c.outs[0], c.ins[0], c.ins[1]); };
+  case sched::KernelKind::layer_norm:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.layerNorm(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
+                  c.ins.size() > 2 ? c.ins[2] : r.absentView(), realOf(c, "epsilon"));
+    };
+  case sched::KernelKind::layer_norm_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.layerNormGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3], c.ins[4],
+                      c.ins.size() > 5 ? c.ins[5] : r.absentView(), c.accumulate);
+    };
+  case sched::KernelKind::rms_norm:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.rmsNorm(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], realOf(c, "epsilon"));
+    };
+  case sched::KernelKind::rms_norm_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.rmsNormGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
+                    c.ins.size() > 4 ? c.ins[4] : r.absentView(), c.accumulate);
+    };
+  case sched::KernelKind::add_layer_norm:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      size_t terms = c.op.getArity().terms;
+      r.addLayerNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
+                     c.ins.size() > terms + 1 ? c.ins[terms + 1] : r.absentView(), realOf(c, "epsilon"));
+    };
+  case sched::KernelKind::add_rms_norm:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      size_t terms = c.op.getArity().terms;
+      r.addRmsNorm(c.stream, c.outs, c.ins[0], c.ins[1], terms > 2 ? c.ins[2] : r.absentView(), c.ins[terms],
+                   realOf(c, "epsilon"));
+    };
+  case sched::KernelKind::rotary:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.rotary(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], isSet(c, "transposed"));
+    };
+  case sched::KernelKind::dropout:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.dropout(c.stream, c.outs[0], c.ins[0], c.ins[1], realOf(c, "ratio"));
+    };
+  case sched::KernelKind::attention:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.attention(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], c.ins[2],
+                  c.ins.size() > 3 ? c.ins[3] : r.absentView(), realOf(c, "scale"), isSet(c, "causal"));
+    };
+  case sched::KernelKind::attention_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      // Operand order of train.attention_grad: gradient, query, key, value, mask where there is one, output,
+      // log_sum.
+      bool masked = c.ins.size() == 7;
+      r.attentionGrad(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
+                      masked ? c.ins[4] : r.absentView(), c.ins[4 + masked], c.ins[5 + masked], realOf(c, "scale"),
+                      isSet(c, "causal"));
+    };
+  case sched::KernelKind::softmax_cross_entropy:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.softmaxCrossEntropy(c.stream, c.outs[0], c.outs[1], c.outs[2], c.ins[0], c.ins[1],
+                            integerOf(c, "ignore_index"));
+    };
+  case sched::KernelKind::softmax_cross_entropy_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.softmaxCrossEntropyGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
                                 integerOf(c, "ignore_index"));
-        }}},
-      {"softmax_cross_entropy_grad",
-       {4, 4, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.softmaxCrossEntropyGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], c.ins[3],
-                                    integerOf(c, "ignore_index"));
-        }}},
-      {"softmax_cross_entropy_with_grad",
-       {3, 3, 2, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.softmaxCrossEntropyWithGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[2],
-                                        integerOf(c, "ignore_index"));
-        }}},
-      {"count_labels",
-       {1, 1, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.countLabels(c.stream, c.outs[0], c.ins[0], integerOf(c, "ignore_index"));
-        }}},
-      {"embedding",
-       {2, 3, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.embedding(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
-                      integerOf(c, "all_rows"));
-        }}},
-      {"embedding_grad",
-       {2, 3, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
-                          integerOf(c, "all_rows"), c.accumulate);
-        }}},
-      {"gather",
-       {2, 2, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.gather(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
-        }}},
-      {"scatter_add",
-       {2, 2, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.scatterAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
-        }}},
-      {"gather_elements",
-       {2, 2, 1, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.gatherElements(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
-        }}},
-      {"scatter_elements_add",
-       {2, 2, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.scatterElementsAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
-        }}},
-      {"square_sum",
-       {1, 1, 1, true,
-        [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); }}},
-      {"adamw",
-       {12, 12, 3, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), isSet(c, "decays"));
-        },
-        /*optionalOuts=*/1}},
-      {"sgd",
-       {7, 7, 2, false,
-        [](RuntimeCalls &r, const KernelCall &c) {
-          r.sgd(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));
-        },
-        /*optionalOuts=*/1}},
-  };
-  return table;
-}
-
-bool isSameBuffer(Value out, Value in) {
-  auto a = out.getDefiningOp<sched::BufferOp>(), b = in.getDefiningOp<sched::BufferOp>();
-  return a && b && a.getOffset() == b.getOffset() && a.getType() == b.getType();
-}
-
-/// What the runtime knows by one view only: adamw and sgd update their first operands, a gradient takes the place of
-/// the logits.
-LogicalResult checkInPlace(sched::LaunchOp op) {
-  for (auto [out, in] : llvm::zip(op.getOuts().take_front(sched::getUpdatedOperands(op.getKernel())), op.getIns()))
-    if (!isSameBuffer(out, in))
-      return op.emitOpError("kernel '") << op.getKernel()
-                                        << "' updates in place: its results must be its first operands";
-  if (op.getKernel() == "softmax_cross_entropy_with_grad" && !isSameBuffer(op.getOuts()[1], op.getIns()[1]))
-    return op.emitOpError("kernel '") << op.getKernel() << "' writes over its logits: its second result must be those";
-  return success();
+    };
+  case sched::KernelKind::softmax_cross_entropy_with_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.softmaxCrossEntropyWithGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[2], integerOf(c, "ignore_index"));
+    };
+  case sched::KernelKind::count_labels:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.countLabels(c.stream, c.outs[0], c.ins[0], integerOf(c, "ignore_index"));
+    };
+  case sched::KernelKind::embedding:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.embedding(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
+                  integerOf(c, "all_rows"));
+    };
+  case sched::KernelKind::embedding_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
+                      integerOf(c, "all_rows"), c.accumulate);
+    };
+  case sched::KernelKind::gather:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.gather(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
+    };
+  case sched::KernelKind::scatter_add:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.scatterAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
+    };
+  case sched::KernelKind::gather_elements:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.gatherElements(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"));
+    };
+  case sched::KernelKind::scatter_elements_add:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.scatterElementsAdd(c.stream, c.outs[0], c.ins[0], c.ins[1], integerOf(c, "axis"), c.accumulate);
+    };
+  case sched::KernelKind::square_sum:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); };
+  case sched::KernelKind::adamw:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), isSet(c, "decays"));
+    };
+  case sched::KernelKind::sgd:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.sgd(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));
+    };
+  }
+  return nullptr;
 }
 
 /// own_part copies one of [n, rest...] blocks to [rest...], n being the members of its axes together.
@@ -271,26 +209,14 @@ LogicalResult checkOwnPart(sched::LaunchOp op) {
 
 } // namespace
 
-bool windlass::hasRuntimeEntry(llvm::StringRef kernel) { return entries().contains(kernel); }
+bool windlass::hasRuntimeCall(sched::KernelKind kind) { return getEmitter(kind) != nullptr; }
 
 LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) {
-  llvm::StringRef kernel = call.op.getKernel();
-  auto found = entries().find(kernel);
-  if (found == entries().end())
-    return call.op.emitOpError("the runtime has no kernel '") << kernel << "'";
-  const Entry &entry = found->second;
-  if (call.ins.size() < entry.minIns || call.ins.size() > entry.maxIns || call.outs.size() < entry.outs ||
-      call.outs.size() > entry.outs + entry.optionalOuts)
-    return call.op.emitOpError("kernel '")
-           << kernel << "' does not take " << call.ins.size() << " operands and " << call.outs.size() << " results";
-  if ((call.op.getAccumulate() || call.op.getAccumulateAfterFirst()) && !entry.accumulates)
-    return call.op.emitOpError("kernel '") << kernel << "' cannot add to its result";
-  if (size_t terms = sched::getNormTerms(call.op);
-      terms > 0 && call.ins.size() != terms + 1 && !(kernel == "add_layer_norm" && call.ins.size() == terms + 2))
-    return call.op.emitOpError("kernel '")
-           << kernel << "' of " << terms << " terms does not take " << call.ins.size() << " operands";
-  if (failed(checkInPlace(call.op)) || (kernel == "own_part" && failed(checkOwnPart(call.op))))
+  Emitter emit = getEmitter(call.op.getKernel());
+  if (!emit)
+    return call.op.emitOpError("kernel '") << call.op.getRow().name << "' has no call of the runtime";
+  if (call.op.getKernel() == sched::KernelKind::own_part && failed(checkOwnPart(call.op)))
     return failure();
-  entry.emit(calls, call);
+  emit(calls, call);
   return success();
 }

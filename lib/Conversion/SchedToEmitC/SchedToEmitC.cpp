@@ -57,7 +57,7 @@ public:
     for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
       communicators[communicator.getName()] = {static_cast<int64_t>(i), static_cast<int64_t>(communicator.getStream())};
     module.walk([&](sched::LaunchOp op) {
-      if (op.getKernel() == sched::kConstantKernel)
+      if (op.getKernel() == sched::KernelKind::constant)
         if (auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue))
           constants.insert({elements, "constant_" + std::to_string(constants.size())});
     });
@@ -165,9 +165,6 @@ private:
 
   /// An optimizer step for several parameters: a table says where they lie.
   LogicalResult emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its) {
-    if (op.getKernel() != "adamw" || its.parameters > static_cast<size_t>(rt::updated_parameters::most))
-      return op.emitOpError("the runtime has no step '")
-             << op.getKernel() << "' of " << its.parameters << " parameters";
     for (Value buffer : op.getOperands())
       if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
         return op.emitOpError("of several parameters needs them dense, but one is ") << buffer.getType();
@@ -189,10 +186,8 @@ private:
       scalars.push_back(viewOf(scope, scalar));
     for (auto [out, buffer] : llvm::enumerate(op.getOuts())) {
       int64_t place = placeOf(buffer);
-      if (std::optional<size_t> in = its.getOperandOf(out); !in)
+      if (!op.getReplaced(out))
         places[out / its.results][5] = place;
-      else if (place != places[out / its.results][1 + out % its.results])
-        return op.emitOpError("kernel 'adamw' updates in place: its results must be its first operands");
     }
     if (hasColumns && hasOffsets)
       return op.emitOpError("must not be part of a repeated block");

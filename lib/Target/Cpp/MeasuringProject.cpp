@@ -53,8 +53,7 @@ FailureOr<ProjectFiles> cpp::makeMeasuringProject(ModuleOp module, llvm::ArrayRe
     return failure();
   files["src/commands.cpp"] += writeTable(commands, options);
   files["src/main.cpp"] = kMain;
-  bool hasAttention = llvm::any_of(
-      commands, [](const MeasuredCommand &each) { return llvm::StringRef(each.key).starts_with("attention"); });
+  bool hasAttention = llvm::any_of(commands, [](const MeasuredCommand &each) { return each.isAttention; });
   files["CMakeLists.txt"] = cmakeText("measure", "src/main.cpp", "src/commands.cpp", options.backend, hasAttention);
   files["run.sh"] = runScript(options.ranks, "measure");
   addRuntime(files);

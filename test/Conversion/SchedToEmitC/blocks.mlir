@@ -45,12 +45,12 @@ func.func @forward() {
   %b = sched.buffer @device_arena[512] : memref<4x4xf32>
   %c = sched.buffer @device_arena[768] : memref<4x4xf32>
   sched.launch_map @chain stream 0 ins(%a) outs(%b) {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>) -> memref<4x4xf32>
-  sched.launch "matmul" stream 0 ins(%b, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch matmul stream 0 ins(%b, %w) outs(%a) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
   sched.record 0 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
   sched.wait 1 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
   sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
   sched.launch_map @chain stream 0 ins(%b) outs(%c) {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>) -> memref<4x4xf32>
-  sched.launch "matmul" stream 0 ins(%c, %w) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch matmul stream 0 ins(%c, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
   sched.record 1 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
   sched.wait 0 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
   sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}

@@ -19,8 +19,8 @@ func.func @forward() {
   %x = sched.buffer @device_arena[128] : memref<2x4xf32>
   %y = sched.buffer @device_arena[192] : memref<2xi64>
   %n = sched.buffer @device_arena[256] : memref<f32>
-  sched.launch "count_labels" stream 0 ins(%y) outs(%n) {ignore_index = -100 : i64} : (memref<2xi64>) -> memref<f32>
-  sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
+  sched.launch count_labels stream 0 ins(%y) outs(%n) {ignore_index = -100 : i64} : (memref<2xi64>) -> memref<f32>
+  sched.launch softmax_cross_entropy_with_grad stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
   return
 }
 func.func @backward() { return }

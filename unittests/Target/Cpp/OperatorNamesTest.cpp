@@ -25,7 +25,7 @@ module {
   sched.communicator @communicator over ["batch"] stream 1
   func.func @forward() {
     %a = sched.buffer @device_arena[0] : memref<f32>
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
     return
   }
   func.func @backward() {
@@ -33,11 +33,11 @@ module {
   }
   func.func @backward_reduce() {
     %a = sched.buffer @device_arena[0] : memref<f32>
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
     sched.record 0 stream 0
     sched.wait 0 stream 1
     sched.launch_collective all_reduce sum @communicator, %a -> %a : memref<f32> -> memref<f32>
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
     return
   }
   func.func @update() {

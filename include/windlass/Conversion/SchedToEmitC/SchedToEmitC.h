@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/Pass.h"
+#include "windlass/Dialect/Sched/IR/Kernels.h"
 
 namespace windlass {
 
@@ -24,8 +25,8 @@ llvm::LogicalResult convertSchedToEmitC(mlir::ModuleOp module);
 /// in order of their first use.
 llvm::LogicalResult convertCommandsToEmitC(mlir::ModuleOp module);
 
-/// Whether the runtime has an entry for the kernel that `sched.launch` names.
-bool hasRuntimeEntry(llvm::StringRef kernel);
+/// Whether a launch of the kernel becomes a call of the runtime.
+bool hasRuntimeCall(sched::KernelKind kind);
 
 } // namespace windlass
 

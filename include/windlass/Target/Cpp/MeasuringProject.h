@@ -21,6 +21,8 @@ struct MeasuredCommand {
   std::string key, family;
   double flops = 0, bytes = 0;
   bool isNarrow = false;
+  /// Whether a library of attentions may run it.
+  bool isAttention = false;
 };
 
 struct MeasuringOptions {

@@ -9,6 +9,20 @@ using namespace windlass::sched;
 #include "windlass/Dialect/Sched/IR/SchedDialect.cpp.inc"
 #include "windlass/Dialect/Sched/IR/SchedEnums.cpp.inc"
 
+static ParseResult parseKernelName(AsmParser &parser, KernelKind &kernel) {
+  StringRef name;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<KernelKind> kind = symbolizeKernelKind(name);
+  if (!kind)
+    return parser.emitError(loc, "there is no kernel '") << name << "'";
+  kernel = *kind;
+  return success();
+}
+
+static void printKernelName(AsmPrinter &printer, KernelKind kernel) { printer << stringifyKernelKind(kernel); }
+
 #define GET_ATTRDEF_CLASSES
 #include "windlass/Dialect/Sched/IR/SchedAttributes.cpp.inc"
 

@@ -151,9 +151,63 @@ LogicalResult LaunchCollectiveOp::verify() {
   return success();
 }
 
+KernelArity LaunchOp::getArity() {
+  size_t terms = getRow().hasTerms() ? getSettings().contains("terms") ? getIntegerSetting("terms") : 2 : 0;
+  return {getIns().size(), getOuts().size(), terms};
+}
+
+int64_t LaunchOp::getIntegerSetting(llvm::StringRef name) {
+  auto value = getSettings().getAs<IntegerAttr>(name);
+  return value ? value.getInt() : 0;
+}
+
+/// Identifies the elements that a buffer names: buffers with one key name the same elements in the same order. None
+/// where a buffer has no elements.
+using BufferKey = std::tuple<const void *, int64_t, const void *>;
+static std::optional<BufferKey> getKey(Value buffer) {
+  auto type = llvm::cast<MemRefType>(buffer.getType());
+  if (type.hasStaticShape() && type.getNumElements() == 0)
+    return std::nullopt;
+  auto op = buffer.getDefiningOp<BufferOp>();
+  if (!op)
+    return BufferKey(buffer.getAsOpaquePointer(), 0, nullptr);
+  return BufferKey(op.getArenaAttr().getAsOpaquePointer(), op.getOffset(), type.getAsOpaquePointer());
+}
+
+/// Checks buffers that are the same; sched-verify-commands also checks those that share some bytes only.
 LogicalResult LaunchOp::verify() {
+  const KernelRow &row = getRow();
+  KernelArity arity = getArity();
   if (getAccumulate() && getAccumulateAfterFirst())
     return emitOpError("accumulate and accumulate_after_first exclude each other");
+  if (row.hasTerms() && arity.terms != 2 && arity.terms != 3)
+    return emitOpError("kernel '") << row.name << "' adds 2 or 3 terms up, not " << getIntegerSetting("terms");
+  if (!row.takes(arity)) {
+    InFlightDiagnostic diagnostic = emitOpError("kernel '") << row.name << "'";
+    if (row.hasTerms())
+      diagnostic << " of " << arity.terms << " terms";
+    return diagnostic << " does not take " << arity.operands << " operands and " << arity.results << " results";
+  }
+  auto kind = getSettings().getAs<train::ReductionKindAttr>("kind");
+  bool isSum = !kind || kind.getValue() == train::ReductionKind::sum;
+  if ((getAccumulate() || getAccumulateAfterFirst()) &&
+      (!row.canAccumulate() || (row.accumulation == Accumulation::sums && !isSum)))
+    return emitOpError("kernel '") << row.name << "' cannot add to its result";
+
+  auto ins = llvm::map_to_vector(getIns(), getKey), outs = llvm::map_to_vector(getOuts(), getKey);
+  for (auto [o, out] : llvm::enumerate(outs)) {
+    if (std::optional<size_t> replaced = row.getReplaced(arity, o); replaced && ins[*replaced] != out)
+      return emitOpError("kernel '") << row.name << "' works in place: its result " << o << " must be its operand "
+                                     << *replaced;
+    if (!out)
+      continue;
+    for (auto [i, in] : llvm::enumerate(ins))
+      if (in == out && !row.mayWriteOver(arity, i, o))
+        return emitOpError("writes over its operand ") << i << ", which it may not do in place";
+    for (auto [other, earlier] : llvm::enumerate(ArrayRef(outs).take_front(o)))
+      if (earlier == out)
+        return emitOpError("writes results ") << other << " and " << o << " to the same bytes";
+  }
   return success();
 }
 

@@ -2,28 +2,10 @@
 
 using namespace windlass::sched;
 
-size_t windlass::sched::getUpdatedOperands(llvm::StringRef kernel) {
-  return kernel == "adamw" ? 3 : kernel == "sgd" ? 2 : 0;
-}
-
-std::optional<size_t> UpdateOperands::getOperandOf(size_t out) const {
-  if (out % results >= updated)
-    return std::nullopt;
-  return out / results * operands + out % results;
-}
-
 std::optional<UpdateOperands> windlass::sched::getUpdateOperands(LaunchOp launch) {
-  UpdateOperands its;
-  its.updated = getUpdatedOperands(launch.getKernel());
-  if (its.updated == 0)
+  const KernelRow &row = launch.getRow();
+  if (!row.hasParameters())
     return std::nullopt;
-  its.operands = its.updated + 1; // and the gradient
-  size_t scalars = launch.getKernel() == "adamw" ? 8 : 4, ins = launch.getIns().size(), outs = launch.getOuts().size();
-  if (ins < its.operands + scalars || (ins - scalars) % its.operands)
-    return std::nullopt;
-  its.parameters = (ins - scalars) / its.operands;
-  its.results = outs / its.parameters;
-  if (outs % its.parameters || its.results < its.updated || its.results > its.updated + 1)
-    return std::nullopt;
-  return its;
+  size_t parameters = row.countParameters(launch.getArity());
+  return UpdateOperands{parameters, row.operands.least, row.results.least, launch.getOuts().size() / parameters};
 }

@@ -6,12 +6,14 @@
 
 namespace windlass::sched {
 
-/// Whether the kernel of `op` can add its result to what the buffer holds.
+/// Whether the kernel of `op` can add all its results to what their buffers hold.
 inline bool canAccumulate(mlir::Operation *op) {
-  if (auto reduce = llvm::dyn_cast<train::ReduceOp>(op))
-    return reduce.getKind() == train::ReductionKind::sum;
-  return llvm::isa<train::MatmulOp, train::EmbeddingGradOp, train::ScatterAddOp, train::ScatterElementsAddOp,
-                   train::SquareSumOp>(op);
+  const KernelRow *row = findRow(op);
+  if (!row)
+    return false;
+  if (row->accumulation == Accumulation::sums)
+    return llvm::cast<train::ReduceOp>(op).getKind() == train::ReductionKind::sum;
+  return row->accumulation == Accumulation::all;
 }
 
 /// Whether every term of the sum comes from such a kernel and is read by nothing else. The sum then needs no command of

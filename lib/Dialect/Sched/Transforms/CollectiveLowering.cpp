@@ -132,7 +132,7 @@ LogicalResult FunctionLowering::lowerExchange(Operation *op) {
     for (auto axis : axes.getAsRange<StringAttr>())
       indices.push_back(program.getMesh().indexOf(axis.getValue()));
     Command command(Command::Kind::Launch, op->getLoc());
-    command.kernel = "own_part";
+    command.kernel = KernelKind::own_part;
     command.ins.push_back(in);
     makeOutputs(op, /*canAccumulate=*/false, command);
     command.settings.push_back(builder.getNamedAttr("axes", builder.getDenseI64ArrayAttr(indices)));

@@ -62,10 +62,11 @@ std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
   return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
 }
 
-bool sched::canWriteWhileReading(ValueRange ins, ValueRange outs, llvm::function_ref<bool(size_t, size_t)> inPlace) {
+bool sched::canWriteWhileReading(KernelKind kernel, ValueRange ins, ValueRange outs, size_t terms) {
+  KernelArity arity = {ins.size(), outs.size(), terms};
   for (auto [o, out] : llvm::enumerate(outs)) {
     for (auto [i, in] : llvm::enumerate(ins))
-      if (!(inPlace(i, o) && isSame(in, out)) && overlap(in, out))
+      if (!(isSame(in, out) && getRow(kernel).mayWriteOver(arity, i, o)) && overlap(in, out))
         return false;
     if (overlap(ValueRange(out), outs.take_front(o)))
       return false;

@@ -34,11 +34,9 @@ ByteRange getBounds(mlir::Value buffer);
 bool overlap(mlir::Value a, mlir::Value b);
 bool overlap(mlir::ValueRange a, mlir::ValueRange b);
 
-/// Whether a command may write those results while it reads those operands: none share a byte but where an operand,
-/// by number, may give its place to a result.
-bool canWriteWhileReading(
-    mlir::ValueRange ins, mlir::ValueRange outs,
-    llvm::function_ref<bool(size_t in, size_t out)> inPlace = [](size_t, size_t) { return false; });
+/// Whether the kernel, which adds up `terms` of its operands, may write those results while it reads those operands:
+/// none share a byte but where the kernel may work in place, and no two results do.
+bool canWriteWhileReading(KernelKind kernel, mlir::ValueRange ins, mlir::ValueRange outs, size_t terms = 0);
 
 /// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says,
 /// but for `others`.

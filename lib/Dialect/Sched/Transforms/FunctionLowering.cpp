@@ -3,10 +3,6 @@
 #include "Accumulation.h"
 #include "Owner.h"
 
-#include "windlass/Dialect/Sched/IR/Updates.h"
-
-#include "llvm/ADT/StringSet.h"
-
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -15,34 +11,8 @@ static bool isViewOp(Operation *op) {
   return isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::SplitOp>(op);
 }
 
-/// Kernels that go through rows: an operand whose rows are not dense is copied first.
-static bool wantsDenseRows(StringRef kernel) {
-  static const llvm::StringSet<> names = {"attention",
-                                          "attention_grad",
-                                          "embedding",
-                                          "embedding_grad",
-                                          "layer_norm",
-                                          "layer_norm_grad",
-                                          "rms_norm",
-                                          "rms_norm_grad",
-                                          "rotary",
-                                          "softmax",
-                                          "softmax_grad",
-                                          "softmax_cross_entropy",
-                                          "softmax_cross_entropy_grad"};
-  return names.contains(kernel);
-}
-
-static bool isKernel(Operation *op) {
-  return isa<train::SoftmaxOp, train::SoftmaxGradOp, train::LayerNormOp, train::LayerNormGradOp, train::RmsNormOp,
-             train::RmsNormGradOp, train::AttentionOp, train::AttentionGradOp, train::RotaryOp, train::DropoutOp,
-             train::SoftmaxCrossEntropyOp, train::SoftmaxCrossEntropyGradOp, train::EmbeddingOp, train::EmbeddingGradOp,
-             train::GatherOp, train::ScatterAddOp, train::GatherElementsOp, train::ScatterElementsAddOp,
-             train::SquareSumOp, train::AdamWOp, train::SgdOp, train::IotaOp>(op);
-}
-
-/// Results that the kernel can only write over the operand of the same number.
-static size_t countUpdated(Operation *op) { return getUpdatedOperands(op->getName().stripDialect()); }
+/// Of a launch with the operands and results of that operator, which has no terms.
+static KernelArity getArity(Operation *op) { return {op->getNumOperands(), op->getNumResults(), 0}; }
 
 static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
   SmallVector<int64_t> inverse(permutation.size());
@@ -128,8 +98,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerExchange(op);
   if (auto permute = dyn_cast<PermuteOp>(op))
     return lowerPermute(permute);
-  if (isKernel(op))
-    return lowerKernel(op);
+  if (const KernelRow *row = findRow(op); row && row->origin == KernelOrigin::op)
+    return lowerKernel(op, *row);
   if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))
     return op->emitOpError("is element-wise and in no sched.map: run sched-fuse-elementwise first");
   return op->emitOpError("has no command: it must be lowered before sched-lower-to-commands");
@@ -405,11 +375,12 @@ std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(V
   return std::nullopt;
 }
 
-/// Whether the kernel of `op` may read operand `index` where it writes the same view.
+/// Whether the command of `op` may read operand `index` where it writes the same view.
 static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
   if (isa<MapOp>(op))
     return true;
-  return index == result && index < countUpdated(op);
+  const KernelRow *row = findRow(op);
+  return row && row->mayWriteOver(getArity(op), index, result);
 }
 
 void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &command) {
@@ -471,7 +442,7 @@ void FunctionLowering::push(Command command, Operation *op) {
 
 void FunctionLowering::pushCopy(Operation *op, const View &out, const View &in) {
   Command command(Command::Kind::Launch, op->getLoc());
-  command.kernel = "copy";
+  command.kernel = KernelKind::copy;
   command.ins.push_back(in);
   command.outs.push_back(out);
   push(std::move(command), op);
@@ -480,7 +451,7 @@ void FunctionLowering::pushCopy(Operation *op, const View &out, const View &in) 
 Command FunctionLowering::makeFill(Operation *op, const View &out, double value) {
   Builder builder(op->getContext());
   Command command(Command::Kind::Launch, op->getLoc());
-  command.kernel = "fill";
+  command.kernel = KernelKind::fill;
   command.owner = getOwner(op);
   command.outs.push_back(out);
   command.settings.push_back(builder.getNamedAttr("value", builder.getF64FloatAttr(value)));
@@ -554,7 +525,7 @@ LogicalResult FunctionLowering::lowerConstant(train::ConstantOp op) {
   // The program holds the elements in a table.
   Builder builder(op.getContext());
   View dense = out.isDense() ? out : allocate(tensorType(op.getResult()));
-  command.kernel = kConstantKernel;
+  command.kernel = KernelKind::constant;
   command.outs.assign(1, dense);
   command.settings.push_back(builder.getNamedAttr(kConstantValue, elements));
   push(std::move(command), op);
@@ -636,7 +607,7 @@ static SmallVector<int64_t> otherDims(Value operand, ArrayRef<int64_t> a, ArrayR
 LogicalResult FunctionLowering::lowerMatmul(train::MatmulOp op) {
   Builder builder(op.getContext());
   Command command(Command::Kind::Launch, op.getLoc());
-  command.kernel = "matmul";
+  command.kernel = KernelKind::matmul;
   auto lhsFree = otherDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract());
   auto rhsFree = otherDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract());
   command.ins.push_back(
@@ -654,7 +625,7 @@ LogicalResult FunctionLowering::lowerMatmul(train::MatmulOp op) {
 LogicalResult FunctionLowering::lowerReduce(train::ReduceOp op) {
   Builder builder(op.getContext());
   Command command(Command::Kind::Launch, op.getLoc());
-  command.kernel = "reduce";
+  command.kernel = KernelKind::reduce;
   auto kept = otherDims(op.getInput(), op.getDims(), {});
   command.ins.push_back(views.lookup(op.getInput()).permuted(concatenate(kept, op.getDims(), {})));
   makeOutputs(op, canAccumulate(op), command);
@@ -665,22 +636,23 @@ LogicalResult FunctionLowering::lowerReduce(train::ReduceOp op) {
   return success();
 }
 
-LogicalResult FunctionLowering::lowerKernel(Operation *op) {
+LogicalResult FunctionLowering::lowerKernel(Operation *op, const KernelRow &row) {
   Command command(Command::Kind::Launch, op->getLoc());
-  command.kernel = op->getName().stripDialect().str();
+  command.kernel = row.kind;
   for (Value operand : op->getOperands()) {
     View view = views.lookup(operand);
-    if (wantsDenseRows(command.kernel) && !view.hasUnitInnerStride())
+    if (row.rows == Rows::dense && !view.hasUnitInnerStride())
       view = makeDense(op, view);
     command.ins.push_back(std::move(view));
   }
   makeOutputs(op, canAccumulate(op), command);
-  // Optimizer steps change their operands: where a result goes elsewhere, the operand is copied there first.
-  for (size_t i = 0; i < countUpdated(op); ++i) {
-    if (!(command.ins[i] == command.outs[i]))
-      pushCopy(op, command.outs[i], command.ins[i]);
-    command.ins[i] = command.outs[i];
-  }
+  // Some kernels change their operands: where a result goes elsewhere, the operand is copied there first.
+  for (auto [o, out] : llvm::enumerate(command.outs))
+    if (std::optional<size_t> replaced = row.getReplaced(getArity(op), o)) {
+      if (!(command.ins[*replaced] == out))
+        pushCopy(op, out, command.ins[*replaced]);
+      command.ins[*replaced] = out;
+    }
   if (auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
     for (NamedAttribute attribute : properties)
       if (!attribute.getName().strref().contains("egmentSizes"))

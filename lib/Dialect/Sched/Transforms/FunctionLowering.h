@@ -41,7 +41,8 @@ private:
   mlir::LogicalResult lowerMap(MapOp op);
   mlir::LogicalResult lowerMatmul(train::MatmulOp op);
   mlir::LogicalResult lowerReduce(train::ReduceOp op);
-  mlir::LogicalResult lowerKernel(mlir::Operation *op);
+  /// An operator that is one kernel, of the same operands, results and attributes.
+  mlir::LogicalResult lowerKernel(mlir::Operation *op, const KernelRow &row);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   /// all_gather, reduce_scatter, all_to_all and own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);

@@ -1,13 +1,10 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
 #include "CommandMoves.h"
-#include "windlass/Dialect/Sched/IR/Norms.h"
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
-
-bool windlass::sched::isProduct(StringRef kernel) { return kernel == "matmul" || kernel.starts_with("matmul_bias"); }
 
 namespace {
 
@@ -30,27 +27,22 @@ public:
   }
 
 private:
-  static int64_t getSetting(LaunchOp op, StringRef name) {
-    auto value = op.getSettings().getAs<IntegerAttr>(name);
-    return value ? value.getInt() : 0;
-  }
   static bool isPlainProduct(LaunchOp op) {
-    return op.getKernel() == "matmul" && op.getIns().size() == 2 && op.getOuts().size() == 1 &&
-           getSetting(op, "batch_rank") == 0;
+    return op.getKernel() == KernelKind::matmul && op.getIntegerSetting("batch_rank") == 0;
   }
   static bool isColumnSum(LaunchOp op) {
     auto kind = op.getSettings().getAs<train::ReductionKindAttr>("kind");
-    return op.getKernel() == "reduce" && (!kind || kind.getValue() == train::ReductionKind::sum);
+    return op.getKernel() == KernelKind::reduce && (!kind || kind.getValue() == train::ReductionKind::sum);
   }
 
   /// Makes the command before `later`, takes it back where it is not wanted, else removes both.
-  bool replace(LaunchOp product, Operation *other, Operation *later, StringRef kernel, ValueRange ins, ValueRange outs,
+  bool replace(LaunchOp product, Operation *other, Operation *later, KernelKind kernel, ValueRange ins, ValueRange outs,
                bool sumsB) {
-    if (!canWriteWhileReading(ins, outs))
+    if (!canWriteWhileReading(kernel, ins, outs))
       return false;
     OpBuilder builder(later);
     SmallVector<NamedAttribute> settings = {
-        builder.getNamedAttr("contract_rank", builder.getI64IntegerAttr(getSetting(product, "contract_rank")))};
+        builder.getNamedAttr("contract_rank", builder.getI64IntegerAttr(product.getIntegerSetting("contract_rank")))};
     if (sumsB)
       settings.push_back(builder.getNamedAttr("sums_b", builder.getUnitAttr()));
     auto fused = LaunchOp::create(builder, product.getLoc(), kernel, product.getStream(), ins, outs,
@@ -93,9 +85,9 @@ private:
   /// A norm that adds a bias, or that and another matrix, to the product leaves the sum to the product.
   bool fuseNorm(LaunchOp product) {
     auto norm = dyn_cast<LaunchOp>(getNextCommand(product));
-    size_t terms = norm ? getNormTerms(norm) : 0;
-    if (terms == 0 || norm.getIns().size() <= terms || norm.getOuts().empty() ||
-        norm.getStream() != product.getStream() || product.getAccumulate() || product.getAccumulateAfterFirst())
+    size_t terms = norm ? norm.getArity().terms : 0;
+    if (terms == 0 || norm.getStream() != product.getStream() || product.getAccumulate() ||
+        product.getAccumulateAfterFirst())
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0], sum = norm.getOuts()[0];
     Value x = norm.getIns()[0], bias = norm.getIns()[1];
@@ -105,7 +97,7 @@ private:
     if (terms > 2)
       ins.push_back(norm.getIns()[2]);
     if (!isSame(x, out) || !isSame(sum, out) || !isBias(typeOf(bias), typeOf(out)) ||
-        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1 ||
+        typeOf(b).getRank() != product.getIntegerSetting("contract_rank") + 1 ||
         (terms > 2 && ins.back().getType() != out.getType()))
       return false;
     OpBuilder builder(norm);
@@ -116,10 +108,10 @@ private:
         settings.push_back(setting);
     SmallVector<Value> normIns = {sum};
     llvm::append_range(normIns, norm.getIns().drop_front(terms));
-    auto apart = LaunchOp::create(builder, norm.getLoc(), getPlainNorm(norm), norm.getStream(), normIns,
+    auto apart = LaunchOp::create(builder, norm.getLoc(), norm.getRow().family, norm.getStream(), normIns,
                                   norm.getOuts().drop_front(), builder.getDictionaryAttr(settings), false, false);
     apart->setDiscardableAttrs(norm->getDiscardableAttrDictionary());
-    if (replace(product, norm, norm, "matmul_bias", ins, sum, false))
+    if (replace(product, norm, norm, KernelKind::matmul_bias, ins, sum, false))
       return true;
     apart.erase();
     return false;
@@ -147,7 +139,7 @@ private:
     if (!isSame(x, out))
       std::swap(x, bias);
     if (!isSame(x, out) || !isBias(typeOf(bias), typeOf(out)) ||
-        typeOf(b).getRank() != getSetting(product, "contract_rank") + 1)
+        typeOf(b).getRank() != product.getIntegerSetting("contract_rank") + 1)
       return false;
     Value last = ops.back()->getResult(0);
     auto gelu = dyn_cast<train::GeluTanhOp>(ops.back());
@@ -165,7 +157,8 @@ private:
     }
     ValueRange results = function.getBody().front().getTerminator()->getOperands();
     if (results.size() == 1 && results[0] == last && isSame(map.getOuts()[0], out))
-      return replace(product, map, map, gelu ? "matmul_bias_gelu" : "matmul_bias", ins, map.getOuts(), false);
+      return replace(product, map, map, gelu ? KernelKind::matmul_bias_gelu : KernelKind::matmul_bias, ins,
+                     map.getOuts(), false);
     if (results.size() != 2 || !gelu)
       return false;
     unsigned kept = results[0] == last ? 1 : 0;
@@ -173,7 +166,7 @@ private:
     if (results[kept] != sum->getResult(0) || results[1 - kept] != last || !isSame(input, out) ||
         activated.getType() != input.getType())
       return false;
-    return replace(product, map, map, "matmul_bias_gelu", ins, {activated, input}, false);
+    return replace(product, map, map, KernelKind::matmul_bias_gelu, ins, {activated, input}, false);
   }
 
   /// The operand's type with its first `count` dims last.
@@ -192,12 +185,12 @@ private:
   }
 
   void fuseSum(LaunchOp product, SmallVectorImpl<LaunchOp> &sums) {
-    int64_t contracted = getSetting(product, "contract_rank");
+    int64_t contracted = product.getIntegerSetting("contract_rank");
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
     for (LaunchOp *it = sums.begin(); it != sums.end(); ++it) {
       LaunchOp sum = *it;
       Value vector = sum.getOuts()[0];
-      bool isLike = sum.getStream() == product.getStream() && getSetting(sum, "reduced_rank") == contracted &&
+      bool isLike = sum.getStream() == product.getStream() && sum.getIntegerSetting("reduced_rank") == contracted &&
                     sum.getAccumulate() == product.getAccumulate() &&
                     sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
                     typeOf(vector).getElementType() == typeOf(out).getElementType() &&
@@ -207,7 +200,8 @@ private:
         continue;
       bool isFirst = sum->isBeforeInBlock(product);
       LaunchOp earlier = isFirst ? sum : product, later = isFirst ? product : sum;
-      if (canMove(earlier, later) && replace(product, sum, later, "matmul_bias_grad", {a, b}, {out, vector}, sumsB)) {
+      if (canMove(earlier, later) &&
+          replace(product, sum, later, KernelKind::matmul_bias_grad, {a, b}, {out, vector}, sumsB)) {
         sums.erase(it);
         return;
       }

@@ -118,8 +118,7 @@ private:
   }
 
   bool isGradient(LaunchOp launch) {
-    return launch.getKernel() == "softmax_cross_entropy_grad" && launch.getIns().size() == 4 &&
-           launch.getOuts().size() == 1 && isOnStream(launch) && !isRepeated(launch) &&
+    return launch.getKernel() == KernelKind::softmax_cross_entropy_grad && isOnStream(launch) && !isRepeated(launch) &&
            launch.getSettings() == loss.getSettings() && getStorage(launch.getIns()[0]) &&
            isSameValue(launch.getIns()[1], logits) && isSameValue(launch.getIns()[2], labels) &&
            isSameValue(launch.getIns()[3], logSum) && isSameValue(launch.getOuts()[0], logits);
@@ -161,7 +160,7 @@ private:
 
   void replace() {
     OpBuilder builder(loss);
-    auto launch = [&](StringRef kernel, ValueRange ins, ValueRange outs) {
+    auto launch = [&](KernelKind kernel, ValueRange ins, ValueRange outs) {
       auto op = LaunchOp::create(builder, loss.getLoc(), kernel, loss.getStream(), ins, outs, loss.getSettings(), false,
                                  false);
       op->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
@@ -169,11 +168,11 @@ private:
     };
     // Nobody but the loss itself uses the count where the factor is of the labels of several micro-batches.
     if (uses.of(count).size() > 1)
-      launch("count_labels", labels, count);
+      launch(KernelKind::count_labels, labels, count);
 
     builder.setInsertionPoint(reader);
     Value factor = makeFactor(builder);
-    launch("softmax_cross_entropy_with_grad", {factor, logits, labels}, {sum, logits});
+    launch(KernelKind::softmax_cross_entropy_with_grad, {factor, logits, labels}, {sum, logits});
 
     for (const Gradient &gradient : gradients) {
       drop(gradient.launch);
@@ -233,8 +232,7 @@ struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
       return;
     Block &block = forward.getBody().front();
     SmallVector<LaunchOp> losses = llvm::filter_to_vector(block.getOps<LaunchOp>(), [](LaunchOp launch) {
-      return launch.getKernel() == "softmax_cross_entropy" && launch.getIns().size() == 2 &&
-             launch.getOuts().size() == 3;
+      return launch.getKernel() == KernelKind::softmax_cross_entropy;
     });
     CommandUses uses(getOperation());
     for (LaunchOp loss : losses)

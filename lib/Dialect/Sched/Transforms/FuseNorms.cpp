@@ -1,6 +1,5 @@
 #include "CommandMoves.h"
 #include "CommandUses.h"
-#include "windlass/Dialect/Sched/IR/Norms.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
@@ -26,10 +25,9 @@ public:
   void run() {
     SmallVector<LaunchOp> norms, gradients;
     for (auto launch : block.getOps<LaunchOp>()) {
-      bool isNorm = launch.getKernel() == "layer_norm" || launch.getKernel() == "rms_norm";
-      if (isNorm && launch.getIns().size() > 1)
+      if (getKernelOfSum(launch.getKernel()))
         norms.push_back(launch);
-      else if (getNormGradOperands(launch) && !launch.getOuts().empty() && !launch.getAccumulate() &&
+      else if (launch.getRow().accumulation == Accumulation::parameters && !launch.getAccumulate() &&
                !launch.getAccumulateAfterFirst())
         gradients.push_back(launch);
     }
@@ -97,7 +95,7 @@ private:
   }
 
   /// A command of both at the place of the later one, of which it has the block; `named` says of which operator it is.
-  LaunchOp replace(Operation *later, LaunchOp named, StringRef kernel, ValueRange ins, ValueRange outs,
+  LaunchOp replace(Operation *later, LaunchOp named, KernelKind kernel, ValueRange ins, ValueRange outs,
                    DictionaryAttr settings, bool accumulatesAfterFirst) {
     OpBuilder builder(later);
     auto both = LaunchOp::create(builder, named.getLoc(), kernel, named.getStream(), ins, outs, settings,
@@ -124,12 +122,13 @@ private:
       return;
     llvm::append_range(ins, norm.getIns().drop_front());
     outs.insert(outs.begin(), x);
-    if (!canWriteWhileReading(ins, outs, [&](size_t in, size_t out) { return in < terms && out < 2; }))
+    KernelKind kernel = *getKernelOfSum(norm.getKernel());
+    if (!canWriteWhileReading(kernel, ins, outs, terms))
       return;
     Builder builder(norm.getContext());
     SmallVector<NamedAttribute> settings(norm.getSettings().getValue());
     settings.push_back(builder.getNamedAttr("terms", builder.getI64IntegerAttr(terms)));
-    replace(norm, norm, ("add_" + norm.getKernel()).str(), ins, outs, builder.getDictionaryAttr(settings), false);
+    replace(norm, norm, kernel, ins, outs, builder.getDictionaryAttr(settings), false);
     erase(norm);
     erase(sum);
   }
@@ -165,7 +164,7 @@ private:
       maps.push_back(map);
       outs.push_back(map.getOuts()[0]);
     }
-    if (maps.empty() || !canWriteWhileReading(gradient.getIns(), outs))
+    if (maps.empty() || !canWriteWhileReading(gradient.getKernel(), gradient.getIns(), outs))
       return gradient;
     Operation *last = *llvm::max_element(maps, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     if (!canMove(gradient, last, maps))
@@ -190,7 +189,8 @@ private:
   void takeAdditionTo(LaunchOp gradient) {
     Value dx = gradient.getOuts()[0];
     LaunchMapOp map = getOnlyReader(gradient, dx);
-    if (!map || map.getAccumulateAfterFirst() || getNormGradOperands(gradient)->addsOperand || !canMove(gradient, map))
+    bool addsAlready = gradient.getIns().size() > gradient.getRow().operands.least;
+    if (!map || map.getAccumulateAfterFirst() || addsAlready || !canMove(gradient, map))
       return;
     SmallVector<Value> terms = getTerms(map);
     if (terms.size() != 2)
@@ -203,7 +203,7 @@ private:
     SmallVector<Value> ins(gradient.getIns()), outs(gradient.getOuts());
     ins.push_back(terms[1]);
     outs[0] = total;
-    if (!canWriteWhileReading(ins, outs, [&](size_t in, size_t out) { return in + 1 == ins.size() && out == 0; }))
+    if (!canWriteWhileReading(gradient.getKernel(), ins, outs))
       return;
     replace(map, gradient, gradient.getKernel(), ins, outs, gradient.getSettings(), gradient.getAccumulateAfterFirst());
     erase(gradient);

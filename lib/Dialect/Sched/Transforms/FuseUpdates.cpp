@@ -30,8 +30,8 @@ public:
     for (Operation &op : block) {
       auto launch = dyn_cast<LaunchOp>(op);
       auto map = dyn_cast<LaunchMapOp>(op);
-      size_t updated = launch ? getUpdatedOperands(launch.getKernel()) : 0;
-      if (updated > 0 && updated == launch.getOuts().size())
+      auto update = launch ? getUpdateOperands(launch) : std::nullopt;
+      if (update && update->parameters == 1 && !update->isRounded())
         updates.push_back(launch);
       else if (map && castFunctions.contains(map.getFunction()))
         casts[offsetOf(map.getIns()[0])].push_back(map);

@@ -2,8 +2,6 @@
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
-#include "windlass/rt/kernels.h"
-
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -58,19 +56,20 @@ private:
     });
   }
 
-  /// One AdamW of dense buffers.
+  /// A step of one parameter whose kernel takes several, of dense buffers.
   static bool isJoinable(LaunchOp launch) {
     std::optional<UpdateOperands> its = getUpdateOperands(launch);
-    return its && launch.getKernel() == "adamw" && its->parameters == 1 &&
+    return its && its->parameters < launch.getRow().operands.mostParameters && its->parameters == 1 &&
            typeOf(launch.getIns()[0]).getNumElements() <= kMostElements &&
-           llvm::all_of(launch.getIns(), [](Value in) { return typeOf(in).getElementType().isF32(); }) &&
+           llvm::all_of(
+               launch.getIns(), [](Value in) { return typeOf(in).getElementType().isF32(); }) &&
            llvm::all_of(launch->getOperands(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
   }
 
   static bool isAlike(LaunchOp a, LaunchOp b) {
     size_t operands = getUpdateOperands(a)->operands;
     auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
-    return a.getStream() == b.getStream() && a.getSettings() == b.getSettings() &&
+    return a.getKernel() == b.getKernel() && a.getStream() == b.getStream() && a.getSettings() == b.getSettings() &&
            a.getOuts().size() == b.getOuts().size() &&
            typeOf(a.getOuts().back()).getElementType() == typeOf(b.getOuts().back()).getElementType() &&
            llvm::all_of(llvm::zip_equal(scalars(a), scalars(b)),
@@ -81,7 +80,7 @@ private:
     int64_t elements = typeOf(launch.getIns()[0]).getNumElements();
     auto alike = [&](const Group &group) { return isAlike(group.updates.front(), launch); };
     close([&](const Group &group) {
-      return alike(group) && (group.updates.size() == static_cast<size_t>(rt::updated_parameters::most) ||
+      return alike(group) && (group.updates.size() == launch.getRow().operands.mostParameters ||
                               group.elements + elements > kMostElements);
     });
     auto *group = llvm::find_if(open, alike);

@@ -132,15 +132,13 @@ std::vector<Lifetime> getLifetimes(ArrayRef<Command *> timeline, size_t storages
   return lifetimes;
 }
 
-/// Whether the command may write its output over operand `index` when both are one view.
-bool mayShare(const Command &command, unsigned index) {
+/// Whether the command may write its result `out` over its operand `in` when both are one view.
+bool mayShare(const Command &command, size_t in, size_t out) {
   if (command.kind == Command::Kind::Map)
     return true;
-  if (command.kind != Command::Kind::Launch)
-    return false;
-  if (command.kernel == "copy" || command.kernel == "softmax")
-    return index == 0;
-  return (command.kernel == "softmax_grad" || command.kernel == "softmax_cross_entropy_grad") && index == 1;
+  // Kernels with terms come later, from fusions.
+  return command.kind == Command::Kind::Launch &&
+         getRow(command.kernel).mayShare({command.ins.size(), command.outs.size(), 0}, in, out);
 }
 
 /// What a command belongs to: an operator, or else a collective.
@@ -149,7 +147,7 @@ std::string getName(const Command &command) {
     return plan::collapseId(id.getValue(), dyn_cast_or_null<plan::RepeatAttr>(command.repeat));
   if (command.kind == Command::Kind::Collective)
     return stringifyCollectiveKind(command.collective).str();
-  return command.kind == Command::Kind::Map ? "map" : command.kernel;
+  return command.kind == Command::Kind::Map ? "map" : stringifyKernelKind(command.kernel).str();
 }
 
 /// So many groups of values are told of the largest live set.
@@ -200,20 +198,22 @@ void Program::shareStorages() {
     for (View &view : llvm::concat<View>(command->ins, command->outs))
       view.storage = replacement[view.storage];
     llvm::SmallDenseSet<unsigned> taken;
-    for (View &out : command->outs) {
+    for (auto [o, out] : llvm::enumerate(command->outs)) {
       unsigned from = out.storage;
       if (!storages[from].isTransient || lifetimes[from].first != static_cast<int64_t>(time))
         continue;
-      for (auto [index, in] : llvm::enumerate(command->ins)) {
-        unsigned to = in.storage;
-        const View &source = in;
+      for (const View &source : command->ins) {
+        unsigned to = source.storage;
         if (to == from || !storages[to].isTransient || storages[to].bytes != storages[from].bytes ||
-            lifetimes[to].last != static_cast<int64_t>(time) || !mayShare(*command, index) || taken.contains(to))
+            lifetimes[to].last != static_cast<int64_t>(time) || taken.contains(to))
           continue;
         View moved = out;
         moved.storage = to;
-        if (!(moved == source) ||
-            !llvm::all_of(command->ins, [&](const View &view) { return view.storage != to || view == source; }))
+        auto isFree = [&, o = o](auto entry) {
+          auto [i, view] = entry;
+          return view.storage != to || (view == source && mayShare(*command, i, o));
+        };
+        if (!(moved == source) || !llvm::all_of(llvm::enumerate(command->ins), isFree))
           continue;
         taken.insert(to);
         replacement[from] = to;
@@ -233,7 +233,8 @@ void Program::shareStorages() {
     }
     // Copies onto themselves.
     llvm::erase_if(commands, [](const Command &command) {
-      return command.kind == Command::Kind::Launch && command.kernel == "copy" && command.ins[0] == command.outs[0];
+      return command.kind == Command::Kind::Launch && getRow(command.kernel).inPlace.mode == InPlace::Mode::dropped &&
+             command.ins[0] == command.outs[0];
     });
   }
 }

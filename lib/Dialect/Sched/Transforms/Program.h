@@ -35,7 +35,7 @@ struct Command {
   int64_t stream = kComputeStream;
   llvm::SmallVector<View, 6> ins, outs;
   /// Launch.
-  std::string kernel;
+  KernelKind kernel = KernelKind::copy;
   llvm::SmallVector<mlir::NamedAttribute, 4> settings;
   bool accumulates = false, accumulatesAfterFirst = false;
   /// Map.

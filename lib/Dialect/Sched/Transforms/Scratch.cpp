@@ -1,7 +1,5 @@
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 
-#include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
-
 #include "windlass/rt/kernels.h"
 
 using namespace mlir;
@@ -29,22 +27,26 @@ static rt::view toView(Value buffer) {
 }
 
 int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
-  StringRef kernel = launch.getKernel();
   auto in = [&](unsigned index) { return toView(launch.getIns()[index]); };
-  auto setting = [&](StringRef name) -> int32_t {
-    auto value = launch.getSettings().getAs<IntegerAttr>(name);
-    return value ? value.getInt() : 0;
+  auto ofQuery = [&](int64_t (*bytes)(const rt::view &, const rt::view &, int32_t)) {
+    rt::view query = in(launch.getRow().flops.query), key = in(launch.getRow().flops.query + 1);
+    return query.rank == 4 && key.rank == 4 ? bytes(query, key, threads) : 0;
   };
-  if (isProduct(kernel) && launch.getIns().size() >= 2 && !launch.getOuts().empty())
-    return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1), setting("batch_rank"),
-                                              setting("contract_rank"));
-  if ((kernel == "layer_norm_grad" || kernel == "rms_norm_grad") && launch.getIns().size() >= 4)
+  switch (launch.getRow().scratch) {
+  case ScratchRule::none:
+    return 0;
+  case ScratchRule::product:
+    return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1),
+                                              launch.getIntegerSetting("batch_rank"),
+                                              launch.getIntegerSetting("contract_rank"));
+  case ScratchRule::norm_grad:
     return rt::norm_grad_scratch_bytes(in(1), threads);
-  if (kernel == "attention" && launch.getIns().size() >= 3 && in(0).rank == 4 && in(1).rank == 4)
-    return rt::attention_scratch_bytes(in(0), in(1), threads);
-  if (kernel == "attention_grad" && launch.getIns().size() >= 6 && in(1).rank == 4 && in(2).rank == 4)
-    return rt::attention_grad_scratch_bytes(in(1), in(2), threads);
-  return 0;
+  case ScratchRule::attention:
+    return ofQuery(rt::attention_scratch_bytes);
+  case ScratchRule::attention_grad:
+    return ofQuery(rt::attention_grad_scratch_bytes);
+  }
+  llvm_unreachable("unknown rule of scratch");
 }
 
 std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp launch) {
@@ -52,9 +54,9 @@ std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp l
   auto in = [&](unsigned index) { return toView(launch.getIns()[index]); };
   auto out = [&](unsigned index) { return toView(launch.getOuts()[index]); };
   // What has one operand more has a mask, and is none that libraries take.
-  if (launch.getKernel() == "attention" && launch.getIns().size() == 3 && launch.getOuts().size() == 2)
+  if (launch.getKernel() == KernelKind::attention && launch.getIns().size() == 3)
     views = {in(0), in(1), in(2), {}, out(0), out(1), {}, {}, {}, {}};
-  else if (launch.getKernel() == "attention_grad" && launch.getIns().size() == 6 && launch.getOuts().size() == 3)
+  else if (launch.getKernel() == KernelKind::attention_grad && launch.getIns().size() == 6)
     views = {in(1), in(2), in(3), {}, in(4), in(5), in(0), out(0), out(1), out(2)};
   else
     return std::nullopt;

@@ -1,8 +1,6 @@
 #include "CommandMoves.h"
 #include "MemoryTimeline.h"
 #include "Views.h"
-#include "windlass/Dialect/Sched/IR/Norms.h"
-#include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
@@ -133,23 +131,10 @@ private:
   }
 
   /// Whether the command may read `in` where it writes `out`, which is the same window.
-  static bool mayWorkInPlace(Operation *op, int64_t in, int64_t out) {
+  static bool mayWorkInPlace(Operation *op, size_t in, size_t out) {
     if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
       return true;
-    auto launch = cast<LaunchOp>(op);
-    StringRef kernel = launch.getKernel();
-    if (kernel == "softmax")
-      return in == 0;
-    if (kernel == "softmax_grad" || kernel == "softmax_cross_entropy_grad")
-      return in == 1;
-    if (kernel == "softmax_cross_entropy_with_grad")
-      return in == 1 && out == 1;
-    if (size_t terms = getNormTerms(launch))
-      return in < static_cast<int64_t>(terms) && out < 2;
-    if (auto gradient = getNormGradOperands(launch))
-      return gradient->addsOperand && in == static_cast<int64_t>(gradient->operands) && out == 0;
-    std::optional<UpdateOperands> update = getUpdateOperands(launch);
-    return update && update->getOperandOf(out) == static_cast<size_t>(in);
+    return cast<LaunchOp>(op).mayWriteOver(in, out);
   }
 
   LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool accumulates) {
@@ -175,7 +160,7 @@ private:
         if (written.isExact && windows[outs[other]].isExact && overlap(windows[outs[other]].ranges, written.ranges))
           return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
       auto launch = dyn_cast<LaunchOp>(op);
-      if (accumulates && (!launch || addsToResult(launch, o)) &&
+      if (accumulates && (!launch || launch.getRow().addsTo(o)) &&
           failed(report(memory.read(written.ranges, written.owner))))
         return failure();
     }

@@ -13,7 +13,7 @@ module {
   // CHECK-NEXT: %[[C:.*]] = sched.buffer @device_arena[320] : memref<f32>
   // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
   // CHECK-NEXT: %[[ALL:.*]] = sched.buffer @device_arena[320] : memref<1xf32>
-  // CHECK-NEXT: sched.launch "count_labels" stream 0 ins(%[[Y]]) outs(%[[C]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4xi64>) -> memref<f32>
+  // CHECK-NEXT: sched.launch count_labels stream 0 ins(%[[Y]]) outs(%[[C]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4xi64>) -> memref<f32>
   // CHECK-NEXT: sched.record 0 stream 0
   // CHECK-NEXT: sched.wait 0 stream 1
   // CHECK-NEXT: sched.launch_collective all_reduce sum @c, %[[ALL]] -> %[[ALL]]
@@ -22,7 +22,7 @@ module {
   // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[384] : memref<f32> {sched.storage = 5 : i64}
   // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
   // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[K]], %[[C]]) outs(%[[D]]) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-  // CHECK-NEXT: sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
+  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
   // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[S]], %[[C]]) outs(%[[R]])
   // CHECK-NEXT: return
   func.func @forward() {
@@ -33,7 +33,7 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %ac = sched.buffer @device_arena[320] : memref<1xf32> {sched.storage = 4 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.record 0 stream 0
     sched.wait 0 stream 1
     sched.launch_collective all_reduce sum @c, %ac -> %ac : memref<1xf32> -> memref<1xf32>
@@ -45,7 +45,7 @@ module {
   // CHECK-LABEL: func.func @backward()
   // CHECK-NEXT: sched.buffer @device_arena[64]
   // CHECK-NEXT: sched.buffer
-  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
   func.func @backward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -55,14 +55,14 @@ module {
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
     sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   // CHECK-LABEL: func.func @backward_reduce()
   // CHECK-NEXT: sched.buffer @device_arena[64]
   // CHECK-NEXT: sched.buffer
-  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
   func.func @backward_reduce() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -72,12 +72,12 @@ module {
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
     sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   // CHECK-LABEL: func.func @evaluate
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   func.func @evaluate() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 101 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 102 : i64}
@@ -85,7 +85,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 104 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 105 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 106 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -101,7 +101,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy_with_grad" stream
+  // CHECK: launch softmax_cross_entropy_with_grad stream
   // CHECK-LABEL: func.func @backward
   // CHECK-NEXT: return
   func.func @forward() {
@@ -111,7 +111,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -122,7 +122,7 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -137,7 +137,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -147,8 +147,8 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -158,7 +158,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -172,7 +172,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -181,7 +181,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -191,9 +191,9 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -209,7 +209,7 @@ module {
   sched.arena @device_arena bytes 4096
   sched.communicator @c over ["data"] stream 1
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -221,7 +221,7 @@ module {
     %ax = sched.buffer @device_arena[64] : memref<32xf32> {sched.storage = 1 : i64}
     %az = sched.buffer @device_arena[576] : memref<32xf32> {sched.storage = 8 : i64}
     sched.launch_collective permute sum @c, %ax -> %az to [1, 0] : memref<32xf32> -> memref<32xf32>
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -231,7 +231,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -246,7 +246,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -255,7 +255,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -266,8 +266,8 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %lz = sched.buffer @device_arena[576] : memref<4xf32> {sched.storage = 8 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch "copy" stream 0 ins(%l) outs(%lz) {} : (memref<4xf32>) -> memref<4xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%l) outs(%lz) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -282,7 +282,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -291,7 +291,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -302,8 +302,8 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch "copy" stream 0 ins(%c) outs(%r) {} : (memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%c) outs(%r) {} : (memref<f32>) -> memref<f32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -318,7 +318,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -327,7 +327,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -338,7 +338,7 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
     sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -353,7 +353,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -361,7 +361,7 @@ module {
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -371,7 +371,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -386,7 +386,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -395,8 +395,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch "copy" stream 0 ins(%s) outs(%r) {} : (memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch copy stream 0 ins(%s) outs(%r) {} : (memref<f32>) -> memref<f32>
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -406,7 +406,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -422,7 +422,7 @@ module {
   sched.arena @device_arena bytes 4096
   sched.communicator @c over ["data"] stream 1
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -432,7 +432,7 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %as = sched.buffer @device_arena[256] : memref<1xf32> {sched.storage = 3 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.record 0 stream 0
     sched.wait 0 stream 1
     sched.launch_collective all_reduce sum @c, %as -> %as : memref<1xf32> -> memref<1xf32>
@@ -447,7 +447,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -462,7 +462,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -471,7 +471,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -481,7 +481,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -496,7 +496,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -505,7 +505,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -516,7 +516,7 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%z) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%z) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -531,7 +531,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -540,7 +540,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -550,9 +550,9 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %again = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 9 : i64}
-    sched.launch "copy" stream 0 ins(%z) outs(%again) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%z) outs(%again) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %again, %y, %l) outs(%again) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %again, %y, %l) outs(%again) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -567,7 +567,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -576,7 +576,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -586,13 +586,13 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func @backward_reduce() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -607,7 +607,7 @@ module {
 module {
   sched.arena @device_arena bytes 4096
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch "softmax_cross_entropy" stream
+  // CHECK: launch softmax_cross_entropy stream
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -616,7 +616,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {plan.repeat = #plan.repeat<"h", 0>} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {plan.repeat = #plan.repeat<"h", 0>} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
@@ -626,7 +626,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -648,7 +648,7 @@ module {
   // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
   // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704]
   // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[704]
-  // CHECK-NEXT: sched.launch "softmax_cross_entropy_with_grad" stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
+  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
   // CHECK-NEXT: sched.launch_map @multiply stream 0 ins(%[[S]], %[[K]]) outs(%[[R]])
   // CHECK-NEXT: return
   func.func @forward() {
@@ -657,7 +657,7 @@ module {
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch "softmax_cross_entropy" stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
     sched.launch_map @multiply stream 0 ins(%s, %k) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
@@ -666,7 +666,7 @@ module {
   // CHECK-LABEL: func.func @backward_reduce()
   // CHECK-NEXT: sched.buffer @device_arena[64]
   // CHECK-NEXT: sched.buffer @device_arena[576]
-  // CHECK-NEXT: sched.launch "copy"
+  // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
   func.func @backward_reduce() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -674,8 +674,8 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch "softmax_cross_entropy_grad" stream 0 ins(%k, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch "copy" stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%k, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @multiply(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {

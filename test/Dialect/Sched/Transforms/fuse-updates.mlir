@@ -17,9 +17,9 @@ module {
     // CHECK: %[[G:.*]] = sched.buffer @device_arena[384]
     // CHECK: %[[S:.*]] = sched.buffer @device_arena[512]
     // CHECK: %[[H:.*]] = sched.buffer @device_arena[576]
-    // CHECK-NEXT: sched.launch "adamw" stream 0 ins(%[[W]], %[[M]], %[[V]], %[[G]], %[[S]], {{.*}}) outs(%[[W]], %[[M]], %[[V]], %[[H]]) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"}
+    // CHECK-NEXT: sched.launch adamw stream 0 ins(%[[W]], %[[M]], %[[V]], %[[G]], %[[S]], {{.*}}) outs(%[[W]], %[[M]], %[[V]], %[[H]]) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"}
     // CHECK-NEXT: return
-    sched.launch "adamw" stream 0 ins(%w, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%w, %m, %v) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>)
+    sched.launch adamw stream 0 ins(%w, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%w, %m, %v) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>)
     sched.launch_map @round stream 0 ins(%w) outs(%h) {plan.repeat = #plan.repeat<"u", 1>, train.id = "cast.w"} : (memref<4x8xf32>) -> memref<4x8xbf16>
     return
   }
@@ -38,9 +38,9 @@ module {
   // The step moves over what touches none of its bytes, and over waits, to the map.
   // CHECK-LABEL: func.func @moves
   // CHECK-NOT: launch
-  // CHECK: sched.launch "sgd"{{.*}} {train.id = "w"}
+  // CHECK: sched.launch sgd{{.*}} {train.id = "w"}
   // CHECK-NEXT: sched.wait 0 stream 0
-  // CHECK-NEXT: sched.launch "sgd"{{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}) {} {train.id = "u"}
+  // CHECK-NEXT: sched.launch sgd{{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}) {} {train.id = "u"}
   // CHECK-NEXT: sched.launch_map @other
   // CHECK-NEXT: return
   func.func @moves() {
@@ -51,8 +51,8 @@ module {
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %w2 = sched.buffer @device_arena[320] : memref<8xf32>
     %m2 = sched.buffer @device_arena[384] : memref<8xf32>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} {train.id = "u"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch "sgd" stream 0 ins(%w2, %m2, %g, %s, %s, %s, %s) outs(%w2, %m2) {} {train.id = "w"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} {train.id = "u"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w2, %m2, %g, %s, %s, %s, %s) outs(%w2, %m2) {} {train.id = "w"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.wait 0 stream 0
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     sched.launch_map @other stream 0 ins(%w2) outs(%h) : (memref<8xf32>) -> memref<8xf16>
@@ -60,7 +60,7 @@ module {
   }
   // Another stream may wait for the step.
   // CHECK-LABEL: func.func @recorded
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @recorded() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -68,14 +68,14 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.record 0 stream 0
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // The weight is written, or read, between them.
   // CHECK-LABEL: func.func @written
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @written() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -83,13 +83,13 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch "fill" stream 0 ins() outs(%w) {value = 0.0 : f64} : () -> memref<8xf32>
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch fill stream 0 ins() outs(%w) {value = 0.0 : f64} : () -> memref<8xf32>
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // CHECK-LABEL: func.func @read
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @read() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -98,14 +98,14 @@ module {
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %o = sched.buffer @device_arena[320] : memref<8xf32>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch "copy" stream 0 ins(%w) outs(%o) {} : (memref<8xf32>) -> memref<8xf32>
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch copy stream 0 ins(%w) outs(%o) {} : (memref<8xf32>) -> memref<8xf32>
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // The rounded weight would take the place of the gradient, which the step reads.
   // CHECK-LABEL: func.func @over
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @over() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -113,14 +113,14 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[144] : memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // A part of the weight; before the step.
   // CHECK-LABEL: func.func @part
   // CHECK: launch_map @round
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @part() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -131,13 +131,13 @@ module {
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %hpart = sched.buffer @device_arena[256] : memref<4xf16>
     sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.launch_map @round stream 0 ins(%part) outs(%hpart) : (memref<4xf32>) -> memref<4xf16>
     return
   }
   // The state; on another stream.
   // CHECK-LABEL: func.func @others
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   // CHECK: launch_map @round stream 1
   func.func @others() {
@@ -146,14 +146,14 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.launch_map @round stream 0 ins(%m) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     sched.launch_map @round stream 1 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // Added to what is there.
   // CHECK-LABEL: func.func @added
-  // CHECK: launch "sgd"
+  // CHECK: launch sgd
   // CHECK: launch_map @round
   func.func @added() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
@@ -161,7 +161,7 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.launch_map @round stream 0 ins(%w) outs(%h) accumulate_after_first : (memref<8xf32>) -> memref<8xf16>
     return
   }

@@ -37,21 +37,21 @@ func.func @update() {
   // CHECK-DAG: %[[BG:.*]] = sched.buffer @device_arena[576] : memref<2x4xf32>
   // CHECK-DAG: %[[CH:.*]] = sched.buffer @device_arena[896]
   // CHECK-DAG: %[[DH:.*]] = sched.buffer @device_arena[1216]
-  sched.launch "adamw" stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {plan.repeat = #plan.repeat<"u", 0>, train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch "adamw" stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv, %ch) {decays} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
-  // CHECK: sched.launch "adamw" stream 0 ins(%[[A]], %[[AM]], %[[AV]], %[[AG]], %[[B]], %[[BM]], %[[BV]], %[[BG]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]]) outs(%[[A]], %[[AM]], %[[AV]], %[[B]], %[[BM]], %[[BV]]) {} {train.id = "a and 1 more"}
-  sched.launch "adamw" stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {plan.repeat = #plan.repeat<"u", 1>, train.id = "b"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
-  // CHECK-NEXT: sched.launch "adamw" stream 0 ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}}, %[[CH]], %{{.*}}, %{{.*}}, %{{.*}}, %[[DH]]) {decays} {train.id = "c and 1 more"}
-  sched.launch "adamw" stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {decays} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {plan.repeat = #plan.repeat<"u", 0>, train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv, %ch) {decays} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  // CHECK: sched.launch adamw stream 0 ins(%[[A]], %[[AM]], %[[AV]], %[[AG]], %[[B]], %[[BM]], %[[BV]], %[[BG]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]]) outs(%[[A]], %[[AM]], %[[AV]], %[[B]], %[[BM]], %[[BV]]) {} {train.id = "a and 1 more"}
+  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {plan.repeat = #plan.repeat<"u", 1>, train.id = "b"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
+  // CHECK-NEXT: sched.launch adamw stream 0 ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}}, %[[CH]], %{{.*}}, %{{.*}}, %{{.*}}, %[[DH]]) {decays} {train.id = "c and 1 more"}
+  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {decays} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   // CHECK-NEXT: return
   return
 }
 
 // CHECK-LABEL: func.func @apart
-// CHECK: sched.launch "adamw"{{.*}} {train.id = "first"}
-// CHECK: sched.launch "adamw"{{.*}} {train.id = "other scalar"}
-// CHECK: sched.launch "adamw"{{.*}} {train.id = "strided"}
-// CHECK: sched.launch "adamw"{{.*}} {train.id = "rounds"}
+// CHECK: sched.launch adamw{{.*}} {train.id = "first"}
+// CHECK: sched.launch adamw{{.*}} {train.id = "other scalar"}
+// CHECK: sched.launch adamw{{.*}} {train.id = "strided"}
+// CHECK: sched.launch adamw{{.*}} {train.id = "rounds"}
 // CHECK-NEXT: return
 func.func @apart() {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -73,20 +73,20 @@ func.func @apart() {
   %dv = sched.buffer @device_arena[1088] : memref<4xf32>
   %dg = sched.buffer @device_arena[1152] : memref<4xf32>
   %dh = sched.buffer @device_arena[1216] : memref<4xbf16>
-  sched.launch "adamw" stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "first"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch "adamw" stream 0 ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
-  sched.launch "adamw" stream 0 ins(%b, %bm, %bv, %bt, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "strided"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
-  sched.launch "adamw" stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {} {train.id = "rounds"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "first"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bt, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "strided"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
+  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {} {train.id = "rounds"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return
 }
 
 // An event, or a command that reads what a step writes, is between.
 // CHECK-LABEL: func.func @between
-// CHECK: sched.launch "adamw"{{.*}} {train.id = "a"}
+// CHECK: sched.launch adamw{{.*}} {train.id = "a"}
 // CHECK-NEXT: sched.record 0 stream 0
-// CHECK-NEXT: sched.launch "adamw"{{.*}} {train.id = "c"}
-// CHECK-NEXT: sched.launch "copy"
-// CHECK-NEXT: sched.launch "adamw"{{.*}} {train.id = "d"}
+// CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "c"}
+// CHECK-NEXT: sched.launch copy
+// CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "d"}
 // CHECK-NEXT: return
 func.func @between() {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -103,10 +103,10 @@ func.func @between() {
   %dv = sched.buffer @device_arena[1088] : memref<4xf32>
   %dg = sched.buffer @device_arena[1152] : memref<4xf32>
   %x = sched.buffer @device_arena[1280] : memref<4xf32>
-  sched.launch "adamw" stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
   sched.record 0 stream 0
-  sched.launch "adamw" stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
-  sched.launch "copy" stream 0 ins(%c) outs(%x) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.launch "adamw" stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch copy stream 0 ins(%c) outs(%x) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }

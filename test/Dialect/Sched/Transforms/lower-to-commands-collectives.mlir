@@ -21,7 +21,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:[0-9]+]] {train.id = "w"} : memref<4x6xf32> -> memref<2x4x6xf32>
     // CHECK-NEXT: sched.record [[#E]] stream 1
     // CHECK: sched.wait [[#E]] stream 0
-    // CHECK: sched.launch "copy" stream 0 ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
+    // CHECK: sched.launch copy stream 0 ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
     %w = sched.load @w : tensor<4x6xf32>
     %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x12xf32>
     sched.store @whole, %g : tensor<4x12xf32>
@@ -37,7 +37,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     %t = sched.all_to_all %w split 0 concat 1 over ["model"] : tensor<4x6xf32> -> tensor<2x12xf32>
     sched.store @turned, %t : tensor<2x12xf32>
     // The own part along the columns.
-    // CHECK: sched.launch "own_part" {{.*}} {axes = array<i64: 1>} {train.id = "w"} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<4x6xf32>
+    // CHECK: sched.launch own_part {{.*}} {axes = array<i64: 1>} {train.id = "w"} : (memref<2x4x6xf32, strided<[6, 12, 1]>>) -> memref<4x6xf32>
     %o = sched.own_part %g dim 1 over ["model"] : tensor<4x12xf32> -> tensor<4x6xf32>
     sched.store @own, %o : tensor<4x6xf32>
     // Members change places.
@@ -62,7 +62,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} : memref
   // CHECK-NEXT: sched.record [[#E:]] stream 1
   // CHECK-NOT: sched.wait
-  // CHECK: sched.launch "matmul"
+  // CHECK: sched.launch matmul
   // CHECK: sched.wait [[#E]] stream 0
   // CHECK: sched.launch_map {{.*}} accumulate_after_first
   func.func @forward() {

@@ -8,15 +8,15 @@
 // No value is copied: heads are views of the joint projection, attention writes in the order that the next projection
 // reads.
 // COPIES: func.func @forward() {
-// COPIES-NOT: sched.launch "copy"
+// COPIES-NOT: sched.launch copy
 // COPIES: func.func @evaluate() {
 
 // CHECK-DAG: sched.communicator @[[BATCH:.*]] over ["batch"] stream [[#BATCHSTREAM:]]
 // CHECK-DAG: sched.communicator @[[ALL:.*]] over ["data", "batch"] stream [[#ALLSTREAM:]]
 // CHECK: func.func @forward() {
-// CHECK: sched.launch "attention" stream 0 ins({{.*}}) outs({{.*}}) {causal, scale = {{.*}}} {{.*}} : (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, {{.*}}) -> (memref<2x2x8x8xf32, strided<[128, 8, 16, 1]>>, memref<2x2x8xf32>)
+// CHECK: sched.launch attention stream 0 ins({{.*}}) outs({{.*}}) {causal, scale = {{.*}}} {{.*}} : (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, {{.*}}) -> (memref<2x2x8x8xf32, strided<[128, 8, 16, 1]>>, memref<2x2x8xf32>)
 // The count is reduced over the batch before the loss is made of it.
-// CHECK: sched.launch "softmax_cross_entropy"
+// CHECK: sched.launch softmax_cross_entropy
 // CHECK: sched.record [[#E:]] stream 0
 // CHECK-NEXT: sched.wait [[#E]] stream [[#BATCHSTREAM]]
 // CHECK-NEXT: sched.buffer {{.*}} : memref<1xf32>
@@ -28,22 +28,22 @@
 
 // CHECK: func.func @backward() {
 // The gradient of the logits takes their place; the row that has no label is cleared after.
-// CHECK: sched.launch "softmax_cross_entropy_grad" stream 0 ins(%{{.*}}, %[[LOGITS:.*]], %{{.*}}, %{{.*}}) outs(%[[LOGITS]])
+// CHECK: sched.launch softmax_cross_entropy_grad stream 0 ins(%{{.*}}, %[[LOGITS:.*]], %{{.*}}, %{{.*}}) outs(%[[LOGITS]])
 // CHECK-NEXT: sched.buffer {{.*}} : memref<2x1x16xf32, strided<[128, 16, 1]>>
-// CHECK-NEXT: sched.launch "fill"
+// CHECK-NEXT: sched.launch fill
 // A tied weight: the second gradient is added to the first.
-// CHECK: sched.launch "matmul" stream 0 ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} accumulate_after_first {train.id = "logits.grad.rhs"}
+// CHECK: sched.launch matmul stream 0 ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} accumulate_after_first {train.id = "logits.grad.rhs"}
 // Gradients of query, key and value are written into that of the joint projection.
-// CHECK: sched.launch "attention_grad" {{.*}} -> (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>)
-// CHECK: sched.launch "embedding_grad" stream 0 ins({{.*}}) outs(%[[TIED]]) {rows = 16 : i64} accumulate {train.id = "emb.grad.table"}
+// CHECK: sched.launch attention_grad {{.*}} -> (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>)
+// CHECK: sched.launch embedding_grad stream 0 ins({{.*}}) outs(%[[TIED]]) {rows = 16 : i64} accumulate {train.id = "emb.grad.table"}
 // CHECK-NOT: launch_collective
 // CHECK: return
 
 // Buckets are reduced while the rest of the backward pass runs.
 // CHECK: func.func @backward_reduce() {
-// CHECK: sched.launch "attention_grad"
+// CHECK: sched.launch attention_grad
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[ALL]]
-// CHECK: sched.launch "attention_grad"
+// CHECK: sched.launch attention_grad
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[ALL]]
 // CHECK: sched.record [[#LAST:]] stream [[#ALLSTREAM]]
 // CHECK-NEXT: sched.wait [[#LAST]] stream 0
@@ -51,8 +51,8 @@
 
 // The norm is summed by the kernel of its terms.
 // CHECK: func.func @update() {
-// CHECK: sched.launch "square_sum" stream 0 ins({{.*}}) outs(%[[NORM:.*]]) {} {train.id
-// CHECK: sched.launch "square_sum" stream 0 ins({{.*}}) outs(%[[NORM]]) {} accumulate
+// CHECK: sched.launch square_sum stream 0 ins({{.*}}) outs(%[[NORM:.*]]) {} {train.id
+// CHECK: sched.launch square_sum stream 0 ins({{.*}}) outs(%[[NORM]]) {} accumulate
 
 // CHECK: sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
 

@@ -81,10 +81,10 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // Bias and activation are one map; its first result, the stash, takes the place of the matmul's.
 // CHECK-LABEL: func.func @forward() {
 // CHECK: %[[H:.*]] = sched.buffer @device_arena[{{.*}}] : memref<4x8xf32>
-// CHECK: sched.launch "matmul" stream 0 ins({{.*}}) outs(%[[H]]) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+// CHECK: sched.launch matmul stream 0 ins({{.*}}) outs(%[[H]]) {batch_rank = 0 : i64, contract_rank = 1 : i64}
 // CHECK: %[[BIAS:.*]] = sched.buffer {{.*}} : memref<4x8xf32, strided<[0, 1]>>
 // CHECK: sched.launch_map @[[GELU:fused_0]] stream 0 ins(%[[H]], %[[BIAS]]) outs(%[[H]], %{{.*}})
-// CHECK: sched.launch "reduce" {{.*}} {kind = #train<reduction sum>, reduced_rank = 2 : i64} accumulate_after_first
+// CHECK: sched.launch reduce {{.*}} {kind = #train<reduction sum>, reduced_rank = 2 : i64} accumulate_after_first
 // CHECK-NEXT: return
 
 // The weight's gradient is added where it is kept; a transpose is a view.
@@ -92,7 +92,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK: sched.launch_map @fused_1 stream 0 ins(%[[S:.*]]) outs(%[[S]])
 // CHECK: %[[XT:.*]] = sched.buffer {{.*}} : memref<16x4xf32, strided<[1, 16]>>
 // CHECK: %[[GRADIENT:.*]] = sched.buffer @device_arena[[[#DW]]] : memref<16x8xf32>
-// CHECK: sched.launch "matmul" stream 0 ins(%[[XT]], %[[S]]) outs(%[[GRADIENT]]) {{.*}} accumulate_after_first
+// CHECK: sched.launch matmul stream 0 ins(%[[XT]], %[[S]]) outs(%[[GRADIENT]]) {{.*}} accumulate_after_first
 // CHECK-NOT: launch_collective
 // CHECK: return
 
@@ -101,7 +101,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK-NEXT: sched.wait [[#E0]] stream 1
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @communicator_0, %{{.*}} : memref<1xf32>
 // CHECK: sched.launch_map @fused_1
-// CHECK: sched.launch "reduce"
+// CHECK: sched.launch reduce
 // CHECK-NEXT: sched.record [[#E1:]] stream 0
 // CHECK-NEXT: sched.wait [[#E1]] stream 1
 // CHECK-NEXT: %[[BUCKET:.*]] = sched.buffer @device_arena[[[#DW]]] : memref<136xf32>
@@ -112,7 +112,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 
 // CHECK-NOT: func.func @reduce
 // CHECK-LABEL: func.func @update() {
-// CHECK: sched.launch "sgd" stream 0 ins(%[[W:.*]], %[[M:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) outs(%[[W]], %[[M]])
+// CHECK: sched.launch sgd stream 0 ins(%[[W:.*]], %[[M:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) outs(%[[W]], %[[M]])
 
 // CHECK: sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
 

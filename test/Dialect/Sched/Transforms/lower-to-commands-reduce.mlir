@@ -21,9 +21,9 @@
 
 // What is gathered of new weights is received by the copy that the next step computes with.
 // CHECK: func.func @update() {
-// CHECK: sched.launch "adamw"
+// CHECK: sched.launch adamw
 // CHECK: sched.launch_collective{{ +}}all_gather
-// CHECK-NOT: sched.launch "copy"
+// CHECK-NOT: sched.launch copy
 // CHECK: sched.record [[#LAST]] stream 1
 // CHECK-NEXT: sched.wait [[#LAST]] stream 0
 // CHECK-NEXT: return

@@ -19,15 +19,15 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
     %x = sched.load @x : tensor<4x16xbf16>
     %w = sched.load @w : tensor<16x65xbf16>
     %n = sched.load @n : tensor<16x5xbf16>
-    // CHECK: launch "matmul"{{.*}} -> memref<4x65xbf16, strided<[72, 1]>>
+    // CHECK: launch matmul{{.*}} -> memref<4x65xbf16, strided<[72, 1]>>
     %y = train.matmul %x, %w batch [] x [] contract [1] x [0] : tensor<4x16xbf16>, tensor<16x65xbf16> -> tensor<4x65xbf16>
-    // CHECK: launch "reduce"{{.*}} : (memref<2x2x65xbf16, strided<[144, 72, 1]>>)
+    // CHECK: launch reduce{{.*}} : (memref<2x2x65xbf16, strided<[144, 72, 1]>>)
     %rows = train.reshape %y : tensor<4x65xbf16> -> tensor<2x2x65xbf16>
     %l = train.reduce sum %rows dims [0, 1, 2] : tensor<2x2x65xbf16> -> tensor<bf16>
-    // CHECK: launch "matmul"{{.*}} -> memref<4x5xbf16>
+    // CHECK: launch matmul{{.*}} -> memref<4x5xbf16>
     %short = train.matmul %x, %n batch [] x [] contract [1] x [0] : tensor<4x16xbf16>, tensor<16x5xbf16> -> tensor<4x5xbf16>
     %k = train.reduce sum %short dims [0, 1] : tensor<4x5xbf16> -> tensor<bf16>
-    // CHECK: launch "matmul"{{.*}} -> memref<4x65xbf16>
+    // CHECK: launch matmul{{.*}} -> memref<4x65xbf16>
     %flat = train.matmul %x, %w batch [] x [] contract [1] x [0] : tensor<4x16xbf16>, tensor<16x65xbf16> -> tensor<4x65xbf16>
     %line = train.reshape %flat : tensor<4x65xbf16> -> tensor<260xbf16>
     %m = train.reduce sum %line dims [0] : tensor<260xbf16> -> tensor<bf16>
@@ -40,7 +40,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
   func.func @backward(%x: tensor<4x16xbf16>, %y: tensor<4x65xbf16>) {
     // CHECK: launch_map {{.*}} : (memref<4x65xbf16, strided<[72, 1]>>) -> memref<4x65xbf16, strided<[72, 1]>>
     %dy = train.neg %y : tensor<4x65xbf16>
-    // CHECK: launch "matmul"{{.*}} -> memref<16x65xbf16>
+    // CHECK: launch matmul{{.*}} -> memref<16x65xbf16>
     %dw = train.matmul %x, %dy batch [] x [] contract [0] x [0] : tensor<4x16xbf16>, tensor<4x65xbf16> -> tensor<16x65xbf16>
     sched.add_to @dw, %dw : tensor<16x65xbf16>
     // What no product touches lies as what it may be computed in the place of: as the sum with a bias in that of scores.

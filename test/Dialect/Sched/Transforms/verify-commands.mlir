@@ -7,11 +7,11 @@ func.func @evaluate() {
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 3 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "softmax" stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.launch "reduce" stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
-  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "reduce" stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch softmax stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch reduce stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch reduce stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
   return
 }
 
@@ -89,7 +89,7 @@ func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   // expected-error @below {{reads byte 0 before it is written}}
-  sched.launch "copy" stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -100,10 +100,10 @@ func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{reads byte 8 of value 1 after value 2 overwrote it}}
-  sched.launch "copy" stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -113,10 +113,12 @@ func.func @evaluate() {
 sched.arena @device_arena bytes 256
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<2x2xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @device_arena[64] : memref<2x2xf32> {sched.storage = 2 : i64}
   %t = sched.buffer @device_arena[0] : memref<2x2xf32, strided<[1, 2]>> {sched.storage = 1 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<2x2xf32>
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<2x2xf32>
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<2x2xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch "matmul" stream 0 ins(%a, %t) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>) -> memref<2x2xf32, strided<[1, 2]>>
+  sched.launch matmul stream 0 ins(%a, %b) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32, strided<[1, 2]>>
   return
 }
 
@@ -126,20 +128,20 @@ func.func @evaluate() {
 sched.arena @device_arena bytes 256
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
 func.func @backward_reduce() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
-  sched.launch "copy" stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 func.func @update() {
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
   // expected-error @below {{reads byte 64 before it is written}}
-  sched.launch "copy" stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -151,7 +153,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.communicator @c over ["data"] stream 1
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     // expected-error @below {{reads byte 0 without waiting for its write on stream 0}}
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
@@ -166,13 +168,13 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.communicator @c over ["data"] stream 1
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 0 stream 0
     sched.wait 0 stream 1
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     sched.record 1 stream 1
     // expected-error @below {{reads byte 0 without waiting for its write on stream 1}}
-    sched.launch "softmax" stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+    sched.launch softmax stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
 }
@@ -194,7 +196,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.communicator @c over ["model"] stream 0
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
   }
@@ -210,13 +212,13 @@ func.func @evaluate() {
   %g = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
   %s = sched.buffer @device_arena[192] : memref<f32> {sched.storage = 4 : i64}
   %h = sched.buffer @device_arena[256] : memref<4xbf16> {sched.storage = 5 : i64}
-  sched.launch "fill" stream 0 ins() outs(%w) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "fill" stream 0 ins() outs(%m) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "fill" stream 0 ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<f32>
-  sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch fill stream 0 ins() outs(%w) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%m) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<f32>
+  sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   // expected-error @below {{writes over its operand 2, which it may not do in place}}
-  sched.launch "sgd" stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
 
@@ -234,14 +236,14 @@ func.func @evaluate() {
   %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
   %over = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 7 : i64}
   %z = sched.buffer @device_arena[448] : memref<4x8xf32> {sched.storage = 8 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch "fill" stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
-  sched.launch "add_rms_norm" stream 0 ins(%a, %b, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
-  sched.launch "rms_norm_grad" stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
-  sched.launch "rms_norm_grad" stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} accumulate : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch add_rms_norm stream 0 ins(%a, %b, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch rms_norm_grad stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch rms_norm_grad stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} accumulate : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch "add_rms_norm" stream 0 ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch add_rms_norm stream 0 ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
 
@@ -253,11 +255,11 @@ func.func @evaluate() {
   %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 4 : i64}
   %r = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 5 : i64}
   %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
-  sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch "fill" stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
-  sched.launch "fill" stream 0 ins() outs(%r) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch fill stream 0 ins() outs(%r) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch "rms_norm_grad" stream 0 ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch rms_norm_grad stream 0 ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   return
 }
 

@@ -29,7 +29,8 @@ TEST_F(Scratch, AttentionNeedsRowsOfScores) {
   int64_t bytes = perThread(R"(
     %q = sched.buffer @device_arena[0] : memref<2x3x16x8xf32>
     %l = sched.buffer @device_arena[8192] : memref<2x3x16xf32>
-    sched.launch "attention" stream 0 ins(%q, %q, %q) outs(%q, %l) {scale = 1.0 : f64}
+    %o = sched.buffer @device_arena[16384] : memref<2x3x16x8xf32>
+    sched.launch attention stream 0 ins(%q, %q, %q) outs(%o, %l) {scale = 1.0 : f64}
       : (memref<2x3x16x8xf32>, memref<2x3x16x8xf32>, memref<2x3x16x8xf32>) -> (memref<2x3x16x8xf32>, memref<2x3x16xf32>)
   )");
   EXPECT_GT(bytes, 0);
@@ -40,25 +41,26 @@ TEST_F(Scratch, MatmulThatGemmCannotReadNeedsPacking) {
   EXPECT_EQ(perThread(R"(
     %a = sched.buffer @device_arena[0] : memref<8x8xf32>
     %c = sched.buffer @device_arena[8192] : memref<8x8xf32>
-    sched.launch "matmul" stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+    sched.launch matmul stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
       : (memref<8x8xf32>, memref<8x8xf32>) -> memref<8x8xf32>
   )"),
             0);
   EXPECT_GT(perThread(R"(
     %a = sched.buffer @device_arena[0] : memref<8x8xf32, strided<[32, 2]>>
     %c = sched.buffer @device_arena[8192] : memref<8x8xf32>
-    sched.launch "matmul" stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+    sched.launch matmul stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
       : (memref<8x8xf32, strided<[32, 2]>>, memref<8x8xf32, strided<[32, 2]>>) -> memref<8x8xf32>
   )"),
             0);
 }
 
-TEST_F(Scratch, MalformedCommandsAreNoReasonToCrash) {
+TEST_F(Scratch, ShapesThatDoNotFitAreNoReasonToCrash) {
   EXPECT_EQ(perThread(R"(
     %a = sched.buffer @device_arena[0] : memref<8xf32>
-    sched.launch "attention" stream 0 ins(%a, %a, %a) outs(%a) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> memref<8xf32>
-    sched.launch "matmul" stream 0 ins(%a, %a) outs(%a) {} : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
-    sched.launch "layer_norm_grad" stream 0 ins(%a) outs(%a) {} : (memref<8xf32>) -> memref<8xf32>
+    %b = sched.buffer @device_arena[64] : memref<8xf32>
+    %c = sched.buffer @device_arena[128] : memref<8xf32>
+    sched.launch attention stream 0 ins(%a, %a, %a) outs(%b, %c) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch matmul stream 0 ins(%a, %a) outs(%b) {} : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
   )"),
             0);
 }

@@ -7,6 +7,16 @@ include "windlass/Dialect/Sched/IR/SchedBase.td"
 
 def Sched_Buffer : MemRefOf<[Train_Element]>;
 
+def Sched_KernelAttr : AttrDef<SchedDialect, "Kernel"> {
+  let mnemonic = "kernel";
+  let summary = "a kernel of the table include/windlass/Dialect/Sched/IR/Kernels.def";
+  let parameters = (ins "::windlass::sched::KernelKind":$value);
+  let assemblyFormat = "`` custom<KernelName>($value)";
+  let returnType = "::windlass::sched::KernelKind";
+  let convertFromStorage = "$_self.getValue()";
+  let constBuilderCall = "::windlass::sched::KernelAttr::get($_builder.getContext(), $0)";
+}
+
 def ArenaOp : Sched_Op<"arena", [Symbol]> {
   let summary = "one allocation of `bytes`";
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes);
@@ -37,6 +47,8 @@ def BufferOp : Sched_Op<"buffer", [Pure]> {
 def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "one kernel: the `train` op `kernel` on buffers";
   let description = [{
+    `kernel` is one of the table include/windlass/Dialect/Sched/IR/Kernels.def (`windlass-opt --show-kernel-table`), which says how
+    many operands and results it takes, and which results may have the place of an operand, or must.
     `ins` and `outs` stand for the op's operands and results in order; an unused result has an `outs` buffer too.
     `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch..,
     rows.., contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
@@ -55,7 +67,7 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `adamw` may have several parameters, the operands and results of each together, scalars last. `accumulate` adds to the outs, `accumulate_after_first` does from the second micro-batch of a step on and
     overwrites in the first.
   }];
-  let arguments = (ins StrAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
+  let arguments = (ins Sched_KernelAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
                        DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
   let assemblyFormat = [{
     $kernel `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
@@ -63,6 +75,20 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `:` functional-type($ins, $outs)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    const ::windlass::sched::KernelRow &getRow() { return ::windlass::sched::getRow(getKernel()); }
+    ::windlass::sched::KernelArity getArity();
+    /// Whether the result of number `out` may have the place of the operand of number `in`.
+    bool mayWriteOver(size_t in, size_t out) { return getRow().mayWriteOver(getArity(), in, out); }
+    /// The number of the operand in whose place the result has to be; none where it may be elsewhere.
+    ::std::optional<size_t> getReplaced(size_t out) { return getRow().getReplaced(getArity(), out); }
+    /// Whether the command adds to the result in the first micro-batch of a step or, with `isLater`, in others.
+    bool addsTo(size_t out, bool isLater) {
+      return (getAccumulate() || (isLater && getAccumulateAfterFirst())) && getRow().addsTo(out);
+    }
+    /// An integer setting; 0 where it is not set.
+    int64_t getIntegerSetting(::llvm::StringRef name);
+  }];
 }
 
 def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

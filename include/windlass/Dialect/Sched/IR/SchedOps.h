@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Sched/IR/Kernels.h"
 
 #include "windlass/Dialect/Sched/IR/SchedEnums.h.inc"
 
@@ -25,8 +26,7 @@ constexpr char kBackwardReduceFunction[] = "backward_reduce"; // L5
 constexpr char kUpdateFunction[] = "update";
 constexpr char kEvaluateFunction[] = "evaluate";
 
-/// The kernel of a constant whose elements differ, and its setting, a DenseElementsAttr.
-constexpr char kConstantKernel[] = "constant";
+/// The setting of the kernel `constant`, a DenseElementsAttr.
 constexpr char kConstantValue[] = "value";
 
 /// Name of the device arena, and the stream of compute commands.

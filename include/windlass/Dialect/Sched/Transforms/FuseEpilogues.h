@@ -6,9 +6,6 @@
 
 namespace windlass::sched {
 
-/// Whether the kernel is a product, alone or with what follows it.
-bool isProduct(llvm::StringRef kernel);
-
 /// Replaces commands of a module at L5 by commands that do both, where `wants` says so of the new one, on the same
 /// buffers:
 /// - a product, and a map right after it that adds a bias to its columns, or that and another matrix, or that and the
