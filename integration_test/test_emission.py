@@ -44,6 +44,8 @@ class DeterminismTest(EmissionCase):
         first = self.plan_and_emit(model, self.folder / 'first')
         self.assertIn('CMakeLists.txt', first)
         self.assertIn('src/main.cpp', first)
+        self.assertEqual([name for name in first if name.endswith('/CMakeLists.txt')], ['runtime/CMakeLists.txt'],
+                         'the tests of the runtime are no part of a program')
         self.assertEqual(first, self.plan_and_emit(model, self.folder / 'second'), 'a second run differs')
 
     def on_one_processor(self, make, *arguments, **options):
