@@ -58,7 +58,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
     %s = sched.buffer @device_arena[256] : memref<8xf32, strided<[0]>>
     %y = sched.buffer @device_arena[512] : memref<8xf32>
-    sched.launch "fill" stream 0 ins() outs(%y) {value = 0.5 : f64} : () -> memref<8xf32>
+    sched.launch fill stream 0 ins() outs(%y) {value = 0.5 : f64} : () -> memref<8xf32>
     sched.launch_map @chain stream 0 ins(%w, %s) outs(%y) : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
     return
   }

@@ -277,7 +277,7 @@ sched.arena @device_arena bytes -1
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{accumulate and accumulate_after_first exclude each other}}
-  sched.launch "exp" stream 0 ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
+  sched.launch softmax stream 0 ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
   return
 }
 

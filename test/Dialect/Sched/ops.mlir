@@ -1,4 +1,5 @@
 // RUN: windlass-opt %s | windlass-opt | FileCheck %s
+// RUN: windlass-opt %s --mlir-print-op-generic | windlass-opt | FileCheck %s
 // RUN: windlass-opt %s --emit-bytecode | windlass-opt | FileCheck %s
 
 // sched.async: resources, collectives on local tensors, maps and the schedule of a rank.
@@ -99,12 +100,12 @@ module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %c = sched.buffer @device_arena[1024] : memref<16xf32>
     // CHECK: %[[D:.*]] = sched.buffer @device_arena[2048] : memref<4xf32>
     %d = sched.buffer @device_arena[2048] : memref<4xf32>
-    // CHECK: sched.launch "fill" stream 0 ins() outs(%[[A]]) {value = 0.000000e+00 : f64} : () -> memref<8xf32>
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 0.0 : f64} : () -> memref<8xf32>
-    // CHECK: sched.launch "exp" stream 0 ins(%[[B]]) outs(%[[A]]) {} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch "exp" stream 0 ins(%b) outs(%a) {} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    // CHECK: sched.launch "exp" stream 0 ins(%[[B]]) outs(%[[A]]) {} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch "exp" stream 0 ins(%b) outs(%a) {} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch fill stream 0 ins() outs(%[[A]]) {value = 0.000000e+00 : f64} : () -> memref<8xf32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 0.0 : f64} : () -> memref<8xf32>
+    // CHECK: sched.launch reduce stream 0 ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch reduce stream 0 ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch reduce stream 0 ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch reduce stream 0 ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
     // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
     sched.launch_map @twice stream 0 ins(%b) outs(%a) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
     // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>

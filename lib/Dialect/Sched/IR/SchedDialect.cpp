@@ -23,6 +23,19 @@ static ParseResult parseKernelName(AsmParser &parser, KernelKind &kernel) {
 
 static void printKernelName(AsmPrinter &printer, KernelKind kernel) { printer << stringifyKernelKind(kernel); }
 
+// A launch names its kernel without the brackets of the attribute.
+static ParseResult parseLaunchedKernel(OpAsmParser &parser, KernelAttr &attribute) {
+  KernelKind kernel;
+  if (failed(parseKernelName(parser, kernel)))
+    return failure();
+  attribute = KernelAttr::get(parser.getContext(), kernel);
+  return success();
+}
+
+static void printLaunchedKernel(OpAsmPrinter &printer, Operation *, KernelAttr attribute) {
+  printKernelName(printer, attribute.getValue());
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "windlass/Dialect/Sched/IR/SchedAttributes.cpp.inc"
 

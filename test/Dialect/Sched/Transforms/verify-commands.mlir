@@ -324,9 +324,9 @@ func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<2xf32> {sched.storage = 1 : i64}
   %x = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
-  sched.launch "fill" stream 0 ins() outs(%x) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%x) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{writes results 0 and 1 to the same bytes}}
-  sched.launch "split" stream 0 ins(%x) outs(%a, %b) {} : (memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
+  sched.launch rms_norm stream 0 ins(%x, %x) outs(%a, %b) {epsilon = 1.0e-5 : f64} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
   return
 }
 
@@ -349,7 +349,7 @@ module {
   sched.communicator @c over ["data"] stream 0
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch "fill" stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
   }

@@ -11,7 +11,7 @@ def Sched_KernelAttr : AttrDef<SchedDialect, "Kernel"> {
   let mnemonic = "kernel";
   let summary = "a kernel of the table include/windlass/Dialect/Sched/IR/Kernels.def";
   let parameters = (ins "::windlass::sched::KernelKind":$value);
-  let assemblyFormat = "`` custom<KernelName>($value)";
+  let assemblyFormat = "`<` custom<KernelName>($value) `>`";
   let returnType = "::windlass::sched::KernelKind";
   let convertFromStorage = "$_self.getValue()";
   let constBuilderCall = "::windlass::sched::KernelAttr::get($_builder.getContext(), $0)";
@@ -70,7 +70,7 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
   let arguments = (ins Sched_KernelAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
                        DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
   let assemblyFormat = [{
-    $kernel `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
+    custom<LaunchedKernel>($kernel) `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
     (`accumulate` $accumulate^)? (`accumulate_after_first` $accumulate_after_first^)? attr-dict
     `:` functional-type($ins, $outs)
   }];
