@@ -41,10 +41,11 @@ bool sched::overlap(Value a, Value b) {
     MemRefType type = typeOf(buffer);
     if (failed(type.getStridesAndOffset(strides, offset)))
       return std::vector<ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
-    return getByteRanges(offsetOf(buffer), getElementBytes(type.getElementType()),
-                         {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()}, isExact);
+    return schedule::getByteRanges(offsetOf(buffer), getElementBytes(type.getElementType()),
+                                   {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()},
+                                   isExact);
   };
-  return sched::overlap(rangesOf(a), rangesOf(b));
+  return schedule::overlap(rangesOf(a), rangesOf(b));
 }
 
 bool sched::overlap(ValueRange a, ValueRange b) {

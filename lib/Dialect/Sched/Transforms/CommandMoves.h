@@ -2,15 +2,16 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 
-#include "MemoryTimeline.h"
-
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Schedule/MemoryTimeline.h"
 
 #include "llvm/ADT/StringSet.h"
 
 #include <optional>
 
 namespace windlass::sched {
+
+using schedule::ByteRange;
 
 mlir::MemRefType typeOf(mlir::Value buffer);
 int64_t offsetOf(mlir::Value buffer);

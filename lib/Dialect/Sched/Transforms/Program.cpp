@@ -1,7 +1,7 @@
 #include "Program.h"
 
 #include "windlass/Dialect/Plan/IR/PlanText.h"
-#include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
+#include "windlass/Schedule/ArenaPacker.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
@@ -154,13 +154,13 @@ std::string getName(const Command &command) {
 constexpr size_t kMostAtPeak = 8;
 
 /// sched.peak: what lives at a time of the timeline, by the first command that uses it.
-DictionaryAttr describePeak(MLIRContext *context, ArrayRef<Command *> timeline, ArrayRef<LiveInterval> intervals,
-                            int64_t peak) {
+DictionaryAttr describePeak(MLIRContext *context, ArrayRef<Command *> timeline,
+                            ArrayRef<schedule::LiveInterval> intervals, int64_t peak) {
   struct Group {
     int64_t count = 0, bytes = 0;
   };
   std::map<std::string, Group> groups;
-  for (const LiveInterval &interval : intervals)
+  for (const schedule::LiveInterval &interval : intervals)
     if (interval.first <= peak && peak <= interval.last) {
       Group &group = groups[getName(*timeline[interval.first])];
       ++group.count;
@@ -260,14 +260,14 @@ void Program::placeStorages() {
 
   std::vector<Command *> timeline = getTimeline();
   std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
-  std::vector<LiveInterval> intervals;
+  std::vector<schedule::LiveInterval> intervals;
   std::vector<unsigned> transients;
   for (auto [index, storage] : llvm::enumerate(storages))
     if (storage.isTransient && lifetimes[index].first >= 0) {
       intervals.push_back({storage.bytes, lifetimes[index].first, lifetimes[index].last});
       transients.push_back(index);
     }
-  Packing packing = packIntervals(intervals, kAlignment);
+  schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
   for (auto [index, offset] : llvm::zip_equal(transients, packing.offsets))
     storages[index].offset = end + offset;
   arenaBytes = end + packing.bytes;
@@ -278,7 +278,7 @@ void Program::placeStorages() {
   for (StringRef name : {kInitFunction, kForwardFunction})
     if (auto it = functions.find(StringAttr::get(module.getContext(), name)); it != functions.end())
       border += static_cast<int64_t>(it->second.size());
-  for (const LiveInterval &interval : intervals)
+  for (const schedule::LiveInterval &interval : intervals)
     if (interval.first < border && interval.last >= border)
       stashBytes += llvm::alignTo(interval.bytes, kAlignment);
 

@@ -1,8 +1,8 @@
 #include "CommandMoves.h"
-#include "MemoryTimeline.h"
 #include "Views.h"
-#include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Schedule/CollectiveOrder.h"
+#include "windlass/Schedule/MemoryTimeline.h"
 
 #include <map>
 #include <optional>
@@ -120,8 +120,8 @@ private:
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,
                WalkResult::interrupt();
       Window window;
-      window.ranges = getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
-                                    {strides.begin(), strides.end()}, window.isExact);
+      window.ranges = schedule::getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
+                                              {strides.begin(), strides.end()}, window.isExact);
       if (auto storage = buffer->getAttrOfType<IntegerAttr>(kStorageAttr))
         window.owner = storage.getInt();
       windows[buffer.getResult()] = std::move(window);
@@ -153,11 +153,12 @@ private:
         const Window &read = windows[in];
         if (isSame(in, out) && mayWorkInPlace(op, i, o))
           continue;
-        if (read.isExact && written.isExact && overlap(read.ranges, written.ranges))
+        if (read.isExact && written.isExact && schedule::overlap(read.ranges, written.ranges))
           return op->emitOpError("writes over its operand ") << i << ", which it may not do in place";
       }
       for (size_t other = 0; other < o; ++other)
-        if (written.isExact && windows[outs[other]].isExact && overlap(windows[outs[other]].ranges, written.ranges))
+        if (written.isExact && windows[outs[other]].isExact &&
+            schedule::overlap(windows[outs[other]].ranges, written.ranges))
           return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
       auto launch = dyn_cast<LaunchOp>(op);
       if (accumulates && (!launch || launch.getRow().addsTo(o)) &&
@@ -273,7 +274,7 @@ private:
 
   /// Adds the sets of ranks that differ only on the varied axes; the index of each rank's set.
   static std::vector<size_t> addGroups(plan::MeshAttr mesh, const std::vector<bool> &isVaried,
-                                       CollectiveTables &tables) {
+                                       schedule::CollectiveTables &tables) {
     std::vector<size_t> groupOfRank;
     std::map<SmallVector<int64_t>, size_t> groups;
     for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
@@ -301,7 +302,7 @@ private:
     auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       return module.emitError("has collectives but no ") << plan::kMeshAttr;
-    CollectiveTables tables;
+    schedule::CollectiveTables tables;
     tables.calls.resize(mesh.getRanks());
     std::map<std::vector<bool>, std::vector<size_t>> groupOfRank;
     std::map<std::string, size_t> signatureOf;
@@ -327,7 +328,7 @@ private:
       for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
         tables.calls[rank].push_back({groups->second[rank], signature});
     }
-    std::string problem = replayCollectives(tables);
+    std::string problem = schedule::replayCollectives(tables);
     if (!problem.empty())
       return module.emitError("collectives do not meet: ") << problem;
     return success();
@@ -344,7 +345,7 @@ private:
   int64_t memoryLimit;
   int64_t bytes = -1;
   DenseMap<Value, Window> windows;
-  MemoryTimeline memory;
+  schedule::MemoryTimeline memory;
   SmallVector<Place> places;
 };
 

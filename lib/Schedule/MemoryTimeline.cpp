@@ -1,11 +1,12 @@
-#include "MemoryTimeline.h"
+#include "windlass/Schedule/MemoryTimeline.h"
 
 #include <algorithm>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 
-std::vector<ByteRange> windlass::sched::getByteRanges(int64_t offset, int64_t elementBytes, std::vector<int64_t> sizes,
-                                                      std::vector<int64_t> strides, bool &isExact, size_t limit) {
+std::vector<ByteRange> windlass::schedule::getByteRanges(int64_t offset, int64_t elementBytes,
+                                                         std::vector<int64_t> sizes, std::vector<int64_t> strides,
+                                                         bool &isExact, size_t limit) {
   isExact = true;
   // Dims from the smallest stride; those that add no byte are left out.
   std::vector<std::pair<int64_t, int64_t>> dims;
@@ -50,7 +51,7 @@ std::vector<ByteRange> windlass::sched::getByteRanges(int64_t offset, int64_t el
   return ranges;
 }
 
-bool windlass::sched::overlap(const std::vector<ByteRange> &a, const std::vector<ByteRange> &b) {
+bool windlass::schedule::overlap(const std::vector<ByteRange> &a, const std::vector<ByteRange> &b) {
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     if (a[i].first < b[k].second && b[k].first < a[i].second)
       return true;

@@ -1,4 +1,4 @@
-#include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
+#include "windlass/Schedule/CollectiveOrder.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 using testing::HasSubstr;
 
 namespace {

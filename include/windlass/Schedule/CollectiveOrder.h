@@ -1,12 +1,12 @@
 // Whether the collectives of all ranks meet. Plain C++: tables in, a verdict out, no IR.
-#ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_COLLECTIVEORDER_H
-#define WINDLASS_DIALECT_SCHED_TRANSFORMS_COLLECTIVEORDER_H
+#ifndef WINDLASS_SCHEDULE_COLLECTIVEORDER_H
+#define WINDLASS_SCHEDULE_COLLECTIVEORDER_H
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace windlass::sched {
+namespace windlass::schedule {
 
 /// A collective as one rank issues it.
 struct CollectiveCall {
@@ -29,6 +29,6 @@ struct CollectiveTables {
 /// empty text when every thread ends, else what holds them. Takes time in proportion to the number of calls.
 std::string replayCollectives(const CollectiveTables &tables);
 
-} // namespace windlass::sched
+} // namespace windlass::schedule
 
 #endif

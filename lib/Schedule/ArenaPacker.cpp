@@ -1,10 +1,10 @@
-#include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
+#include "windlass/Schedule/ArenaPacker.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 
 /// So many orders are made of the one by length.
 static constexpr int kRounds = 5;
@@ -108,7 +108,7 @@ void findPeak(const std::vector<LiveInterval> &intervals, Packing &packing) {
 
 } // namespace
 
-Packing windlass::sched::packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment) {
+Packing windlass::schedule::packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment) {
   std::vector<LiveInterval> rounded = intervals;
   for (LiveInterval &interval : rounded)
     interval.bytes = (interval.bytes + alignment - 1) / alignment * alignment;

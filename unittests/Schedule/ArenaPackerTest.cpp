@@ -1,10 +1,10 @@
-#include "windlass/Dialect/Sched/Transforms/ArenaPacker.h"
+#include "windlass/Schedule/ArenaPacker.h"
 
 #include "gtest/gtest.h"
 
 #include <random>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 
 namespace {
 

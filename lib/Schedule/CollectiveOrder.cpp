@@ -1,8 +1,8 @@
-#include "windlass/Dialect/Sched/Transforms/CollectiveOrder.h"
+#include "windlass/Schedule/CollectiveOrder.h"
 
 #include <algorithm>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 
 static std::string nameOf(int64_t rank) { return "rank " + std::to_string(rank); }
 
@@ -21,7 +21,7 @@ static std::string checkGroups(const CollectiveTables &tables) {
   return {};
 }
 
-std::string windlass::sched::replayCollectives(const CollectiveTables &tables) {
+std::string windlass::schedule::replayCollectives(const CollectiveTables &tables) {
   if (std::string problem = checkGroups(tables); !problem.empty())
     return problem;
   const int64_t ranks = static_cast<int64_t>(tables.calls.size());

@@ -1,4 +1,4 @@
-#include "../../../../lib/Dialect/Sched/Transforms/MemoryTimeline.h"
+#include "windlass/Schedule/MemoryTimeline.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-using namespace windlass::sched;
+using namespace windlass::schedule;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;

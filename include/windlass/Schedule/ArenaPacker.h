@@ -1,11 +1,11 @@
 // Places live intervals of known size in one arena. Plain C++: the problem and its solution, no IR.
-#ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_ARENAPACKER_H
-#define WINDLASS_DIALECT_SCHED_TRANSFORMS_ARENAPACKER_H
+#ifndef WINDLASS_SCHEDULE_ARENAPACKER_H
+#define WINDLASS_SCHEDULE_ARENAPACKER_H
 
 #include <cstdint>
 #include <vector>
 
-namespace windlass::sched {
+namespace windlass::schedule {
 
 /// Something that occupies `bytes` from time `first` to time `last`, both included.
 struct LiveInterval {
@@ -30,6 +30,6 @@ struct Packing {
 /// smallest result wins.
 Packing packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment);
 
-} // namespace windlass::sched
+} // namespace windlass::schedule
 
 #endif

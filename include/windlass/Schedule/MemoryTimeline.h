@@ -1,6 +1,6 @@
 // What an arena's bytes hold while commands run: the model behind sched-verify-commands. Plain C++, no IR.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_MEMORYTIMELINE_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_MEMORYTIMELINE_H
+#ifndef WINDLASS_SCHEDULE_MEMORYTIMELINE_H
+#define WINDLASS_SCHEDULE_MEMORYTIMELINE_H
 
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace windlass::sched {
+namespace windlass::schedule {
 
 /// Bytes [first, second).
 using ByteRange = std::pair<int64_t, int64_t>;
@@ -72,6 +72,6 @@ private:
   int64_t stream = 0, number = 0;
 };
 
-} // namespace windlass::sched
+} // namespace windlass::schedule
 
 #endif
