@@ -1,0 +1,59 @@
+// The actions of a rank's step one by one, in the order in which they run, and the rules of a legal order. Plain C++,
+// no IR.
+#ifndef WINDLASS_SCHEDULE_SCHEDULE_H
+#define WINDLASS_SCHEDULE_SCHEDULE_H
+
+#include "windlass/Schedule/ActionTable.h"
+
+namespace windlass::schedule {
+
+struct Action {
+  ActionKind kind = ActionKind::Forward;
+  /// The part of the model that is run.
+  int64_t chunk = 0;
+  /// Of the rank's micro-batches of the step, from 0. Of a reduction the last one that it covers; 0 of an update.
+  int64_t microBatch = 0;
+  /// Of a forward or backward: which of the chunk's places keeps the micro-batch's inputs and stash from its forward to
+  /// its backward.
+  int64_t slot = 0;
+  /// Whether no action of the same chunk and kind stands before it, or none after it. A joined backward and reduction
+  /// counts as a backward here: the first backward overwrites the gradients, later ones add to them.
+  bool isFirst = true;
+  bool isLast = true;
+};
+
+/// A step of a rank.
+struct Schedule {
+  std::vector<Action> actions;
+
+  /// The slots that each chunk needs.
+  int64_t getSlots() const;
+};
+
+/// More actions than any real step has; larger tables are not expanded.
+constexpr size_t kMaxActions = size_t(1) << 21;
+
+/// Lists the actions of a table. The n-th forward of a chunk is of micro-batch n, and so is its n-th backward; a
+/// forward takes the lowest slot that is free, which its backward frees. Fails where there are more than `kMaxActions`.
+/// Whether the order is legal is not looked at.
+llvm::Expected<Schedule> expand(const ActionTable &table);
+
+/// Makes the table of a schedule whose micro-batches and slots are those that `expand` gives it: a run of actions that
+/// comes several times in succession becomes a repeat where that makes the table shorter.
+ActionTable compress(const Schedule &schedule);
+
+/// Fails with what is wrong where the order is not legal. In a legal order
+/// - each chunk has the same micro-batches 0, 1, ..., and each has one forward and behind it one backward,
+/// - a forward's slot is empty, and its backward reads that slot,
+/// - each chunk is reduced once, after all of its backwards; a joined backward and reduction is the last of them,
+/// - each chunk is updated once, after all chunks are reduced,
+/// - `isFirst` and `isLast` say what they stand for.
+llvm::Error checkOrder(const Schedule &schedule);
+
+/// Makes the last backward of each chunk and its reduction one action, in the place of the backward. The order must be
+/// legal.
+void joinLastBackward(Schedule &schedule);
+
+} // namespace windlass::schedule
+
+#endif

@@ -1,0 +1,103 @@
+#include "windlass/Schedule/ActionTable.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace windlass::schedule;
+using llvm::StringRef;
+using llvm::Twine;
+
+std::string windlass::schedule::printTable(const ActionTable &table) {
+  std::string text;
+  for (const TableItem &item : table) {
+    if (!text.empty())
+      text += ' ';
+    if (item.isRepeat()) {
+      text += std::to_string(item.count) + "x(" + printTable(item.body) + ")";
+      continue;
+    }
+    text += getName(item.kind);
+    if (item.chunk != 0)
+      text += ":" + std::to_string(item.chunk);
+  }
+  return text;
+}
+
+namespace {
+
+class Parser {
+public:
+  explicit Parser(StringRef text) : text(text), rest(text) {}
+
+  llvm::Expected<ActionTable> run() {
+    llvm::Expected<ActionTable> table = parseItems(0);
+    if (table && !rest.empty())
+      return fail("an action or a repeat");
+    return table;
+  }
+
+private:
+  /// Items up to the end of the text or to what is none.
+  llvm::Expected<ActionTable> parseItems(int depth) {
+    ActionTable table;
+    for (rest = rest.ltrim(); !rest.empty() && llvm::isAlnum(rest.front()); rest = rest.ltrim()) {
+      llvm::Expected<TableItem> item = llvm::isDigit(rest.front()) ? parseRepeat(depth) : parseAction();
+      if (!item)
+        return item.takeError();
+      table.push_back(std::move(*item));
+    }
+    return table;
+  }
+
+  llvm::Expected<TableItem> parseRepeat(int depth) {
+    TableItem item;
+    StringRef begin = rest;
+    if (rest.consumeInteger(10, item.count) || item.count < 1) {
+      rest = begin;
+      return fail("a count of at least 1");
+    }
+    if (!rest.consume_front("x("))
+      return fail("'x(' behind a count");
+    if (depth == kMaxNesting)
+      return fail("repeats at most " + Twine(kMaxNesting) + " deep");
+    llvm::Expected<ActionTable> body = parseItems(depth + 1);
+    if (!body)
+      return body.takeError();
+    if (body->empty())
+      return fail("an action or a repeat");
+    if (!rest.consume_front(")"))
+      return fail("')'");
+    item.body = std::move(*body);
+    return item;
+  }
+
+  llvm::Expected<TableItem> parseAction() {
+    TableItem item;
+    StringRef word = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    bool isKnown = false;
+    for (ActionKind kind : {ActionKind::Forward, ActionKind::Backward, ActionKind::Reduce, ActionKind::BackwardReduce,
+                            ActionKind::Update})
+      if (word == getName(kind)) {
+        item.kind = kind;
+        isKnown = true;
+      }
+    if (!isKnown)
+      return fail("an action or a repeat");
+    rest = rest.drop_front(word.size());
+    if (rest.consume_front(":") &&
+        (rest.empty() || !llvm::isDigit(rest.front()) || rest.consumeInteger(10, item.chunk)))
+      return fail("the number of a chunk");
+    return item;
+  }
+
+  llvm::Error fail(const Twine &expected) const {
+    return llvm::createStringError("expected " + expected + " at character " + Twine(text.size() - rest.size() + 1) +
+                                   " of the schedule '" + text + "'");
+  }
+
+  StringRef text, rest;
+};
+
+} // namespace
+
+llvm::Expected<ActionTable> windlass::schedule::parseTable(StringRef text) { return Parser(text).run(); }
