@@ -1,40 +1,13 @@
 #include "Machine.h"
 
+#include "windlass/Dialect/Sched/IR/Schedules.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::interpreter;
-using sched::ActionKind;
 using sched::ResourceKind;
 using sched::ResourceOp;
-
-/// Actions of a step: more than any schedule of a real step has.
-static constexpr size_t kActionLimit = 1 << 20;
-
-FailureOr<SmallVector<ActionKind>> windlass::interpreter::actionsOf(sched::ScheduleOp schedule) {
-  SmallVector<ActionKind> result;
-  ArrayRef<Attribute> actions = schedule.getActions().getValue();
-  for (size_t i = 0; i < actions.size(); ++i) {
-    auto action = llvm::cast<sched::ActionAttr>(actions[i]);
-    if (action.getKind() != ActionKind::repeat) {
-      result.push_back(action.getKind());
-      continue;
-    }
-    size_t length = std::max<int64_t>(0, action.getLength());
-    if (action.getCount() < 0 || length > actions.size() - i - 1)
-      return schedule.emitError("repeats actions that it does not hold");
-    for (int64_t n = 0; n < action.getCount(); ++n)
-      for (size_t k = 1; k <= length; ++k) {
-        auto repeated = llvm::cast<sched::ActionAttr>(actions[i + k]);
-        if (repeated.getKind() == ActionKind::repeat)
-          return schedule.emitError("nests one repeat in another");
-        if (result.size() >= kActionLimit)
-          return schedule.emitError("has more than ") << kActionLimit << " actions";
-        result.push_back(repeated.getKind());
-      }
-    i += length;
-  }
-  return result;
-}
+using schedule::ActionKind;
 
 namespace {
 
@@ -58,7 +31,7 @@ private:
   LogicalResult writeScalars(int64_t step);
   LogicalResult loadParameters();
   LogicalResult runFunction(StringRef name, int64_t index);
-  LogicalResult runAction(ActionKind action, int64_t step, RunResult &result);
+  LogicalResult runAction(const schedule::Action &action, int64_t step, RunResult &result);
   /// Losses of the first G micro-batches with the parameters that the steps have left.
   LogicalResult evaluate(RunResult &result);
   /// The whole value, after reductions.
@@ -82,7 +55,6 @@ private:
   plan::MeshAttr mesh;
   Machine &machine;
   std::vector<SmallVector<int64_t>> everyone, groups;
-  int64_t forwards = 0, backwards = 0;
 };
 
 } // namespace
@@ -184,33 +156,21 @@ LogicalResult ScheduleRunner::dump(ResourceOp resource, const Twine &prefix, Run
   return success();
 }
 
-LogicalResult ScheduleRunner::runAction(ActionKind action, int64_t step, RunResult &result) {
-  int64_t total = inputs.microBatches, perGroup = total / static_cast<int64_t>(groups.size());
-  switch (action) {
-  case ActionKind::forward:
-    if (forwards >= perGroup)
+LogicalResult ScheduleRunner::runAction(const schedule::Action &action, int64_t step, RunResult &result) {
+  int64_t total = inputs.microBatches, groupCount = groups.size(), perGroup = total / groupCount;
+  if (action.kind == ActionKind::Forward) {
+    if (action.microBatch >= perGroup)
       return module.emitError("has more forward actions than the ") << perGroup << " micro-batches of a rank's step";
-    if (failed(writeInputs(step * total + forwards * static_cast<int64_t>(groups.size()))))
+    if (failed(writeInputs(step * total + action.microBatch * groupCount)))
       return failure();
-    return runFunction(sched::kForwardFunction, forwards++);
-  case ActionKind::backward:
-    return runFunction(sched::kBackwardFunction, backwards++);
-  case ActionKind::reduce:
-    return runFunction(sched::kReduceFunction, backwards - 1);
-  case ActionKind::backward_reduce:
-    return runFunction(sched::kBackwardReduceFunction, backwards++);
-  case ActionKind::update: {
+  }
+  if (action.kind == ActionKind::Update)
     for (ResourceKind kind : {ResourceKind::gradient, ResourceKind::reduced})
       for (ResourceOp resource : resources(kind))
         if (!isReplaced(resource, ResourceKind::reduced) &&
             failed(dump(resource, "gradient." + Twine(step) + ".", result)))
           return failure();
-    return runFunction(sched::kUpdateFunction, 0);
-  }
-  case ActionKind::repeat:
-    break;
-  }
-  return success();
+  return runFunction(sched::getFunctionName(action.kind), action.microBatch);
 }
 
 LogicalResult ScheduleRunner::evaluate(RunResult &result) {
@@ -243,8 +203,8 @@ FailureOr<RunResult> ScheduleRunner::run() {
   auto schedules = module.getOps<sched::ScheduleOp>();
   if (schedules.empty())
     return module.emitError("has no sched.schedule");
-  FailureOr<SmallVector<ActionKind>> actions = actionsOf(*schedules.begin());
-  if (failed(actions))
+  FailureOr<schedule::Schedule> expanded = sched::expandSchedule(*schedules.begin());
+  if (failed(expanded))
     return failure();
   if (inputs.microBatches % static_cast<int64_t>(groups.size()))
     return module.emitError() << groups.size() << " groups cannot share " << inputs.microBatches
@@ -265,10 +225,9 @@ FailureOr<RunResult> ScheduleRunner::run() {
       for (ResourceOp resource : resources(ResourceKind::parameter))
         if (failed(dump(resource, "before." + Twine(step) + ".", result)))
           return failure();
-    forwards = backwards = 0;
     if (failed(writeScalars(step)))
       return failure();
-    for (ActionKind action : *actions)
+    for (const schedule::Action &action : expanded->actions)
       if (failed(runAction(action, step, result)))
         return failure();
     if (failed(machine.finishStep(outputs)))

@@ -29,9 +29,6 @@ public:
 mlir::FailureOr<RunResult> runSchedule(mlir::ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh,
                                        Machine &machine);
 
-/// The schedule's actions with repeats taken apart.
-mlir::FailureOr<llvm::SmallVector<sched::ActionKind>> actionsOf(sched::ScheduleOp schedule);
-
 } // namespace windlass::interpreter
 
 #endif

@@ -1,6 +1,7 @@
 #include "windlass/Simulator/PredictStep.h"
 
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Simulator/CommandKeys.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -28,9 +29,13 @@ public:
   }
 
   StepPrediction run() {
-    for (auto schedule : module.getOps<sched::ScheduleOp>())
-      runActions(schedule.getActions().getValue());
     StepPrediction prediction;
+    for (auto op : module.getOps<sched::ScheduleOp>()) {
+      FailureOr<schedule::ActionTable> table = sched::getActionTable(op);
+      if (failed(table))
+        return prediction;
+      runItems(*table);
+    }
     prediction.seconds = toSeconds(static_cast<double>(std::max(getEnd(), state.host)));
     for (const auto &[function, its] : functions)
       for (const Step &step : its.steps) {
@@ -156,35 +161,23 @@ private:
     return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
   }
 
-  void runActions(ArrayRef<Attribute> actions) {
-    for (size_t i = 0; i < actions.size(); ++i) {
-      auto action = llvm::cast<sched::ActionAttr>(actions[i]);
-      switch (action.getKind()) {
-      case sched::ActionKind::repeat: {
-        size_t length = std::min<size_t>(action.getLength(), actions.size() - i - 1);
-        runRepeat(actions.slice(i + 1, length), action.getCount());
-        i += length;
-        break;
-      }
-      case sched::ActionKind::forward:
-        runFunction(sched::kForwardFunction, microBatch > 0);
-        break;
-      case sched::ActionKind::backward:
-        runFunction(sched::kBackwardFunction, microBatch++ > 0);
-        break;
-      case sched::ActionKind::backward_reduce:
-        runFunction(sched::kBackwardReduceFunction, microBatch++ > 0);
-        break;
-      case sched::ActionKind::update:
-        runFunction(sched::kUpdateFunction, false);
-        break;
-      case sched::ActionKind::reduce:
-        break; // L5 has none of its own
-      }
+  void runItems(const schedule::ActionTable &items) {
+    for (const schedule::TableItem &item : items) {
+      if (item.isRepeat())
+        runRepeat(item.body, item.count);
+      else
+        runAction(item.kind);
     }
   }
 
-  void runRepeat(ArrayRef<Attribute> actions, int64_t count) {
+  void runAction(schedule::ActionKind kind) {
+    runFunction(sched::getFunctionName(kind), kind != schedule::ActionKind::Update && microBatch > 0);
+    if (kind == schedule::ActionKind::Backward || kind == schedule::ActionKind::BackwardReduce)
+      ++microBatch;
+  }
+
+  /// Runs turns until they are equal but for when they begin; the rest follows from that.
+  void runRepeat(const schedule::ActionTable &body, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       int64_t before = getEnd();
       State relative = getRelative(before);
@@ -193,7 +186,7 @@ private:
         totals[name] = {function.runs, function.elapsed};
       int64_t hostBefore = state.host;
       waitsForHost = false;
-      runActions(actions);
+      runItems(body);
       int64_t left = count - i - 1, period = getEnd() - before;
       State after = getRelative(getEnd());
       // Either the host keeps its distance, or nothing has waited for it and nothing will.

@@ -10,6 +10,9 @@
 // RUN: sed 's/#sched.action<reduce>, //' %s > %t.unreduced.mlir
 // RUN: not windlass-run %t.unreduced.mlir --initial %S/Inputs/step.safetensors --batches %t.batches 2>&1 | FileCheck %s --check-prefix=REPLICA
 // REPLICA: hold different values where their layout makes them replicas
+// RUN: sed 's/repeat x 2 of 2/repeat x 2 of 9/' %s > %t.repeat.mlir
+// RUN: not windlass-run %t.repeat.mlir --initial %S/Inputs/step.safetensors --batches %t.batches 2>&1 | FileCheck %s --check-prefix=REPEAT
+// REPEAT: error: 'sched.schedule' op repeats 9 actions 2 times, but only 4 follow
 // RUN: sed '/LINE: first-store/d' %s > %t.unwritten.mlir
 // RUN: not windlass-run %t.unwritten.mlir --initial %S/Inputs/step.safetensors --batches %t.batches 2>&1 | FileCheck %s --check-prefix=UNWRITTEN
 // UNWRITTEN: error: reads @one before anything wrote it

@@ -66,7 +66,7 @@ struct StepPrediction {
 /// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in
 /// order, once the host has issued them, and waits for events; where ranks share cores with their communication, no two
 /// commands run at a time. Equal micro-batches are replayed until their ends repeat. `visit`, where given, sees every
-/// command that is replayed.
+/// command that is replayed. Where the table is malformed, an error is reported and the prediction is empty.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
                            const std::function<void(const SimulatedCommand &)> &visit = {});
 

@@ -1,6 +1,7 @@
 #include "windlass/Conversion/PlanToSched/Passes.h"
 
 #include "Lowering.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Support/TensorBytes.h"
 
 namespace windlass::sched {
@@ -465,17 +466,8 @@ private:
     if (microBatches < 1 || microBatches % groups != 0)
       return module.emitError("has ") << microBatches << " micro-batches per step, which " << groups
                                       << " groups cannot share evenly";
-    MLIRContext *context = &getContext();
-    SmallVector<Attribute> actions;
-    auto act = [&](ActionKind kind, int64_t count = 1, int64_t length = 0) {
-      actions.push_back(ActionAttr::get(context, kind, 0, count, length));
-    };
-    if (microBatches / groups > 1)
-      act(ActionKind::repeat, microBatches / groups, 2);
-    for (ActionKind kind : {ActionKind::forward, ActionKind::backward, ActionKind::reduce, ActionKind::update})
-      act(kind);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    ScheduleOp::create(builder, module.getLoc(), builder.getArrayAttr(actions));
+    createSchedule(builder, module.getLoc(), schedule::makeSequentialStep(microBatches / groups));
     return success();
   }
 

@@ -1,6 +1,6 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
 
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
 #include "windlass/rt/checkpoint.h"
@@ -280,33 +280,18 @@ FailureOr<std::string> Tables::actionTable() {
   auto schedules = module.getOps<sched::ScheduleOp>();
   if (schedules.empty())
     return module.emitError("level L5 needs a sched.schedule"), failure();
-  sched::ScheduleOp schedule = *schedules.begin();
+  sched::ScheduleOp op = *schedules.begin();
   llvm::SmallVector<std::string> rows;
-  for (Attribute attribute : schedule.getActions()) {
-    auto action = cast<sched::ActionAttr>(attribute);
-    std::string kind;
-    switch (action.getKind()) {
-    case sched::ActionKind::repeat:
-      kind = "action_kind::repeat";
-      break;
-    case sched::ActionKind::forward:
-      kind = "action_kind::forward";
-      break;
-    case sched::ActionKind::backward:
-      kind = "action_kind::backward";
-      break;
-    case sched::ActionKind::backward_reduce:
-      kind = "action_kind::backward_reduce";
-      break;
-    case sched::ActionKind::update:
-      kind = "action_kind::update";
-      break;
-    case sched::ActionKind::reduce:
-      return schedule.emitOpError("level L5 has no reduce action of its own"), failure();
-    }
+  FailureOr<schedule::ActionTable> actions = sched::getActionTable(op);
+  if (failed(actions))
+    return failure();
+  for (const schedule::TableRow &row : schedule::writeRows(*actions)) {
+    if (row.kind == schedule::ActionKind::Reduce)
+      return op.emitOpError("level L5 has no reduce action of its own"), failure();
+    llvm::StringRef kind = row.kind ? schedule::getName(*row.kind) : "repeat";
     [[maybe_unused]] auto [k, chunk, count, length] = rt::action{};
-    rows.push_back(braces({kind, std::to_string(action.getChunk()), std::to_string(action.getCount()),
-                           std::to_string(action.getLength())}));
+    rows.push_back(braces({"action_kind::" + kind.str(), std::to_string(row.chunk), std::to_string(row.count),
+                           std::to_string(row.length)}));
   }
   return table("action", "actions", rows);
 }

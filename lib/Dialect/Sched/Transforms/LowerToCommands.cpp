@@ -1,6 +1,7 @@
 #include "BackwardReduce.h"
 #include "FunctionLowering.h"
 #include "Program.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
@@ -14,58 +15,13 @@ namespace windlass::sched {
 
 namespace {
 
-/// The action list with `repeat` taken apart; bounded, because counts come from outside.
-LogicalResult expandActions(ScheduleOp schedule, SmallVectorImpl<ActionKind> &expanded) {
-  ArrayRef<Attribute> actions = schedule.getActions().getValue();
-  for (size_t i = 0; i < actions.size(); ++i) {
-    auto action = cast<ActionAttr>(actions[i]);
-    if (action.getKind() != ActionKind::repeat) {
-      expanded.push_back(action.getKind());
-      continue;
-    }
-    if (action.getCount() < 0 || action.getCount() > (1 << 20) || action.getLength() < 1 ||
-        action.getLength() > static_cast<int64_t>(actions.size() - i - 1))
-      return schedule.emitOpError("repeats ")
-             << action.getLength() << " actions " << action.getCount() << " times, which it does not hold";
-    for (int64_t n = 0; n < action.getCount(); ++n)
-      for (int64_t k = 1; k <= action.getLength(); ++k) {
-        if (cast<ActionAttr>(actions[i + k]).getKind() == ActionKind::repeat)
-          return schedule.emitOpError("nests one repeat in another");
-        expanded.push_back(cast<ActionAttr>(actions[i + k]).getKind());
-      }
-    i += action.getLength();
-  }
-  return success();
-}
-
-/// (forward, backward) m times, reduce, update becomes the same with the last backward and reduce as one action.
-LogicalResult rewriteSchedule(ScheduleOp schedule) {
-  SmallVector<ActionKind> expanded;
-  if (failed(expandActions(schedule, expanded)))
+/// The last backward and the reduction become one action, as their functions do.
+LogicalResult rewriteSchedule(ScheduleOp op) {
+  FailureOr<schedule::Schedule> step = expandStep(op, StepLevel::Async);
+  if (failed(step))
     return failure();
-  size_t count = 0;
-  while (2 * count + 1 < expanded.size() && expanded[2 * count] == ActionKind::forward &&
-         expanded[2 * count + 1] == ActionKind::backward)
-    ++count;
-  if (count == 0 || expanded.size() != 2 * count + 2 || expanded[2 * count] != ActionKind::reduce ||
-      expanded[2 * count + 1] != ActionKind::update)
-    return schedule.emitOpError("must be forward and backward of each micro-batch, then reduce and update");
-
-  MLIRContext *context = schedule.getContext();
-  SmallVector<Attribute> actions;
-  auto add = [&](ActionKind kind, int64_t repeats = 1, int64_t length = 0) {
-    actions.push_back(ActionAttr::get(context, kind, /*chunk=*/0, repeats, length));
-  };
-  if (count > 2)
-    add(ActionKind::repeat, count - 1, 2);
-  if (count > 1) {
-    add(ActionKind::forward);
-    add(ActionKind::backward);
-  }
-  add(ActionKind::forward);
-  add(ActionKind::backward_reduce);
-  add(ActionKind::update);
-  schedule.setActionsAttr(ArrayAttr::get(context, actions));
+  schedule::joinLastBackward(*step);
+  setActionTable(op, schedule::compress(*step));
   return success();
 }
 

@@ -1,3 +1,4 @@
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -42,7 +43,7 @@ private:
       if (schedule)
         return op.emitOpError("stands beside another schedule");
       schedule = found;
-      return checkSchedule();
+      return success(succeeded(expandStep(found, StepLevel::Async)));
     }
     if (failed(checkNoPlan(op)))
       return failure();
@@ -179,25 +180,6 @@ private:
     if (op.getResult(0).getType() != expected)
       return op.emitOpError("makes ") << op.getResult(0).getType() << ", but " << members << " members make "
                                       << expected;
-    return success();
-  }
-
-  /// (forward, backward), maybe repeated, then reduce and update.
-  LogicalResult checkSchedule() {
-    SmallVector<ActionKind> kinds;
-    for (auto action : schedule.getActions().getAsRange<ActionAttr>()) {
-      if (action.getChunk() != 0)
-        return schedule.emitOpError("runs chunk ") << action.getChunk() << ", but a stage has one chunk";
-      bool isRepeat = action.getKind() == ActionKind::repeat;
-      if (isRepeat && (action.getCount() < 1 || action.getLength() != 2 || !kinds.empty()))
-        return schedule.emitOpError("repeats ")
-               << action.getLength() << " actions " << action.getCount() << " times; it can only repeat the first two";
-      if (!isRepeat)
-        kinds.push_back(action.getKind());
-    }
-    if (ArrayRef<ActionKind>(kinds) !=
-        ArrayRef<ActionKind>{ActionKind::forward, ActionKind::backward, ActionKind::reduce, ActionKind::update})
-      return schedule.emitOpError("is not forward, backward, reduce, update");
     return success();
   }
 

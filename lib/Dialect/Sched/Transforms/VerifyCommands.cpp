@@ -1,5 +1,6 @@
 #include "CommandMoves.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Schedule/CollectiveOrder.h"
 #include "windlass/Schedule/MemoryTimeline.h"
@@ -31,7 +32,8 @@ public:
 
   LogicalResult run() {
     return success(succeeded(checkLevel()) && succeeded(checkArena()) && succeeded(checkResources()) &&
-                   succeeded(checkBuffers()) && succeeded(checkStep()) && succeeded(checkCollectives()));
+                   succeeded(checkBuffers()) && succeeded(checkSchedule()) && succeeded(checkStep()) &&
+                   succeeded(checkCollectives()));
   }
 
 private:
@@ -236,7 +238,37 @@ private:
     memory.forget({position, bytes});
   }
 
-  /// Two steps in a row, of two micro-batches and of one.
+  LogicalResult checkSchedule() {
+    for (ScheduleOp op : module.getOps<ScheduleOp>())
+      if (failed(expandStep(op, StepLevel::Commands)))
+        return failure();
+    return success();
+  }
+
+  /// A function as the runtime calls it.
+  struct Call {
+    StringRef function;
+    /// Whether what the function adds up begins anew.
+    bool isFirst = true;
+    bool readsStash = false;
+  };
+
+  /// What stands for a run: two steps in a row, of two micro-batches and of one, which hold each way in which one
+  /// action of a step may follow another.
+  static SmallVector<Call> listCalls() {
+    SmallVector<Call> calls = {{kInitFunction}};
+    for (int64_t microBatches : {2, 1}) {
+      schedule::Schedule step = llvm::cantFail(schedule::expand(schedule::makeSequentialStep(microBatches)));
+      schedule::joinLastBackward(step);
+      for (const schedule::Action &action : step.actions)
+        calls.push_back(
+            {getFunctionName(action.kind), action.isFirst,
+             action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::BackwardReduce});
+    }
+    calls.push_back({kEvaluateFunction});
+    return calls;
+  }
+
   LogicalResult checkStep() {
     if (failed(assignResources()))
       return failure();
@@ -249,27 +281,14 @@ private:
           (kind == ResourceKind::value && !hasInit))
         memory.define(place.range, place.owner.value_or(0));
     }
-    struct Action {
-      StringRef function;
-      bool isFirst;
-    };
-    for (Action action :
-         {Action{kInitFunction, true}, Action{kForwardFunction, true}, Action{kBackwardFunction, true},
-          Action{kForwardFunction, false}, Action{kBackwardReduceFunction, false}, Action{kUpdateFunction, false},
-          Action{kForwardFunction, true}, Action{kBackwardReduceFunction, true}, Action{kUpdateFunction, true},
-          Action{kEvaluateFunction, true}}) {
+    for (const Call &call : listCalls()) {
       // The stash is all that one function leaves to the next.
-      if (action.function != kBackwardFunction && action.function != kBackwardReduceFunction)
+      if (!call.readsStash)
         forgetTransients();
-      if (failed(runFunction(action.function, action.isFirst)))
+      if (failed(runFunction(call.function, call.isFirst)))
         return failure();
     }
     return success();
-  }
-
-  void appendCollectives(StringRef name, SmallVectorImpl<LaunchCollectiveOp> &calls) {
-    if (auto function = module.lookupSymbol<func::FuncOp>(name))
-      llvm::append_range(calls, function.getOps<LaunchCollectiveOp>());
   }
 
   /// Adds the sets of ranks that differ only on the varied axes; the index of each rank's set.
@@ -294,9 +313,9 @@ private:
   /// All ranks run one text; what differs is who their partners are.
   LogicalResult checkCollectives() {
     SmallVector<LaunchCollectiveOp> calls;
-    for (StringRef name : {kInitFunction, kForwardFunction, kBackwardFunction, kForwardFunction,
-                           kBackwardReduceFunction, kUpdateFunction, kEvaluateFunction})
-      appendCollectives(name, calls);
+    for (const Call &call : listCalls())
+      if (auto function = module.lookupSymbol<func::FuncOp>(call.function))
+        llvm::append_range(calls, function.getOps<LaunchCollectiveOp>());
     if (calls.empty())
       return success();
     auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);

@@ -55,12 +55,12 @@ module {
 
 // -----
 
-// expected-error @below {{must be forward and backward of each micro-batch, then reduce and update}}
+// expected-error @below {{updates chunk 0 before chunk 0 is reduced, at action 1 in 'forward update'}}
 sched.schedule [#sched.action<forward>, #sched.action<update>]
 
 // -----
 
-// expected-error @below {{repeats 3 actions 2 times, which it does not hold}}
+// expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
 sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
 
 // -----

@@ -31,7 +31,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{is not forward, backward, reduce, update}}
+  // expected-error @below {{reduces chunk 0 before the backward of micro-batch 0, at action 1}}
   sched.schedule [#sched.action<forward>, #sched.action<reduce>, #sched.action<backward>, #sched.action<update>]
 }
 
@@ -42,8 +42,52 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{repeats 1 actions 2 times; it can only repeat the first two}}
+  // expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
   sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+// A repeat in a repeat.
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
+  sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{has more than 2097152 actions}}
+  sched.schedule [#sched.action<repeat x 100000000 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{has the action backward_reduce, which does not belong to L4}}
+  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
 }
 
 // -----

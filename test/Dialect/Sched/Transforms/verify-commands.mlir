@@ -354,3 +354,20 @@ module {
     return
   }
 }
+
+// -----
+
+sched.arena @device_arena bytes 256
+// expected-error @below {{has the action reduce, which does not belong to L5}}
+sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+
+// -----
+
+sched.arena @device_arena bytes 256
+// expected-error @below {{runs the backward of micro-batch 1 of chunk 0 before its forward, at action 2}}
+sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward_reduce>, #sched.action<forward>, #sched.action<update>]
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]

@@ -94,7 +94,8 @@ def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
     Fails where an op is no command, a resource or buffer leaves its arena, resources overlap, a byte is read before it
     is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
     update in place, streams use a byte without an event that orders them, the arena exceeds the limit, or the
-    collectives of the ranks do not meet. Two steps are followed, of two micro-batches and of one.
+    collectives of the ranks do not meet. Two steps are followed, of two micro-batches and of one. Where the module has
+    a schedule, the order of its actions must be legal.
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes that the device arena may have at most; 0: no limit">,
@@ -108,8 +109,9 @@ def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
     `@backward`, `@reduce`, `@update` and one schedule. Functions hold `train` ops on local tensors, `sched.map` and what
     reads and writes resources and moves data between ranks; nothing of `plan` but the mesh, the data axis, layouts of
     resources and `plan.repeat` is left, and no buffers or commands are there yet. `@backward` takes what `@forward`
-    returns; the schedule runs every micro-batch forward before backward, then reduces once and updates once.
-    Collectives name axes of the mesh, each once, and change shapes by the number of their members.
+    returns; the schedule runs every micro-batch forward before backward, one at a time, then reduces once and updates
+    once (`windlass/Schedule/Schedule.h` has the rules of a legal order). Collectives name axes of the mesh, each once,
+    and change shapes by the number of their members.
   }];
 }
 
