@@ -153,6 +153,23 @@ TEST_F(PredictStepTest, WhereRanksShareCoresStreamsAdd) {
   EXPECT_NEAR(guess.uncalibratedSeconds, guess.bySource[CostSource::Analytic], 1e-12);
 }
 
+TEST_F(PredictStepTest, RepeatsMayBeNested) {
+  Profile profile = makeProfile("cpu:2");
+  auto predict = [&](llvm::StringRef repeat) {
+    std::string text = kModule;
+    text.replace(text.find("repeat x 3 of 2"), 15, repeat);
+    module = parseSourceString<ModuleOp>(text, &context);
+    return predictStep(*module, CostModel(profile.cluster, &profile)).seconds;
+  };
+  EXPECT_GT(predict("repeat x 6 of 2"), 0);
+  EXPECT_NEAR(predict("repeat x 3 of 3>, #sched.action<repeat x 2 of 2"), predict("repeat x 6 of 2"), 1e-12);
+  // A table that is malformed is reported.
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { error = diagnostic.str(); });
+  EXPECT_EQ(predict("repeat x 3 of 9"), 0);
+  EXPECT_EQ(error, "'sched.schedule' op repeats 9 actions 3 times, but only 5 follow");
+}
+
 /// On devices of their own the reduction hides behind the matmul.
 TEST_F(PredictStepTest, ElseTheyOverlap) {
   Profile profile = makeProfile("h200:2");
