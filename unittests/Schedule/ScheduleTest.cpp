@@ -58,12 +58,12 @@ TEST(Schedule, SlotsAreTakenAgain) {
 }
 
 TEST(Schedule, TooManyActionsAreRefused) {
-  EXPECT_EQ(make("1048575x(forward backward) reduce update").actions.size(), kMaxActions);
-  for (const char *text : {"1048575x(forward backward) reduce 2x(update)", "9000000000000000000x(forward backward)",
+  EXPECT_EQ(make("2097151x(forward backward) reduce update").actions.size(), kMaxActions);
+  for (const char *text : {"2097151x(forward backward) reduce 2x(update)", "9000000000000000000x(forward backward)",
                            "9000000000000000000x(9000000000000000000x(forward))"}) {
     llvm::Expected<Schedule> schedule = expand(llvm::cantFail(parseTable(text)));
     ASSERT_FALSE(static_cast<bool>(schedule));
-    EXPECT_EQ(llvm::toString(schedule.takeError()), "has more than 2097152 actions");
+    EXPECT_EQ(llvm::toString(schedule.takeError()), "has more than 4194304 actions");
   }
 }
 

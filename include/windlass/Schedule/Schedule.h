@@ -30,8 +30,8 @@ struct Schedule {
   int64_t getSlots() const;
 };
 
-/// More actions than any real step has; larger tables are not expanded.
-constexpr size_t kMaxActions = size_t(1) << 21;
+/// More actions than any step has, which is of at most 2^20 micro-batches; larger tables are not expanded.
+constexpr size_t kMaxActions = size_t(1) << 22;
 
 /// Lists the actions of a table. The n-th forward of a chunk is of micro-batch n, and so is its n-th backward; a
 /// forward takes the lowest slot that is free, which its backward frees. Fails where there are more than `kMaxActions`.

@@ -75,7 +75,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{has more than 2097152 actions}}
+  // expected-error @below {{has more than 4194304 actions}}
   sched.schedule [#sched.action<repeat x 100000000 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 
