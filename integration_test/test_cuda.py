@@ -25,6 +25,7 @@ BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
 NVCC = shutil.which('nvcc') or next((str(p) for p in [pathlib.Path('/usr/local/cuda/bin/nvcc')] if p.exists()), None)
 CUDNN = next((f for f in ('/usr/include/cudnn.h', '/usr/local/cuda/include/cudnn.h') if pathlib.Path(f).exists()), None)
 EMULATED = ['-DWINDLASS_CUDA_EMULATED=ON']
+RUNTIME = ['-DCMAKE_BUILD_TYPE=Release', '-DWINDLASS_RUNTIME_TESTS=ON']
 COMPILED = [f'-DCMAKE_CUDA_COMPILER={NVCC}', '-DCMAKE_CUDA_ARCHITECTURES=80-real;90']
 
 
@@ -64,7 +65,7 @@ class EmulatedCase(CudaTest):
         cls.runtime = BUILD / 'cuda-emulated'
 
     def build_runtime(self):
-        self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, '-DWINDLASS_WERROR=ON', '-DWINDLASS_RUNTIME_TESTS=ON'])
+        self.build(common.ROOT / 'runtime', self.runtime, [*EMULATED, *RUNTIME, '-DWINDLASS_WERROR=ON'])
 
     def program(self, project):
         self.build_runtime()
@@ -433,7 +434,7 @@ class Compiled(CudaTest):
             print('cuDNN or its frontend is not installed: attention by it is not compiled')
             ways[1][0][:] = ['-DWINDLASS_CUDNN=OFF']
         for library, linked in ways:
-            self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON', *library])
+            self.build(common.ROOT / 'runtime', runtime, [*COMPILED, '-DWINDLASS_WERROR=ON', '-DCMAKE_BUILD_TYPE=Release', *library])
             for model, project in linked:
                 self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror', '-DCMAKE_CXX_FLAGS=-Werror'])
                 if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
