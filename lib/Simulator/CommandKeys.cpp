@@ -1,5 +1,6 @@
 #include "windlass/Simulator/CommandKeys.h"
 
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -14,8 +15,6 @@ using namespace windlass;
 static constexpr size_t kMostNameBytes = 48;
 /// Integers that are no indices.
 static constexpr int64_t kAnyInteger = int64_t(1) << 20;
-
-static int64_t offsetOf(Value buffer) { return buffer.getDefiningOp<sched::BufferOp>().getOffset(); }
 
 /// What a command reads or writes of it: of blocks one.
 static MemRefType typeOf(Operation *command, unsigned operand) {
@@ -169,10 +168,10 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   }
   out << name << '(';
   size_t ins = launch ? launch.getIns().size() : map.getIns().size();
-  std::map<int64_t, unsigned> seen;
+  std::map<sched::Place, unsigned> seen;
   for (auto [i, value] : llvm::enumerate(command->getOperands())) {
     out << (i == ins ? ") -> " : i > 0 ? ", " : "") << textOf(typeOf(command, i));
-    auto [first, isFirst] = seen.try_emplace(offsetOf(value), i);
+    auto [first, isFirst] = seen.try_emplace(sched::getPlace(value), i);
     if (!isFirst)
       out << " =" << first->second;
     if (isFirst || i >= ins)
@@ -221,10 +220,10 @@ static int64_t getLimit(sched::LaunchOp op, unsigned operand) {
 std::vector<CommandOperand> windlass::getOperands(Operation *command, bool isLater) {
   auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
   size_t ins = launch ? launch.getIns().size() : llvm::cast<sched::LaunchMapOp>(command).getIns().size();
-  std::map<int64_t, unsigned> seen;
+  std::map<sched::Place, unsigned> seen;
   std::vector<CommandOperand> operands;
   for (auto [i, value] : llvm::enumerate(command->getOperands())) {
-    auto [found, isFirst] = seen.try_emplace(offsetOf(value), operands.size());
+    auto [found, isFirst] = seen.try_emplace(sched::getPlace(value), operands.size());
     if (isFirst)
       operands.push_back({typeOf(command, i).getElementType(), 0, launch ? getLimit(launch, i) : kAnyInteger, false});
     CommandOperand &operand = operands[found->second];

@@ -36,6 +36,7 @@ protected:
     std::string text = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   sched.arena @device_arena bytes 65536
+  sched.arena @host_arena bytes 65536
   func.func private @add(%a: T, %b: T) -> T attributes {sched.scalar_function} {
     %c = train.add %a, %b : T
     return %c : T
@@ -70,6 +71,8 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %over = sched.buffer @device_arena[8] : memref<4x16xT>
     %dw = sched.buffer @device_arena[12288] : memref<8x16xf32>
     %db = sched.buffer @device_arena[16384] : memref<16xf32>
+    %host = sched.buffer @host_arena[4096] : memref<4x16xT>
+    %hostt = sched.buffer @host_arena[4096] : memref<16x4xT, strided<[1, 16]>>
     %s = sched.buffer @device_arena[20480] : memref<16xT>
     %r = sched.buffer @device_arena[24576] : memref<4xf32>
     %r2 = sched.buffer @device_arena[28672] : memref<4xf32>
@@ -204,6 +207,22 @@ TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
                 .size(),
             3u)
       << "the sum is overwritten between them";
+}
+
+TEST_F(ChooseEpiloguesTest, EqualOffsetsIntoTwoArenasAreTwoPlaces) {
+  EXPECT_EQ(fuse("PRODUCT    sched.launch_map @add stream 0 ins(%host, %v) outs(%y) TWO").size(), 2u)
+      << "what the bias is added to is not the product";
+  EXPECT_EQ(fuse("    sched.launch reduce stream 0 ins(%hostt) outs(%db) {reduced_rank = 1 : i64} "
+                 "accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>\nGRADIENT")
+                .size(),
+            2u)
+      << "the sum is over another matrix";
+
+  // Each is an operand of its own for what measures the command and for its key.
+  parse("    sched.launch copy stream 0 ins(%host) outs(%y) {} : (memref<4x16xT>) -> memref<4x16xT>\n");
+  auto copy = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  EXPECT_EQ(getOperands(copy, false).size(), 2u);
+  EXPECT_EQ(CommandKeys(*module).get(copy, false).text, "copy(bf16[4x16]) -> bf16[4x16]");
 }
 
 TEST_F(ChooseEpiloguesTest, WhatTookLessTimeTogetherIsChosen) {

@@ -19,7 +19,7 @@ struct CommandKey {
   OperatorWork work;
 };
 
-/// What a command reads or writes in one piece: operands of one offset are one.
+/// What a command reads or writes in one piece: operands of one place are one.
 struct CommandOperand {
   mlir::Type type;
   /// From its first element to its last.
@@ -50,7 +50,7 @@ mlir::MemRefType dropBlocks(mlir::MemRefType type);
 /// Whether a command adds to its results in later micro-batches, and so has two keys.
 bool addsLater(mlir::Operation *command);
 
-/// The operands of a command, in order of the first use of their offsets.
+/// The operands of a command, in order of the first use of their places.
 std::vector<CommandOperand> getOperands(mlir::Operation *command, bool isLater);
 
 } // namespace windlass

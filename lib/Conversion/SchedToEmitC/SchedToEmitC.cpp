@@ -379,15 +379,21 @@ emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef nam
 static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
                       kNamespaceEnd[] = "} // namespace windlass_program";
 
-static LogicalResult checkViews(ModuleOp module) {
-  auto ranks = module.walk([](sched::BufferOp buffer) {
+/// Views have a bounded number of dims and lie in the device arena: an offset is all that emitted code says of a place.
+static LogicalResult checkBuffers(ModuleOp module) {
+  auto result = module.walk([](sched::BufferOp buffer) {
+    if (buffer.getArena() != sched::kDeviceArena) {
+      buffer.emitOpError("lies in @") << buffer.getArena() << ": emitted programs have the arena @"
+                                      << sched::kDeviceArena << " only";
+      return WalkResult::interrupt();
+    }
     if (buffer.getType().getRank() <= rt::max_rank)
       return WalkResult::advance();
     buffer.emitOpError("has ") << buffer.getType().getRank() << " dims but the runtime's views have at most "
                                << rt::max_rank;
     return WalkResult::interrupt();
   });
-  return failure(ranks.wasInterrupted());
+  return failure(result.wasInterrupted());
 }
 
 static FailureOr<llvm::StringMap<std::string>> emitFusedFile(ModuleOp module, OpBuilder &builder) {
@@ -423,7 +429,7 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       functions.push_back(function);
-  if (failed(checkViews(module)))
+  if (failed(checkBuffers(module)))
     return failure();
   OpBuilder builder(module.getContext());
   auto functors = emitFusedFile(module, builder);
@@ -454,7 +460,7 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
     functions.push_back(function);
   }
 
-  if (failed(checkViews(module)))
+  if (failed(checkBuffers(module)))
     return failure();
 
   OpBuilder builder(module.getContext());

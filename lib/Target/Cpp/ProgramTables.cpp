@@ -172,6 +172,9 @@ LogicalResult Tables::collect() {
   for (auto resource : module.getOps<sched::ResourceOp>()) {
     if (!resource.getOffset())
       return resource.emitOpError("has no place in an arena");
+    if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
+      return resource.emitOpError("lies in @")
+             << *resource.getArena() << ": emitted programs have the arena @" << sched::kDeviceArena << " only";
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
       parameterIndex[resource.getOfAttr().getAttr()] = parameters.size();

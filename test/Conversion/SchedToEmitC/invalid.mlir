@@ -96,3 +96,23 @@ func.func @backward() { return }
 func.func @backward_reduce() { return }
 func.func @update() { return }
 func.func @evaluate() { return }
+
+// -----
+
+// Equal offsets into two arenas are two places, which emitted code cannot say.
+module {
+  sched.arena @device_arena bytes 64
+  sched.arena @host_arena bytes 64
+  func.func @init() {
+    %a = sched.buffer @device_arena[0] : memref<4xf32>
+    // expected-error@+1 {{lies in @host_arena: emitted programs have the arena @device_arena only}}
+    %b = sched.buffer @host_arena[0] : memref<4xf32>
+    sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+    return
+  }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}

@@ -21,17 +21,18 @@ protected:
 
   /// The tables of a program with one weight [4, width] and its gradient, whose columns have these factors; or the
   /// diagnostic.
-  std::string tablesOf(llvm::StringRef columns, llvm::StringRef gradientColumns, int64_t width = 24,
-                       int64_t parts = 2) {
+  std::string tablesOf(llvm::StringRef columns, llvm::StringRef gradientColumns, int64_t width = 24, int64_t parts = 2,
+                       const std::string &arenaOfGradient = "device_arena") {
     const std::string layout = "#plan.layout<[#plan.dim<[#plan.factor<4, [\"b\"]>]>, #plan.dim<[";
     std::string text = R"(
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
                    train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
   train.parameter weight @w "w" : tensor<4xWIDTHxf32> from <packed, "", 0, 384> {trainable}
   sched.arena @device_arena bytes 4096
+  sched.arena @host_arena bytes 512
   sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
   sched.resource parameter @p : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> LAYOUT {logical_name = "w", of = @w, arena = @device_arena, offset = 64 : i64}
-  sched.resource gradient @g : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> GRADIENT {of = @w, arena = @device_arena, offset = 256 : i64}
+  sched.resource gradient @g : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> GRADIENT {of = @w, arena = @ARENA, offset = 256 : i64}
   sched.resource loss @loss : SCALAR {arena = @device_arena, offset = 0 : i64}
   sched.resource grad_norm @norm : SCALAR {arena = @device_arena, offset = 4 : i64}
   sched.resource evaluate @evaluate : SCALAR {arena = @device_arena, offset = 8 : i64}
@@ -43,6 +44,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
     put("LAYOUT", layout + columns.str() + "]>]>");
     put("GRADIENT", layout + gradientColumns.str() + "]>]>");
     put("SCALAR", "tensor<f32> of tensor<f32> #plan.layout<[]>");
+    put("ARENA", arenaOfGradient);
     put("WIDTH", std::to_string(width));
     put("PART", std::to_string(width / parts));
     std::string diagnostics;
@@ -72,6 +74,11 @@ TEST_F(ProgramTables, AxesOfOneFactorNest) {
       tablesOf("#plan.factor<24, [\"c\", \"a\"]>", "#plan.factor<6, [\"c\"]>, #plan.factor<4, [\"a\"]>", 24, 4);
   EXPECT_THAT(text, HasSubstr("splits_0[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 2}};"));
   EXPECT_THAT(text, HasSubstr("splits_2[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 6}};"));
+}
+
+TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
+  llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
+  EXPECT_THAT(tablesOf(columns, columns, 24, 2, "host_arena"), HasSubstr("lies in @host_arena: emitted programs have"));
 }
 
 TEST_F(ProgramTables, TooManyPiecesAreRefused) {

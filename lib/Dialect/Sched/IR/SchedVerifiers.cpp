@@ -1,5 +1,5 @@
 // What the operators of `sched` promise about their symbols and shapes.
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -168,10 +168,10 @@ static std::optional<BufferKey> getKey(Value buffer) {
   auto type = llvm::cast<MemRefType>(buffer.getType());
   if (type.hasStaticShape() && type.getNumElements() == 0)
     return std::nullopt;
-  auto op = buffer.getDefiningOp<BufferOp>();
-  if (!op)
+  if (!buffer.getDefiningOp<BufferOp>())
     return BufferKey(buffer.getAsOpaquePointer(), 0, nullptr);
-  return BufferKey(op.getArenaAttr().getAsOpaquePointer(), op.getOffset(), type.getAsOpaquePointer());
+  Place place = getPlace(buffer);
+  return BufferKey(place.arena.getAsOpaquePointer(), place.offset, type.getAsOpaquePointer());
 }
 
 /// Checks buffers that are the same; sched-verify-commands also checks those that share some bytes only.

@@ -1,55 +1,14 @@
 #include "CommandMoves.h"
 
-#include "windlass/Support/TensorBytes.h"
-
-#include <limits>
-
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
 MemRefType sched::typeOf(Value buffer) { return cast<MemRefType>(buffer.getType()); }
 
-int64_t sched::offsetOf(Value buffer) { return buffer.getDefiningOp<BufferOp>().getOffset(); }
-
 std::optional<int64_t> sched::getStorage(Value buffer) {
   auto storage = buffer.getDefiningOp()->getAttrOfType<IntegerAttr>(kStorageAttr);
   return storage ? std::optional<int64_t>(storage.getInt()) : std::nullopt;
-}
-
-bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && offsetOf(a) == offsetOf(b); }
-
-ByteRange sched::getBounds(Value buffer) {
-  SmallVector<int64_t> strides;
-  int64_t offset, last = 0;
-  MemRefType type = typeOf(buffer);
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return {0, std::numeric_limits<int64_t>::max()};
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
-    if (size == 0)
-      return {offsetOf(buffer), offsetOf(buffer)};
-    last += (size - 1) * stride;
-  }
-  return {offsetOf(buffer), offsetOf(buffer) + (last + 1) * getElementBytes(type.getElementType())};
-}
-
-bool sched::overlap(Value a, Value b) {
-  auto rangesOf = [](Value buffer) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    bool isExact = true;
-    MemRefType type = typeOf(buffer);
-    if (failed(type.getStridesAndOffset(strides, offset)))
-      return std::vector<ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
-    return schedule::getByteRanges(offsetOf(buffer), getElementBytes(type.getElementType()),
-                                   {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()},
-                                   isExact);
-  };
-  return schedule::overlap(rangesOf(a), rangesOf(b));
-}
-
-bool sched::overlap(ValueRange a, ValueRange b) {
-  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
 }
 
 bool sched::isCommand(Operation *op) { return isa<LaunchOp, LaunchMapOp, LaunchCollectiveOp>(op); }

@@ -2,8 +2,7 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDMOVES_H
 
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
-#include "windlass/Schedule/MemoryTimeline.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -11,29 +10,16 @@
 
 namespace windlass::sched {
 
-using schedule::ByteRange;
-
 mlir::MemRefType typeOf(mlir::Value buffer);
-int64_t offsetOf(mlir::Value buffer);
 
 /// The number of the value that the buffer holds; buffers of other values may have its bytes before and after.
 std::optional<int64_t> getStorage(mlir::Value buffer);
-
-/// The same elements in the same order.
-bool isSame(mlir::Value a, mlir::Value b);
 
 /// A kernel, a map or a collective.
 bool isCommand(mlir::Operation *op);
 
 /// What a command reads and writes.
 std::pair<mlir::ValueRange, mlir::ValueRange> getInsAndOuts(mlir::Operation *command);
-
-/// From a buffer's first byte to its last.
-ByteRange getBounds(mlir::Value buffer);
-
-/// Whether buffers share a byte.
-bool overlap(mlir::Value a, mlir::Value b);
-bool overlap(mlir::ValueRange a, mlir::ValueRange b);
 
 /// Whether the kernel, which adds up `terms` of its operands, may write those results while it reads those operands:
 /// none share a byte but where the kernel may work in place, and no two results do.

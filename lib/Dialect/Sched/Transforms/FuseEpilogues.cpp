@@ -181,7 +181,7 @@ private:
   }
   static bool sumsOver(LaunchOp sum, Value operand, MemRefType type) {
     MemRefType in = typeOf(sum.getIns()[0]);
-    return offsetOf(sum.getIns()[0]) == offsetOf(operand) && turned(in, 0) == turned(type, 0);
+    return getPlace(sum.getIns()[0]) == getPlace(operand) && turned(in, 0) == turned(type, 0);
   }
 
   void fuseSum(LaunchOp product, SmallVectorImpl<LaunchOp> &sums) {

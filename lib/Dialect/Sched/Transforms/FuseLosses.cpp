@@ -1,7 +1,6 @@
 #include "CommandMoves.h"
 #include "CommandUses.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
-#include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -134,7 +133,7 @@ private:
   /// A scalar of the step that the host writes.
   bool isHyperparameter(Value in) {
     bool isScalar = llvm::any_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
-      return resource.getKind() == ResourceKind::scalar && resource.getOffset() == offsetOf(in);
+      return resource.getKind() == ResourceKind::scalar && getPlace(resource) == getPlace(in);
     });
     return isScalar && getStorage(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
              return isWrite(op, in) && (op->getBlock() == &forward || llvm::is_contained(backwards, op->getBlock()));
@@ -143,10 +142,10 @@ private:
 
   /// In no resource, which the host may read.
   bool isTransient(Value buffer) {
-    auto [begin, end] = getBounds(buffer);
-    return llvm::none_of(module.getOps<ResourceOp>(), [&, first = begin, last = end](ResourceOp resource) {
-      int64_t offset = resource.getOffset().value_or(0);
-      return offset < last && first < offset + getTensorBytes(resource.getTensorType());
+    Extent its = getExtent(buffer);
+    return llvm::none_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
+      std::optional<Extent> other = getExtent(resource);
+      return other && its.overlaps(*other);
     });
   }
 

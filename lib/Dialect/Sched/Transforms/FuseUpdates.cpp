@@ -13,8 +13,8 @@ namespace windlass::sched {
 
 namespace {
 
-/// Maps that only round f32 to 16 bits, by the offset of what they read, in order.
-using Casts = DenseMap<int64_t, SmallVector<LaunchMapOp>>;
+/// Maps that only round f32 to 16 bits, by the place of what they read, in order.
+using Casts = DenseMap<Place, SmallVector<LaunchMapOp>>;
 
 class UpdateFusion {
 public:
@@ -34,7 +34,7 @@ public:
       if (update && update->parameters == 1 && !update->isRounded())
         updates.push_back(launch);
       else if (map && castFunctions.contains(map.getFunction()))
-        casts[offsetOf(map.getIns()[0])].push_back(map);
+        casts[getPlace(map.getIns()[0])].push_back(map);
     }
     for (LaunchOp update : updates)
       takeCast(update, casts);
@@ -55,7 +55,7 @@ private:
   /// The first map behind the update that rounds the whole new weight becomes a result of it.
   static void takeCast(LaunchOp update, Casts &casts) {
     Value weight = update.getOuts()[0];
-    auto found = casts.find(offsetOf(weight));
+    auto found = casts.find(getPlace(weight));
     if (found == casts.end())
       return;
     auto *place = llvm::find_if(found->second, [&](LaunchMapOp map) { return update->isBeforeInBlock(map); });

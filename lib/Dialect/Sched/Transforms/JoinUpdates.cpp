@@ -20,7 +20,7 @@ namespace {
 struct Group {
   SmallVector<LaunchOp> updates;
   int64_t elements = 0;
-  SmallVector<ByteRange> read, written;
+  SmallVector<Extent> read, written;
 };
 
 class UpdateJoiner {
@@ -34,12 +34,12 @@ public:
         close([](const Group &) { return true; });
         continue;
       }
-      SmallVector<ByteRange> read, written;
+      SmallVector<Extent> read, written;
       auto [ins, outs] = getInsAndOuts(&op);
       for (Value in : ins)
-        read.push_back(getBounds(in));
+        read.push_back(getExtent(in));
       for (Value out : outs)
-        written.push_back(getBounds(out));
+        written.push_back(getExtent(out));
       close([&](const Group &group) {
         return meet(written, group.read) || meet(written, group.written) || meet(read, group.written);
       });
@@ -50,10 +50,9 @@ public:
   }
 
 private:
-  static bool meet(ArrayRef<ByteRange> a, ArrayRef<ByteRange> b) {
-    return llvm::any_of(a, [&](const ByteRange &x) {
-      return llvm::any_of(b, [&](const ByteRange &y) { return x.first < y.second && y.first < x.second; });
-    });
+  static bool meet(ArrayRef<Extent> a, ArrayRef<Extent> b) {
+    return llvm::any_of(
+        a, [&](const Extent &x) { return llvm::any_of(b, [&](const Extent &y) { return x.overlaps(y); }); });
   }
 
   /// A step of one parameter whose kernel takes several, of dense buffers.
@@ -69,14 +68,17 @@ private:
   static bool isAlike(LaunchOp a, LaunchOp b) {
     size_t operands = getUpdateOperands(a)->operands;
     auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
+    auto inOneArena = [](auto pair) { return getPlace(std::get<0>(pair)).arena == getPlace(std::get<1>(pair)).arena; };
     return a.getKernel() == b.getKernel() && a.getStream() == b.getStream() && a.getSettings() == b.getSettings() &&
            a.getOuts().size() == b.getOuts().size() &&
            typeOf(a.getOuts().back()).getElementType() == typeOf(b.getOuts().back()).getElementType() &&
+           llvm::all_of(llvm::zip_equal(a.getIns(), b.getIns()), inOneArena) &&
+           llvm::all_of(llvm::zip_equal(a.getOuts(), b.getOuts()), inOneArena) &&
            llvm::all_of(llvm::zip_equal(scalars(a), scalars(b)),
                         [](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
   }
 
-  void add(LaunchOp launch, ArrayRef<ByteRange> read, ArrayRef<ByteRange> written) {
+  void add(LaunchOp launch, ArrayRef<Extent> read, ArrayRef<Extent> written) {
     int64_t elements = typeOf(launch.getIns()[0]).getNumElements();
     auto alike = [&](const Group &group) { return isAlike(group.updates.front(), launch); };
     close([&](const Group &group) {

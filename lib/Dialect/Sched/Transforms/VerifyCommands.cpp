@@ -11,6 +11,7 @@
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
+using schedule::ByteRange;
 
 namespace windlass::sched {
 #define GEN_PASS_DEF_VERIFYCOMMANDS
@@ -210,11 +211,12 @@ private:
       int64_t begin = *resource.getOffset();
       places.push_back({{begin, begin + getTensorBytes(resource.getTensorType())}, resource, std::nullopt});
     }
-    llvm::sort(places, [](const Place &a, const Place &b) { return a.range < b.range; });
+    llvm::sort(places, [](const PlacedResource &a, const PlacedResource &b) { return a.range < b.range; });
     WalkResult result = module.walk([&](BufferOp buffer) {
       const Window &window = windows[buffer.getResult()];
       for (const ByteRange &range : window.ranges) {
-        auto place = llvm::partition_point(places, [&](const Place &p) { return p.range.second <= range.first; });
+        auto place =
+            llvm::partition_point(places, [&](const PlacedResource &p) { return p.range.second <= range.first; });
         for (; place != places.end() && place->range.first < range.second; ++place) {
           if (!place->owner)
             place->owner = window.owner;
@@ -231,7 +233,7 @@ private:
 
   void forgetTransients() {
     int64_t position = 0;
-    for (const Place &place : places) {
+    for (const PlacedResource &place : places) {
       memory.forget({position, place.range.first});
       position = place.range.second;
     }
@@ -273,7 +275,7 @@ private:
     if (failed(assignResources()))
       return failure();
     bool hasInit = module.lookupSymbol<func::FuncOp>(kInitFunction) != nullptr;
-    for (Place &place : places) {
+    for (PlacedResource &place : places) {
       ResourceKind kind = place.resource.getKind();
       if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::state,
                               ResourceKind::scalar},
@@ -354,7 +356,7 @@ private:
   }
 
   /// A resource's bytes and the number of the value that its buffers carry.
-  struct Place {
+  struct PlacedResource {
     ByteRange range;
     ResourceOp resource;
     std::optional<int64_t> owner;
@@ -365,7 +367,7 @@ private:
   int64_t bytes = -1;
   DenseMap<Value, Window> windows;
   schedule::MemoryTimeline memory;
-  SmallVector<Place> places;
+  SmallVector<PlacedResource> places;
 };
 
 struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {

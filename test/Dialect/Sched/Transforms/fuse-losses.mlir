@@ -683,3 +683,76 @@ module {
     return %0 : f32
   }
 }
+
+// -----
+
+// Equal offsets into two arenas are two places: the factor is not the hyperparameter.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.arena @host_arena bytes 4096
+  sched.resource scalar @scale : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @host_arena, offset = 512 : i64}
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch softmax_cross_entropy stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}
+
+// -----
+
+// The logarithms and the factor lie in no resource: that is in the other arena.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.arena @host_arena bytes 4096
+  sched.resource value @kept : tensor<64xf32> of tensor<64xf32> #plan.layout<[#plan.dim<[#plan.factor<64>]>]> {arena = @host_arena, offset = 320 : i64}
+  // CHECK-LABEL: func.func @forward
+  // CHECK: launch softmax_cross_entropy_with_grad stream
+  // CHECK-LABEL: func.func @backward
+  func.func @forward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
+    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    return
+  }
+  func.func @backward() {
+    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
+    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
+    %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
+    sched.launch_map @divide stream 0 ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
+    %c = train.div %a, %b : f32
+    return %c : f32
+  }
+}

@@ -150,3 +150,45 @@ module {
     return %0 : f32
   }
 }
+
+// -----
+
+// Equal offsets into two arenas are two places: the sum is not what the norm reads.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.arena @host_arena bytes 4096
+  // CHECK-LABEL: func.func @other_arena
+  // CHECK: launch_map @two
+  // CHECK-NEXT: launch rms_norm
+  func.func @other_arena() {
+    %x = sched.buffer @device_arena[0] : memref<4x8xf32>
+    %other = sched.buffer @host_arena[0] : memref<4x8xf32>
+    %r = sched.buffer @device_arena[128] : memref<4x8xf32>
+    %s = sched.buffer @device_arena[256] : memref<8xf32>
+    %y = sched.buffer @device_arena[320] : memref<4x8xf32>
+    %d = sched.buffer @device_arena[448] : memref<4xf32>
+    sched.launch_map @two stream 0 ins(%x, %r) outs(%other) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    return
+  }
+  // What is written between them is none of their operands.
+  // CHECK-LABEL: func.func @past_another_arena
+  // CHECK: launch fill
+  // CHECK-NEXT: launch add_rms_norm
+  func.func @past_another_arena() {
+    %x = sched.buffer @device_arena[0] : memref<4x8xf32>
+    %r = sched.buffer @device_arena[128] : memref<4x8xf32>
+    %other = sched.buffer @host_arena[128] : memref<4x8xf32>
+    %s = sched.buffer @device_arena[256] : memref<8xf32>
+    %y = sched.buffer @device_arena[320] : memref<4x8xf32>
+    %d = sched.buffer @device_arena[448] : memref<4xf32>
+    sched.launch_map @two stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<4x8xf32>
+    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    return
+  }
+  func.func private @two(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %y : f32
+    return %0 : f32
+  }
+}

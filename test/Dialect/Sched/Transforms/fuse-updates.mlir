@@ -175,3 +175,47 @@ module {
     return %y : f16
   }
 }
+
+// -----
+
+// Equal offsets into two arenas are two places.
+module {
+  sched.arena @device_arena bytes 4096
+  sched.arena @host_arena bytes 4096
+  // What is rounded is no weight of the step.
+  // CHECK-LABEL: func.func @other_arena
+  // CHECK: launch sgd{{.*}} outs(%{{[^,]*}}, %{{[^,]*}}) {}
+  // CHECK-NEXT: launch_map @round
+  func.func @other_arena() {
+    %w = sched.buffer @device_arena[0] : memref<8xf32>
+    %other = sched.buffer @host_arena[0] : memref<8xf32>
+    %m = sched.buffer @device_arena[64] : memref<8xf32>
+    %g = sched.buffer @device_arena[128] : memref<8xf32>
+    %s = sched.buffer @device_arena[192] : memref<f32>
+    %h = sched.buffer @device_arena[256] : memref<8xf16>
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round stream 0 ins(%other) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    return
+  }
+  // What is written between them and where the result goes touch no byte of the step.
+  // CHECK-LABEL: func.func @past_another_arena
+  // CHECK: launch fill
+  // CHECK-NEXT: launch sgd{{.*}} outs(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) {}
+  // CHECK-NEXT: return
+  func.func @past_another_arena() {
+    %w = sched.buffer @device_arena[0] : memref<8xf32>
+    %other = sched.buffer @host_arena[0] : memref<8xf32>
+    %m = sched.buffer @device_arena[64] : memref<8xf32>
+    %g = sched.buffer @device_arena[128] : memref<8xf32>
+    %s = sched.buffer @device_arena[192] : memref<f32>
+    %h = sched.buffer @host_arena[128] : memref<8xf16>
+    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
+    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    return
+  }
+  func.func private @round(%x: f32) -> f16 attributes {sched.scalar_function} {
+    %y = train.cast %x : f32 -> f16
+    return %y : f16
+  }
+}

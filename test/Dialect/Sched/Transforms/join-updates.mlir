@@ -110,3 +110,39 @@ func.func @between() {
   sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
+
+// Equal offsets into two arenas are two places: another scalar, other state, and bytes that no step touches.
+sched.arena @host_arena bytes 4096
+// CHECK-LABEL: func.func @two_arenas
+// CHECK: sched.launch adamw{{.*}} {train.id = "other scalar"}
+// CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "other state"}
+// CHECK-NEXT: sched.launch fill
+// CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "a and 1 more"}
+// CHECK-NEXT: return
+func.func @two_arenas() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %t = sched.buffer @host_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[128] : memref<8xf32>
+  %am = sched.buffer @device_arena[192] : memref<8xf32>
+  %av = sched.buffer @device_arena[256] : memref<8xf32>
+  %ag = sched.buffer @device_arena[320] : memref<8xf32>
+  %b = sched.buffer @device_arena[384] : memref<8xf32>
+  %bm = sched.buffer @device_arena[448] : memref<8xf32>
+  %bv = sched.buffer @device_arena[512] : memref<8xf32>
+  %bg = sched.buffer @device_arena[576] : memref<8xf32>
+  %c = sched.buffer @device_arena[640] : memref<8xf32>
+  %cm = sched.buffer @device_arena[704] : memref<8xf32>
+  %cv = sched.buffer @device_arena[768] : memref<8xf32>
+  %cg = sched.buffer @device_arena[832] : memref<8xf32>
+  %d = sched.buffer @device_arena[896] : memref<8xf32>
+  %dm = sched.buffer @host_arena[960] : memref<8xf32>
+  %dv = sched.buffer @device_arena[1024] : memref<8xf32>
+  %dg = sched.buffer @device_arena[1088] : memref<8xf32>
+  %other = sched.buffer @host_arena[128] : memref<8xf32>
+  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "other state"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
+  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "b"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  return
+}

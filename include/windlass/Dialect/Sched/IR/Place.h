@@ -1,0 +1,68 @@
+// Where the bytes of buffers and resources are.
+#ifndef WINDLASS_DIALECT_SCHED_IR_PLACE_H
+#define WINDLASS_DIALECT_SCHED_IR_PLACE_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Schedule/MemoryTimeline.h"
+
+#include "llvm/ADT/DenseMapInfo.h"
+
+#include <optional>
+
+namespace windlass::sched {
+
+/// The byte that something begins with. An offset alone says nothing: arenas are allocations of their own, so equal
+/// offsets into two of them are different bytes.
+struct Place {
+  mlir::StringAttr arena;
+  /// In bytes, from the arena's first.
+  int64_t offset = 0;
+
+  friend bool operator==(const Place &a, const Place &b) { return a.arena == b.arena && a.offset == b.offset; }
+  friend bool operator!=(const Place &a, const Place &b) { return !(a == b); }
+  /// By the arena's name, then by offset: the same in every run.
+  friend bool operator<(const Place &a, const Place &b);
+};
+
+/// From the first byte of something to behind its last, in one arena.
+struct Extent {
+  mlir::StringAttr arena;
+  schedule::ByteRange bytes;
+
+  /// Whether they share a byte.
+  bool overlaps(const Extent &other) const {
+    return arena == other.arena && bytes.first < other.bytes.second && other.bytes.first < bytes.second;
+  }
+};
+
+/// Of the result of a `sched.buffer`.
+Place getPlace(mlir::Value buffer);
+Extent getExtent(mlir::Value buffer);
+
+/// Of a resource; none before it has been given a place.
+std::optional<Place> getPlace(ResourceOp resource);
+std::optional<Extent> getExtent(ResourceOp resource);
+
+/// Whether two buffers are the same elements in the same order.
+bool isSame(mlir::Value a, mlir::Value b);
+
+/// Whether two buffers share a byte.
+bool overlap(mlir::Value a, mlir::Value b);
+bool overlap(mlir::ValueRange a, mlir::ValueRange b);
+
+} // namespace windlass::sched
+
+namespace llvm {
+template <> struct DenseMapInfo<windlass::sched::Place> {
+  using Arena = DenseMapInfo<mlir::StringAttr>;
+  static windlass::sched::Place getEmptyKey() { return {Arena::getEmptyKey(), 0}; }
+  static windlass::sched::Place getTombstoneKey() { return {Arena::getTombstoneKey(), 0}; }
+  static unsigned getHashValue(const windlass::sched::Place &place) {
+    return detail::combineHashValue(Arena::getHashValue(place.arena),
+                                    DenseMapInfo<int64_t>::getHashValue(place.offset));
+  }
+  static bool isEqual(const windlass::sched::Place &a, const windlass::sched::Place &b) { return a == b; }
+};
+} // namespace llvm
+
+#endif

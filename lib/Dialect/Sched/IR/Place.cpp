@@ -1,0 +1,70 @@
+#include "windlass/Dialect/Sched/IR/Place.h"
+
+#include "windlass/Support/TensorBytes.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+bool sched::operator<(const Place &a, const Place &b) {
+  return a.arena == b.arena ? a.offset < b.offset : a.arena.getValue() < b.arena.getValue();
+}
+
+Place sched::getPlace(Value buffer) {
+  auto op = buffer.getDefiningOp<BufferOp>();
+  return {op.getArenaAttr().getAttr(), static_cast<int64_t>(op.getOffset())};
+}
+
+std::optional<Place> sched::getPlace(ResourceOp resource) {
+  if (!resource.getArenaAttr() || !resource.getOffset())
+    return std::nullopt;
+  return Place{resource.getArenaAttr().getAttr(), static_cast<int64_t>(*resource.getOffset())};
+}
+
+Extent sched::getExtent(Value buffer) {
+  Place place = getPlace(buffer);
+  auto type = cast<MemRefType>(buffer.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset, last = 0;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return {place.arena, {0, std::numeric_limits<int64_t>::max()}};
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
+    if (size == 0)
+      return {place.arena, {place.offset, place.offset}};
+    last += (size - 1) * stride;
+  }
+  return {place.arena, {place.offset, place.offset + (last + 1) * getElementBytes(type.getElementType())}};
+}
+
+std::optional<Extent> sched::getExtent(ResourceOp resource) {
+  std::optional<Place> place = getPlace(resource);
+  if (!place)
+    return std::nullopt;
+  return Extent{place->arena, {place->offset, place->offset + getTensorBytes(resource.getTensorType())}};
+}
+
+bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
+
+bool sched::overlap(Value a, Value b) {
+  Place first = getPlace(a), second = getPlace(b);
+  if (first.arena != second.arena)
+    return false;
+  auto rangesOf = [](Value buffer, int64_t begin) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    bool isExact = true;
+    auto type = cast<MemRefType>(buffer.getType());
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return std::vector<schedule::ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
+    return schedule::getByteRanges(begin, getElementBytes(type.getElementType()),
+                                   {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()},
+                                   isExact);
+  };
+  return schedule::overlap(rangesOf(a, first.offset), rangesOf(b, second.offset));
+}
+
+bool sched::overlap(ValueRange a, ValueRange b) {
+  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
+}
