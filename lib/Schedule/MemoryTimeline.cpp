@@ -60,6 +60,31 @@ bool windlass::schedule::overlap(const std::vector<ByteRange> &a, const std::vec
   return false;
 }
 
+void StreamOrder::beginCommand(int64_t newStream) {
+  stream = newStream;
+  clocks[stream][stream] = ++number;
+}
+
+bool StreamOrder::isAfter(int64_t other, int64_t otherNumber) const {
+  if (otherNumber == 0 || other == stream)
+    return true;
+  const Clock &clock = clocks.at(stream);
+  auto it = clock.find(other);
+  return it != clock.end() && it->second >= otherNumber;
+}
+
+void StreamOrder::record(int64_t event, int64_t onStream) { events[event] = clocks[onStream]; }
+
+std::string StreamOrder::wait(int64_t event, int64_t onStream) {
+  auto it = events.find(event);
+  if (it == events.end())
+    return "waits for event " + std::to_string(event) + ", which nothing has recorded";
+  Clock &clock = clocks[onStream];
+  for (auto [other, reached] : it->second)
+    clock[other] = std::max(clock[other], reached);
+  return {};
+}
+
 void MemoryTimeline::Region::setReader(int64_t stream, int64_t number) {
   auto it = std::find_if(readers.begin(), readers.end(), [&](const auto &entry) { return entry.first >= stream; });
   if (it != readers.end() && it->first == stream)
@@ -153,19 +178,6 @@ void MemoryTimeline::adoptPadding(const ByteRange &range, int64_t owner, int64_t
   }
 }
 
-void MemoryTimeline::beginCommand(int64_t newStream) {
-  stream = newStream;
-  clocks[stream][stream] = ++number;
-}
-
-bool MemoryTimeline::isAfter(int64_t other, int64_t otherNumber) const {
-  if (otherNumber == 0 || other == stream)
-    return true;
-  const Clock &clock = clocks.at(stream);
-  auto it = clock.find(other);
-  return it != clock.end() && it->second >= otherNumber;
-}
-
 std::string MemoryTimeline::read(const std::vector<ByteRange> &ranges, int64_t owner) {
   // Where one command reads all parts of a row, they are one region again afterwards.
   auto it = regions.end();
@@ -177,10 +189,10 @@ std::string MemoryTimeline::read(const std::vector<ByteRange> &ranges, int64_t o
       if (region.owner != owner)
         return "reads byte " + std::to_string(it->first) + " of value " + std::to_string(owner) + " after value " +
                std::to_string(region.owner) + " overwrote it";
-      if (!isAfter(region.writer, region.written))
+      if (!order->isAfter(region.writer, region.written))
         return "reads byte " + std::to_string(it->first) + " without waiting for its write on stream " +
                std::to_string(region.writer);
-      region.setReader(stream, number);
+      region.setReader(order->getStream(), order->getNumber());
     }
     it = join(it);
   }
@@ -195,31 +207,19 @@ std::string MemoryTimeline::write(const std::vector<ByteRange> &ranges, int64_t 
     auto first = it = cut(range, it);
     for (; it != regions.end() && it->first < range.second; ++it) {
       Region &region = it->second;
-      if (!isAfter(region.writer, region.written))
+      if (!order->isAfter(region.writer, region.written))
         return "writes byte " + std::to_string(it->first) + " without waiting for its write on stream " +
                std::to_string(region.writer);
       for (auto [reader, read] : region.readers)
-        if (!isAfter(reader, read))
+        if (!order->isAfter(reader, read))
           return "writes byte " + std::to_string(it->first) + " without waiting for its reader on stream " +
                  std::to_string(reader);
     }
     // One region for all of it.
     regions.erase(std::next(first), it);
-    first->second = {range.second, owner, stream, number, {}};
+    first->second = {range.second, owner, order->getStream(), order->getNumber(), {}};
     join(first);
     it = join(it);
   }
-  return {};
-}
-
-void MemoryTimeline::record(int64_t event, int64_t onStream) { events[event] = clocks[onStream]; }
-
-std::string MemoryTimeline::wait(int64_t event, int64_t onStream) {
-  auto it = events.find(event);
-  if (it == events.end())
-    return "waits for event " + std::to_string(event) + ", which nothing has recorded";
-  Clock &clock = clocks[onStream];
-  for (auto [other, reached] : it->second)
-    clock[other] = std::max(clock[other], reached);
   return {};
 }

@@ -38,8 +38,9 @@ TEST(ByteRanges, TooManyRunsBecomeOneRange) {
 }
 
 TEST(MemoryTimeline, FindsUnwrittenAndOverwrittenBytes) {
-  MemoryTimeline memory;
-  memory.beginCommand(0);
+  StreamOrder order;
+  MemoryTimeline memory(order);
+  order.beginCommand(0);
   EXPECT_THAT(memory.read({{0, 16}}, 1), HasSubstr("byte 0 before it is written"));
   EXPECT_EQ(memory.write({{0, 16}}, 1), "");
   EXPECT_EQ(memory.read({{0, 16}}, 1), "");
@@ -51,27 +52,29 @@ TEST(MemoryTimeline, FindsUnwrittenAndOverwrittenBytes) {
 }
 
 TEST(MemoryTimeline, StreamsNeedEvents) {
-  MemoryTimeline memory;
-  memory.beginCommand(0);
+  StreamOrder order;
+  MemoryTimeline memory(order);
+  order.beginCommand(0);
   EXPECT_EQ(memory.write({{0, 16}}, 1), "");
-  memory.record(0, 0);
-  memory.beginCommand(1);
+  order.record(0, 0);
+  order.beginCommand(1);
   EXPECT_THAT(memory.read({{0, 16}}, 1), HasSubstr("without waiting for its write on stream 0"));
-  EXPECT_EQ(memory.wait(0, 1), "");
-  memory.beginCommand(1);
+  EXPECT_EQ(order.wait(0, 1), "");
+  order.beginCommand(1);
   EXPECT_EQ(memory.read({{0, 16}}, 1), "");
-  memory.beginCommand(0);
+  order.beginCommand(0);
   EXPECT_THAT(memory.write({{0, 16}}, 2), HasSubstr("without waiting for its reader on stream 1"));
-  memory.record(1, 1);
-  EXPECT_EQ(memory.wait(1, 0), "");
-  memory.beginCommand(0);
+  order.record(1, 1);
+  EXPECT_EQ(order.wait(1, 0), "");
+  order.beginCommand(0);
   EXPECT_EQ(memory.write({{0, 16}}, 2), "");
-  EXPECT_THAT(memory.wait(9, 0), HasSubstr("nothing has recorded"));
+  EXPECT_THAT(order.wait(9, 0), HasSubstr("nothing has recorded"));
 }
 
 TEST(MemoryTimeline, PaddingBetweenPartsIsAdopted) {
-  MemoryTimeline memory;
-  memory.beginCommand(0);
+  StreamOrder order;
+  MemoryTimeline memory(order);
+  order.beginCommand(0);
   EXPECT_EQ(memory.write({{0, 40}, {64, 128}}, 1), "");
   memory.adoptPadding({0, 128}, 1, 64);
   EXPECT_EQ(memory.read({{0, 128}}, 1), "");
@@ -79,6 +82,21 @@ TEST(MemoryTimeline, PaddingBetweenPartsIsAdopted) {
   EXPECT_EQ(memory.write({{256, 300}}, 1), "");
   memory.adoptPadding({0, 300}, 1, 64);
   EXPECT_THAT(memory.read({{0, 300}}, 1), HasSubstr("byte 128 before it is written"));
+}
+
+TEST(MemoryTimeline, ArenasShareStreamsAndNoByte) {
+  StreamOrder order;
+  MemoryTimeline device(order), host(order);
+  order.beginCommand(0);
+  EXPECT_EQ(device.write({{0, 16}}, 1), "");
+  EXPECT_THAT(host.read({{0, 16}}, 1), HasSubstr("byte 0 before it is written"));
+  order.beginCommand(1);
+  EXPECT_EQ(host.write({{0, 16}}, 2), "") << "other bytes: nothing to wait for";
+  order.record(0, 0);
+  EXPECT_EQ(order.wait(0, 1), "");
+  order.beginCommand(1);
+  EXPECT_EQ(device.read({{0, 16}}, 1), "") << "one event orders the commands for both";
+  EXPECT_EQ(host.read({{0, 16}}, 2), "");
 }
 
 /// The same, each byte for itself.
@@ -155,12 +173,13 @@ TEST(MemoryTimeline, SaysOfStridedWindowsWhatEachByteSays) {
   auto below = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
   int64_t good = 0, wrong = 0;
   for (int episode = 0; episode < 5000; ++episode) {
-    MemoryTimeline memory;
+    StreamOrder order;
+    MemoryTimeline memory(order);
     ByteTimeline judge;
     memory.define({0, ByteTimeline::kBytes}, 0);
     judge.define({0, ByteTimeline::kBytes}, 0);
     for (int64_t stream = 0; stream < ByteTimeline::kStreams; ++stream) {
-      memory.record(stream, stream);
+      order.record(stream, stream);
       judge.record(stream, stream);
     }
     // Until the first mistake: what follows one is not defined.
@@ -177,10 +196,10 @@ TEST(MemoryTimeline, SaysOfStridedWindowsWhatEachByteSays) {
       int64_t stream = below(ByteTimeline::kStreams);
       for (int64_t other = 0; other < ByteTimeline::kStreams; ++other)
         if (below(4) != 0) {
-          ASSERT_EQ(memory.wait(other, stream), "");
+          ASSERT_EQ(order.wait(other, stream), "");
           judge.wait(other, stream);
         }
-      memory.beginCommand(stream);
+      order.beginCommand(stream);
       judge.beginCommand(stream);
       std::string expected;
       switch (below(8)) {
@@ -201,7 +220,7 @@ TEST(MemoryTimeline, SaysOfStridedWindowsWhatEachByteSays) {
         expected = judge.read(ranges, owner);
       }
       }
-      memory.record(stream, stream);
+      order.record(stream, stream);
       judge.record(stream, stream);
       ASSERT_EQ(said, expected) << "episode " << episode << ", command " << command;
       said.empty() ? ++good : ++wrong;

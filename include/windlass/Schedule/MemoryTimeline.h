@@ -21,9 +21,35 @@ std::vector<ByteRange> getByteRanges(int64_t offset, int64_t elementBytes, std::
 /// Whether two lists, each increasing and disjoint, share a byte.
 bool overlap(const std::vector<ByteRange> &a, const std::vector<ByteRange> &b);
 
-/// Which value each byte holds, who wrote it and who reads it, with the order that streams and events guarantee.
+/// The order that streams and events guarantee for the commands of a rank, which all its arenas have in common.
+class StreamOrder {
+public:
+  /// A command on `stream`, until the next one.
+  void beginCommand(int64_t stream);
+  void record(int64_t event, int64_t stream);
+  /// An empty text, or what is wrong.
+  std::string wait(int64_t event, int64_t stream);
+
+  int64_t getStream() const { return stream; }
+  /// Commands count from 1.
+  int64_t getNumber() const { return number; }
+  /// Whether the present command runs after that one; number 0: before everything.
+  bool isAfter(int64_t otherStream, int64_t otherNumber) const;
+
+private:
+  using Clock = std::map<int64_t, int64_t>;
+  /// Per stream: how much of every stream is complete when its next command starts.
+  std::map<int64_t, Clock> clocks;
+  std::map<int64_t, Clock> events;
+  int64_t stream = 0, number = 0;
+};
+
+/// Which value each byte of one arena holds, who wrote it and who reads it.
 class MemoryTimeline {
 public:
+  /// `order` tells which command runs, and outlives the timeline.
+  explicit MemoryTimeline(const StreamOrder &order) : order(&order) {}
+
   /// Owner of bytes that hold nothing.
   static constexpr int64_t kNothing = -1;
 
@@ -34,15 +60,11 @@ public:
   /// Gaps of less than `alignment` bytes inside the range that do not hold `owner` are its padding.
   void adoptPadding(const ByteRange &range, int64_t owner, int64_t alignment);
 
-  /// A command on `stream`. Each function returns an empty text or what is wrong.
-  void beginCommand(int64_t stream);
+  /// What the present command does: an empty text, or what is wrong.
   std::string read(const std::vector<ByteRange> &ranges, int64_t owner);
   std::string write(const std::vector<ByteRange> &ranges, int64_t owner);
-  void record(int64_t event, int64_t stream);
-  std::string wait(int64_t event, int64_t stream);
 
 private:
-  using Clock = std::map<int64_t, int64_t>;
   struct Region {
     int64_t end = 0;
     int64_t owner = kNothing;
@@ -63,13 +85,9 @@ private:
   Regions::iterator cut(const ByteRange &range) { return cut(range, regions.end()); }
   /// Makes a region one with that before it where they differ in nothing but their place; the region that it is then.
   Regions::iterator join(Regions::iterator it);
-  bool isAfter(int64_t stream, int64_t number) const;
 
+  const StreamOrder *order;
   Regions regions;
-  /// Per stream: how much of every stream is complete when its next command starts.
-  std::map<int64_t, Clock> clocks;
-  std::map<int64_t, Clock> events;
-  int64_t stream = 0, number = 0;
 };
 
 } // namespace windlass::schedule

@@ -1,9 +1,12 @@
 #include "CommandMoves.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Schedule/CollectiveOrder.h"
 #include "windlass/Schedule/MemoryTimeline.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include <map>
 #include <optional>
@@ -20,8 +23,24 @@ namespace windlass::sched {
 
 namespace {
 
+/// A resource's bytes and the number of the value that its buffers carry.
+struct PlacedResource {
+  ByteRange range;
+  ResourceOp resource;
+  std::optional<int64_t> owner;
+};
+
+/// An allocation, what lies in it, by offset, and what its bytes hold.
+struct Arena {
+  StringAttr name;
+  int64_t bytes = 0;
+  schedule::MemoryTimeline memory;
+  SmallVector<PlacedResource> resources;
+};
+
 /// What one buffer covers.
 struct Window {
+  Arena *arena = nullptr;
   std::vector<ByteRange> ranges;
   bool isExact = true;
   int64_t owner = 0;
@@ -32,7 +51,7 @@ public:
   explicit Verifier(ModuleOp module, int64_t memoryLimit) : module(module), memoryLimit(memoryLimit) {}
 
   LogicalResult run() {
-    return success(succeeded(checkLevel()) && succeeded(checkArena()) && succeeded(checkResources()) &&
+    return success(succeeded(checkLevel()) && succeeded(checkArenas()) && succeeded(checkResources()) &&
                    succeeded(checkBuffers()) && succeeded(checkSchedule()) && succeeded(checkStep()) &&
                    succeeded(checkCollectives()));
   }
@@ -63,38 +82,61 @@ private:
     return success();
   }
 
-  LogicalResult checkArena() {
+  LogicalResult checkArenas() {
     for (ArenaOp arena : module.getOps<ArenaOp>())
-      if (arena.getSymName() == kDeviceArena)
-        bytes = arena.getBytes();
-    if (bytes < 0)
+      arenas.insert(
+          {arena.getSymNameAttr(),
+           {arena.getSymNameAttr(), static_cast<int64_t>(arena.getBytes()), schedule::MemoryTimeline(order), {}}});
+    ArenaOp device = getDeviceArena(module);
+    if (!device)
       return module.emitError("has no arena @") << kDeviceArena;
+    // The other arenas take no device memory.
+    int64_t bytes = device.getBytes();
     if (memoryLimit > 0 && bytes > memoryLimit)
       return module.emitError("needs ") << bytes << " bytes of device memory but the limit is " << memoryLimit
                                         << ": use more ranks, a smaller micro-batch or a larger --memory-limit";
     return success();
   }
 
+  /// The arena that the op's bytes are in.
+  FailureOr<Arena *> getArena(Operation *op, StringAttr name) {
+    auto found = arenas.find(name);
+    if (found == arenas.end())
+      return op->emitOpError("lies in @") << name.getValue() << ", which is no arena of the module";
+    return &found->second;
+  }
+
   LogicalResult checkResources() {
-    std::map<int64_t, ResourceOp> placed;
     for (ResourceOp resource : module.getOps<ResourceOp>()) {
-      if (!resource.getOffset() || resource.getArena() != StringRef(kDeviceArena))
-        return resource.emitOpError("is not placed in @") << kDeviceArena;
-      int64_t begin = *resource.getOffset(), size = getTensorBytes(resource.getTensorType());
-      if (begin < 0 || begin > bytes - size)
-        return resource.emitOpError("ends at byte ") << begin + size << " but the arena has " << bytes;
-      if (size == 0)
-        continue;
-      auto [it, isNew] = placed.try_emplace(begin, resource);
-      if (!isNew)
-        return resource.emitOpError("overlaps @") << it->second.getSymName();
-      auto next = std::next(it);
-      if (next != placed.end() && next->first < begin + size)
-        return resource.emitOpError("overlaps @") << next->second.getSymName();
-      if (it != placed.begin()) {
-        ResourceOp previous = std::prev(it)->second;
-        if (static_cast<int64_t>(*previous.getOffset()) + getTensorBytes(previous.getTensorType()) > begin)
-          return resource.emitOpError("overlaps @") << previous.getSymName();
+      std::optional<Place> place = getPlace(resource);
+      if (!place)
+        return resource.emitOpError("is placed in no arena");
+      FailureOr<Arena *> arena = getArena(resource, place->arena);
+      if (failed(arena))
+        return failure();
+      int64_t begin = place->offset, size = getTensorBytes(resource.getTensorType());
+      if (begin < 0 || begin > (*arena)->bytes - size)
+        return resource.emitOpError("ends at byte ")
+               << begin + size << " but @" << (*arena)->name.getValue() << " has " << (*arena)->bytes;
+      (*arena)->resources.push_back({{begin, begin + size}, resource, std::nullopt});
+    }
+    for (auto &[name, arena] : arenas) {
+      llvm::sort(arena.resources, [](const PlacedResource &a, const PlacedResource &b) {
+        return a.range == b.range ? a.resource->isBeforeInBlock(b.resource) : a.range < b.range;
+      });
+      ResourceOp last;
+      int64_t end = 0;
+      for (const PlacedResource &placed : arena.resources) {
+        if (placed.range.first == placed.range.second)
+          continue;
+        if (last && placed.range.first < end) {
+          ResourceOp earlier = last, later = placed.resource;
+          if (later->isBeforeInBlock(earlier))
+            std::swap(earlier, later);
+          return later.emitOpError("overlaps @") << earlier.getSymName();
+        }
+        last = placed.resource;
+        end = placed.range.second;
       }
     }
     return success();
@@ -117,12 +159,18 @@ private:
       int64_t offset = buffer.getOffset(), end = offset + element;
       for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
         end += (size - 1) * stride * element;
-      if (offset < 0 || end > bytes)
-        return buffer.emitOpError("ends at byte ") << end << " but the arena has " << bytes, WalkResult::interrupt();
+      FailureOr<Arena *> arena = getArena(buffer, buffer.getArenaAttr().getAttr());
+      if (failed(arena))
+        return WalkResult::interrupt();
+      if (offset < 0 || end > (*arena)->bytes)
+        return buffer.emitOpError("ends at byte ")
+                   << end << " but @" << (*arena)->name.getValue() << " has " << (*arena)->bytes,
+               WalkResult::interrupt();
       if (offset % element)
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,
                WalkResult::interrupt();
       Window window;
+      window.arena = *arena;
       window.ranges = schedule::getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
                                               {strides.begin(), strides.end()}, window.isExact);
       if (auto storage = buffer->getAttrOfType<IntegerAttr>(kStorageAttr))
@@ -140,36 +188,42 @@ private:
     return cast<LaunchOp>(op).mayWriteOver(in, out);
   }
 
+  /// Whether windows are known to share a byte.
+  static bool shareByte(const Window &a, const Window &b) {
+    return a.arena == b.arena && a.isExact && b.isExact && schedule::overlap(a.ranges, b.ranges);
+  }
+
   LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool accumulates) {
-    memory.beginCommand(stream);
-    auto report = [&](const std::string &problem) -> LogicalResult {
+    order.beginCommand(stream);
+    auto report = [&](const Window &window, const std::string &problem) -> LogicalResult {
       if (problem.empty())
         return success();
-      return op->emitOpError(problem);
+      return op->emitOpError(problem) << ", in @" << window.arena->name.getValue();
+    };
+    auto read = [&](const Window &window) {
+      return report(window, window.arena->memory.read(window.ranges, window.owner));
     };
     for (Value in : ins)
-      if (failed(report(memory.read(windows[in].ranges, windows[in].owner))))
+      if (failed(read(windows[in])))
         return failure();
     for (auto [o, out] : llvm::enumerate(outs)) {
       const Window &written = windows[out];
       for (auto [i, in] : llvm::enumerate(ins)) {
-        const Window &read = windows[in];
         if (isSame(in, out) && mayWorkInPlace(op, i, o))
           continue;
-        if (read.isExact && written.isExact && schedule::overlap(read.ranges, written.ranges))
+        if (shareByte(windows[in], written))
           return op->emitOpError("writes over its operand ") << i << ", which it may not do in place";
       }
       for (size_t other = 0; other < o; ++other)
-        if (written.isExact && windows[outs[other]].isExact &&
-            schedule::overlap(windows[outs[other]].ranges, written.ranges))
+        if (shareByte(windows[outs[other]], written))
           return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
       auto launch = dyn_cast<LaunchOp>(op);
-      if (accumulates && (!launch || launch.getRow().addsTo(o)) &&
-          failed(report(memory.read(written.ranges, written.owner))))
+      if (accumulates && (!launch || launch.getRow().addsTo(o)) && failed(read(written)))
         return failure();
     }
     for (Value out : outs)
-      if (failed(report(memory.write(windows[out].ranges, windows[out].owner))))
+      if (const Window &window = windows[out];
+          failed(report(window, window.arena->memory.write(window.ranges, window.owner))))
         return failure();
     return success();
   }
@@ -189,13 +243,14 @@ private:
       } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
         auto communicator = module.lookupSymbol<CommunicatorOp>(collective.getCommunicator());
         // Padding between the parts of a bucket is reduced too, whatever it holds.
-        for (const ByteRange &range : windows[collective.getIn()].ranges)
-          memory.adoptPadding(range, windows[collective.getIn()].owner, kAlignment);
+        const Window &reduced = windows[collective.getIn()];
+        for (const ByteRange &range : reduced.ranges)
+          reduced.arena->memory.adoptPadding(range, reduced.owner, kAlignment);
         result = runCommand(&op, communicator.getStream(), collective.getIn(), collective.getOut(), false);
       } else if (auto record = dyn_cast<RecordOp>(op)) {
-        memory.record(record.getEvent(), record.getStream());
+        order.record(record.getEvent(), record.getStream());
       } else if (auto wait = dyn_cast<WaitOp>(op)) {
-        std::string problem = memory.wait(wait.getEvent(), wait.getStream());
+        std::string problem = order.wait(wait.getEvent(), wait.getStream());
         if (!problem.empty())
           return op.emitOpError(problem);
       }
@@ -207,13 +262,9 @@ private:
 
   /// Every buffer that touches a resource belongs to one value, or to the bucket that holds it.
   LogicalResult assignResources() {
-    for (ResourceOp resource : module.getOps<ResourceOp>()) {
-      int64_t begin = *resource.getOffset();
-      places.push_back({{begin, begin + getTensorBytes(resource.getTensorType())}, resource, std::nullopt});
-    }
-    llvm::sort(places, [](const PlacedResource &a, const PlacedResource &b) { return a.range < b.range; });
     WalkResult result = module.walk([&](BufferOp buffer) {
       const Window &window = windows[buffer.getResult()];
+      SmallVector<PlacedResource> &places = window.arena->resources;
       for (const ByteRange &range : window.ranges) {
         auto place =
             llvm::partition_point(places, [&](const PlacedResource &p) { return p.range.second <= range.first; });
@@ -232,12 +283,14 @@ private:
   }
 
   void forgetTransients() {
-    int64_t position = 0;
-    for (const PlacedResource &place : places) {
-      memory.forget({position, place.range.first});
-      position = place.range.second;
+    for (auto &[name, arena] : arenas) {
+      int64_t position = 0;
+      for (const PlacedResource &place : arena.resources) {
+        arena.memory.forget({position, place.range.first});
+        position = place.range.second;
+      }
+      arena.memory.forget({position, arena.bytes});
     }
-    memory.forget({position, bytes});
   }
 
   LogicalResult checkSchedule() {
@@ -275,14 +328,15 @@ private:
     if (failed(assignResources()))
       return failure();
     bool hasInit = module.lookupSymbol<func::FuncOp>(kInitFunction) != nullptr;
-    for (PlacedResource &place : places) {
-      ResourceKind kind = place.resource.getKind();
-      if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::state,
-                              ResourceKind::scalar},
-                             kind) ||
-          (kind == ResourceKind::value && !hasInit))
-        memory.define(place.range, place.owner.value_or(0));
-    }
+    for (auto &[name, arena] : arenas)
+      for (PlacedResource &place : arena.resources) {
+        ResourceKind kind = place.resource.getKind();
+        if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::state,
+                                ResourceKind::scalar},
+                               kind) ||
+            (kind == ResourceKind::value && !hasInit))
+          arena.memory.define(place.range, place.owner.value_or(0));
+      }
     for (const Call &call : listCalls()) {
       // The stash is all that one function leaves to the next.
       if (!call.readsStash)
@@ -355,19 +409,11 @@ private:
     return success();
   }
 
-  /// A resource's bytes and the number of the value that its buffers carry.
-  struct PlacedResource {
-    ByteRange range;
-    ResourceOp resource;
-    std::optional<int64_t> owner;
-  };
-
   ModuleOp module;
   int64_t memoryLimit;
-  int64_t bytes = -1;
+  llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;
-  schedule::MemoryTimeline memory;
-  SmallVector<PlacedResource> places;
+  schedule::StreamOrder order;
 };
 
 struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {

@@ -55,20 +55,20 @@ sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> #plan.layout<[#pl
 // -----
 
 sched.arena @device_arena bytes 256
-// expected-error @below {{is not placed in @device_arena}}
+// expected-error @below {{is placed in no arena}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]>
 
 // -----
 
 sched.arena @device_arena bytes 64
-// expected-error @below {{ends at byte 128 but the arena has 64}}
+// expected-error @below {{ends at byte 128 but @device_arena has 64}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
 
 // -----
 
 sched.arena @device_arena bytes 64
 func.func @evaluate() {
-  // expected-error @below {{ends at byte 80 but the arena has 64}}
+  // expected-error @below {{ends at byte 80 but @device_arena has 64}}
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   return
 }
@@ -371,3 +371,100 @@ sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<b
 
 sched.arena @device_arena bytes 256
 sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+
+// -----
+
+// Two arenas, with the same offsets for resources, for values that live at one time, and for an operand and a result of
+// one command. One event orders the streams for both.
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 8192
+sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
+sched.resource state @m : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
+func.func @evaluate() {
+  %m = sched.buffer @host_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
+  %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 4 : i64}
+  sched.launch copy stream 1 ins(%m) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy stream 1 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.record 0 stream 1
+  sched.wait 0 stream 0
+  sched.launch reduce stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch reduce stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  return
+}
+
+// -----
+
+// The other arena holds nothing at that offset.
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{reads byte 64 before it is written, in @host_arena}}
+  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+// Transients of every arena are forgotten.
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+func.func @init() {
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  return
+}
+func.func @evaluate() {
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
+  // expected-error @below {{reads byte 64 before it is written, in @host_arena}}
+  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+func.func @evaluate() {
+  %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
+  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{reads byte 64 of value 1 after value 2 overwrote it, in @host_arena}}
+  sched.launch copy stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 64
+func.func @evaluate() {
+  // expected-error @below {{ends at byte 80 but @host_arena has 64}}
+  %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @evaluate() {
+  // expected-error @below {{lies in @host_arena, which is no arena of the module}}
+  %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+sched.resource state @a : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
+// expected-error @below {{overlaps @a}}
+sched.resource state @b : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 8 : i64}
