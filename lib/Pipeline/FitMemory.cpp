@@ -6,6 +6,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
@@ -147,10 +148,9 @@ int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t thr
     return failed;
   schedule.reserve = declareReserve(*schedule.module, cluster, threads);
   schedule.bytes = schedule.liveBytes = schedule.reserve.total();
-  for (auto arena : schedule.module->getOps<sched::ArenaOp>()) {
-    schedule.bytes += arena.getBytes();
-    schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
-  }
+  sched::ArenaOp arena = sched::getDeviceArena(*schedule.module);
+  schedule.bytes += arena.getBytes();
+  schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
   return kDone;
 }
 

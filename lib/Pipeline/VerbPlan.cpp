@@ -5,7 +5,7 @@
 #include "VerbSupport.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Search/ProblemFile.h"
 #include "windlass/Support/OutputFile.h"
@@ -35,6 +35,8 @@ struct Memory {
 Memory memoryOf(ModuleOp module) {
   Memory memory;
   for (auto resource : module.getOps<sched::ResourceOp>()) {
+    if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
+      continue;
     int64_t bytes = getTensorBytes(resource.getTensorType());
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
@@ -55,10 +57,10 @@ Memory memoryOf(ModuleOp module) {
       memory.other += bytes;
     }
   }
-  for (auto arena : module.getOps<sched::ArenaOp>()) {
-    memory.arena += arena.getBytes();
+  if (sched::ArenaOp arena = sched::getDeviceArena(module)) {
+    memory.arena = arena.getBytes();
     if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
-      memory.largestLiveSet += live.getInt();
+      memory.largestLiveSet = live.getInt();
   }
   return memory;
 }
@@ -74,7 +76,7 @@ struct LiveAtPeak {
 /// The operator at which that is, and the largest groups.
 std::pair<std::string, std::vector<LiveAtPeak>> peakOf(ModuleOp module) {
   std::pair<std::string, std::vector<LiveAtPeak>> peak;
-  for (auto arena : module.getOps<sched::ArenaOp>())
+  if (sched::ArenaOp arena = sched::getDeviceArena(module))
     if (auto its = arena->getAttrOfType<DictionaryAttr>(sched::kPeakAttr)) {
       peak.first = its.getAs<StringAttr>("at").str();
       for (auto group : its.getAs<ArrayAttr>("live").getAsRange<DictionaryAttr>())

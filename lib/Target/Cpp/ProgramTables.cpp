@@ -1,5 +1,6 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
 
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
@@ -413,10 +414,9 @@ FailureOr<std::string> Tables::write() {
   std::string communicatorSpan = table("communicator_entry", "communicators", rows);
   size_t streams = 1 + rows.size();
 
-  int64_t events = 0, bytes = 0;
+  int64_t events = 0;
   module.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
-  for (auto arena : module.getOps<sched::ArenaOp>())
-    bytes += arena.getBytes();
+  sched::ArenaOp arena = sched::getDeviceArena(module);
 
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
@@ -439,7 +439,7 @@ FailureOr<std::string> Tables::write() {
   line("kind", "optimizer::" + optimizer.getValue().str());
   line("clips", clip && clip.getValue() ? "true" : "false");
   line("precision", quoted(train::getPrecision(module)));
-  line("device_bytes", std::to_string(bytes));
+  line("device_bytes", std::to_string(arena ? arena.getBytes() : 0));
   line("pinned_bytes", "0");
   line("scratch_bytes", std::to_string(options.scratchBytes));
   line("streams", std::to_string(streams));

@@ -81,6 +81,11 @@ TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
   EXPECT_THAT(tablesOf(columns, columns, 24, 2, "host_arena"), HasSubstr("lies in @host_arena: emitted programs have"));
 }
 
+TEST_F(ProgramTables, OnlyTheDeviceArenaIsDeviceMemory) {
+  llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
+  EXPECT_THAT(tablesOf(columns, columns), HasSubstr("/*device_bytes=*/4096,"));
+}
+
 TEST_F(ProgramTables, TooManyPiecesAreRefused) {
   // 2 parts of the rows times 2 * 1024 of the columns are as many as a checkpoint's tensor may have.
   llvm::StringRef most = "#plan.factor<1024>, #plan.factor<2, [\"a\"]>";
