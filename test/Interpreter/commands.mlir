@@ -10,6 +10,13 @@
 // RUN: not windlass-run %s --initial %S/Inputs/step.safetensors --rounds --precision f32 2>&1 | FileCheck %s --check-prefix=ROUNDS
 // ROUNDS: error: can be rounded as programs do at level L5 only, and where floats are doubles
 
+// The gradient in an arena of its own, at the offset that the weight has in the other one; a part that nothing wrote there.
+// RUN: sed 's/device_arena, offset = 64/host_arena, offset = 0/; s/device_arena\[64\]/host_arena[0]/; s/^  sched.arena.*/&\n  sched.arena @host_arena bytes 64/' %s > %t.8.mlir
+// RUN: windlass-run %t.8.mlir --initial %S/Inputs/step.safetensors | FileCheck %s
+// RUN: sed 's/%%w = sched.buffer @device_arena\[0\]/%%w = sched.buffer @host_arena[8]/' %t.8.mlir > %t.9.mlir
+// RUN: not windlass-run %t.9.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=ARENA
+// ARENA: error: reads what nothing has written at byte 8
+
 // The collective does not wait for the gradient.
 // RUN: sed '/LINE: wait-for-gradient/d' %s > %t.1.mlir
 // RUN: not windlass-run %t.1.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=EARLY
