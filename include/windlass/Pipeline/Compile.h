@@ -87,7 +87,8 @@ struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// What a rank takes beside its arenas, as the back end declares it.
   rt::reserve reserve;
-  /// Bytes per device: arenas and reserve, and the largest set of them that lives at one time.
+  /// Bytes per device: its arena and the reserve, and the same with the largest set that lives in the arena at one
+  /// time.
   int64_t bytes = 0, liveBytes = 0;
   RerunReport rerun;
   /// Whether weights that the strategy would gather ahead of their use are gathered where they are used, to fit.

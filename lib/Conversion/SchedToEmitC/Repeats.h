@@ -43,7 +43,8 @@ private:
   std::vector<RepeatedBlock> blocks;
 };
 
-/// What of a command may differ between instances: the offsets of its buffers, in bytes, or the number of its event.
+/// What of a command may differ between instances: the offsets of its buffers, in bytes and all into the device arena,
+/// or the number of its event.
 llvm::SmallVector<int64_t> numbersOf(mlir::Operation *command);
 
 } // namespace windlass
