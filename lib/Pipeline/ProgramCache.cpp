@@ -84,7 +84,7 @@ public:
   RuntimeStore(const cpp::ProjectFiles &files, llvm::StringRef environment, const BuildProgress &progress)
       : files(files), progress(progress), name("runtime-" + hashOf({hashFiles(files), environment}).substr(0, 32)) {}
 
-  /// In `store`.
+  /// Finds or builds it in `store`.
   rt::status obtainFrom(ProgramStore &store, FileLock &use, std::string &folder) const {
     auto build = [&](const std::string &target, std::vector<std::string> &given,
                      std::vector<std::string> &made) -> rt::status {
@@ -97,7 +97,7 @@ public:
     return store.obtain(name, build, use, folder);
   }
 
-  /// Beside the executable of windlass, where its own build has left one, or else in `store`.
+  /// Finds the one that was built with windlass, or else finds or builds one in `store`.
   rt::status obtain(ProgramStore &store, FileLock &use, std::string &folder) const {
     ProgramStore shipped;
     shipped.lookInto(getShippedFolder());
@@ -148,14 +148,11 @@ rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, boo
   WINDLASS_TRY(store.open().as(Code::program_cache));
   std::string environment;
   WINDLASS_TRY(describeTools(environment));
-  cpp::ProjectFiles runtimeFiles;
-  cpp::addRuntime(runtimeFiles);
   std::string name =
       "program-" + hashOf({hashFiles(source.files), environment, describeBuildType(), source.dataKey}).substr(0, 32);
 
   BuildProgress progress(showsProgress);
   bool hasBuilt = false;
-  RuntimeStore runtime(runtimeFiles, environment, progress);
   auto buildEntry = [&](const std::string &folder, std::vector<std::string> &given,
                         std::vector<std::string> &made) -> rt::status {
     hasBuilt = true;
@@ -163,7 +160,9 @@ rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, boo
       llvm::errs() << "building in '" << folder << "'\n";
     FileLock runtimeUse;
     std::string runtimeFolder;
-    WINDLASS_TRY(runtime.obtain(store, runtimeUse, runtimeFolder));
+    cpp::ProjectFiles runtimeFiles;
+    cpp::addRuntime(runtimeFiles);
+    WINDLASS_TRY(RuntimeStore(runtimeFiles, environment, progress).obtain(store, runtimeUse, runtimeFolder));
     WINDLASS_TRY(asStatus(cpp::writeProject(source.files, folder)));
     WINDLASS_TRY(asStatus(source.writeData(folder)));
     WINDLASS_TRY(

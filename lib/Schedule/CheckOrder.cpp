@@ -20,7 +20,7 @@ public:
     for (const Action &action : schedule.actions) {
       Chunk &chunk = chunks[action.chunk];
       if (action.kind == ActionKind::Forward)
-        ++chunk.expectedForwards;
+        chunk.microBatches.emplace_back();
       if (isBackward(action))
         ++chunk.expectedBackwards;
     }
@@ -38,12 +38,15 @@ private:
     int64_t slot = 0;
   };
   struct Chunk {
-    int64_t expectedForwards = 0, expectedBackwards = 0;
+    int64_t expectedBackwards = 0;
     int64_t forwards = 0, backwards = 0;
+    /// One for each forward of the schedule.
     std::vector<MicroBatch> microBatches;
     /// The micro-batch that each slot in use holds.
     std::map<int64_t, int64_t> slots;
     bool isReduced = false, isUpdated = false;
+
+    int64_t countMicroBatches() const { return static_cast<int64_t>(microBatches.size()); }
   };
 
   static bool isBackward(const Action &action) {
@@ -79,18 +82,17 @@ private:
   Error checkTurn(const Chunk &chunk, const Action &action, int64_t done, int64_t expected, StringRef what) {
     if (chunk.isReduced)
       return fail("runs " + name(what, action) + " after the chunk's reduction");
-    if (action.microBatch < 0 || action.microBatch >= chunk.expectedForwards)
+    if (action.microBatch < 0 || action.microBatch >= chunk.countMicroBatches())
       return fail("runs " + name(what, action) + ", but the chunk's number of micro-batches is " +
-                  Twine(chunk.expectedForwards));
+                  Twine(chunk.countMicroBatches()));
     if (action.isFirst != (done == 0) || action.isLast != (done + 1 == expected))
       return fail("marks " + name(what, action) + " wrongly as the first or last of its kind or as none");
     return Error::success();
   }
 
   Error runForward(Chunk &chunk, const Action &action) {
-    if (Error error = checkTurn(chunk, action, chunk.forwards++, chunk.expectedForwards, "forward"))
+    if (Error error = checkTurn(chunk, action, chunk.forwards++, chunk.countMicroBatches(), "forward"))
       return error;
-    chunk.microBatches.resize(chunk.expectedForwards);
     MicroBatch &microBatch = chunk.microBatches[action.microBatch];
     if (microBatch.hasForward)
       return fail("runs " + name("forward", action) + " twice");
@@ -108,7 +110,6 @@ private:
   Error runBackward(Chunk &chunk, const Action &action) {
     if (Error error = checkTurn(chunk, action, chunk.backwards++, chunk.expectedBackwards, "backward"))
       return error;
-    chunk.microBatches.resize(chunk.expectedForwards);
     MicroBatch &microBatch = chunk.microBatches[action.microBatch];
     if (!microBatch.hasForward)
       return fail("runs " + name("backward", action) + " before its forward");
@@ -125,8 +126,8 @@ private:
   Error reduce(Chunk &chunk, const Action &action) {
     if (chunk.isReduced)
       return fail("reduces chunk " + Twine(action.chunk) + " twice");
-    for (size_t i = 0; i < static_cast<size_t>(chunk.expectedForwards); ++i)
-      if (i >= chunk.microBatches.size() || !chunk.microBatches[i].hasBackward)
+    for (size_t i = 0; i < chunk.microBatches.size(); ++i)
+      if (!chunk.microBatches[i].hasBackward)
         return fail("reduces chunk " + Twine(action.chunk) + " before the backward of micro-batch " + Twine(i));
     chunk.isReduced = true;
     return Error::success();
@@ -145,12 +146,12 @@ private:
 
   Error checkEnd() const {
     const auto &[first, whole] = *chunks.begin();
-    if (whole.expectedForwards == 0)
+    if (whole.countMicroBatches() == 0)
       return llvm::createStringError("runs no micro-batch of chunk " + Twine(first));
     for (const auto &[number, chunk] : chunks) {
-      if (chunk.expectedForwards != whole.expectedForwards)
-        return llvm::createStringError("runs " + Twine(whole.expectedForwards) + " micro-batches of chunk " +
-                                       Twine(first) + " but " + Twine(chunk.expectedForwards) + " of chunk " +
+      if (chunk.countMicroBatches() != whole.countMicroBatches())
+        return llvm::createStringError("runs " + Twine(whole.countMicroBatches()) + " micro-batches of chunk " +
+                                       Twine(first) + " but " + Twine(chunk.countMicroBatches()) + " of chunk " +
                                        Twine(number));
       if (!chunk.isReduced)
         return llvm::createStringError("does not reduce chunk " + Twine(number));

@@ -11,10 +11,11 @@ struct Action {
   ActionKind kind = ActionKind::Forward;
   /// The part of the model that is run.
   int64_t chunk = 0;
-  /// Of the rank's micro-batches of the step, from 0. Of a reduction the last one that it covers; 0 of an update.
+  /// The number, from 0, of a micro-batch among those of the rank in the step. A reduction has the last one that it
+  /// covers; an update has 0.
   int64_t microBatch = 0;
-  /// Of a forward or backward: which of the chunk's places keeps the micro-batch's inputs and stash from its forward to
-  /// its backward.
+  /// Which of the chunk's slots keeps the micro-batch's inputs and stash from its forward to its backward. Meaningless
+  /// for other kinds.
   int64_t slot = 0;
   /// Whether no action of the same chunk and kind stands before it, or none after it. A joined backward and reduction
   /// counts as a backward here: the first backward overwrites the gradients, later ones add to them.

@@ -102,7 +102,7 @@ struct IndexLimit {
     classes, ///< the size of the last dim
   };
   Kind kind;
-  /// Of what: the number of an operand or of a result.
+  /// The number of the operand, or with `isResult` of the result, whose shape gives the limit.
   unsigned number = 0;
   bool isResult = false;
 };

@@ -35,11 +35,11 @@ struct Extent {
   }
 };
 
-/// Of the result of a `sched.buffer`.
+/// Returns where the result of a `sched.buffer` begins, or which bytes it spans.
 Place getPlace(mlir::Value buffer);
 Extent getExtent(mlir::Value buffer);
 
-/// Of a resource; none before it has been given a place.
+/// Returns the same of a resource, or nothing before it has been given a place.
 std::optional<Place> getPlace(ResourceOp resource);
 std::optional<Extent> getExtent(ResourceOp resource);
 
