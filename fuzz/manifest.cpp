@@ -1,8 +1,8 @@
-// The runtime's reader of manifests, and that what it accepts is written and read again alike.
+// Reads manifests by the runtime's reader, and checks that what it accepts is written and read back unchanged.
 #include "windlass/rt/checkpoint.h"
-#include "windlass/rt/file.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -14,10 +14,10 @@ namespace {
 class manifest_folder {
 public:
   manifest_folder() {
-    char name[] = "/tmp/windlass-fuzz-XXXXXX";
-    if (!mkdtemp(name))
+    std::error_code error;
+    path_ = (std::filesystem::temp_directory_path(error) / "windlass-fuzz-XXXXXX").string();
+    if (error || !mkdtemp(path_.data()))
       std::abort();
-    path_ = name;
   }
   ~manifest_folder() {
     std::remove((path_ + "/manifest.json").c_str());
