@@ -110,13 +110,17 @@ class NewPassTest(TemplateCase):
 class NewOpTest(TemplateCase):
     def test_softsign(self):
         gradient = 'dy / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x)))'
-        self.write('new-op', 'soft_sign', '--formula', 'x / (1 + |x|)', '--value', 'x / (T(1) + std::fabs(x))', '--gradient', gradient)
+        changed = self.write('new-op', 'soft_sign', '--onnx', 'Softsign', '--formula', 'x / (1 + |x|)', '--value', 'x / (T(1) + std::fabs(x))', '--gradient', gradient)
+        self.assertEqual(len(changed), 6, changed)
+        self.assertNotIn('Softsign', (self.clone / 'lib/Conversion/OnnxToTrain/StandIns.cpp').read_text())
         for output, flag in (('TrainOps.h.inc', '-gen-op-decls'), ('TrainOps.cpp.inc', '-gen-op-defs')):
             self.tablegen('Dialect/Train/IR/TrainOps.td', f'Dialect/Train/IR/{output}', flag)
-        sources = {'Elementwise.cpp.o': 'lib/Dialect/Train/IR/Elementwise.cpp', 'TrainDialect.cpp.o': 'lib/Dialect/Train/IR/TrainDialect.cpp',
-                   'ElementwiseKernels.cpp.o': 'lib/Interpreter/ElementwiseKernels.cpp'}
-        objects = {end: self.compile(source) for end, source in sources.items()}
-        tool = self.link('bin/windlass-opt', {**objects, 'OpTable.cpp.o': self.compile('tools/windlass-opt/OpTable.cpp')})
+        operator = ('lib/Dialect/Train/IR/Elementwise.cpp', 'lib/Dialect/Train/IR/TrainDialect.cpp', 'lib/Interpreter/ElementwiseKernels.cpp')
+        conversion = [f'lib/Conversion/OnnxToTrain/{name}.cpp' for name in ('KnownArithmetic', 'LegalizeElementwise', 'PartialEvaluator', 'StandIns')]
+        objects = {f'{pathlib.Path(source).name}.o': self.compile(source) for source in operator}
+        imports = {f'{pathlib.Path(source).name}.o': self.compile(source) for source in conversion}
+        (self.folder / 'bin').mkdir()
+        tool = self.link('bin/windlass-opt', {**objects, **imports, 'OpTable.cpp.o': self.compile('tools/windlass-opt/OpTable.cpp')})
         # Fails where a cell of the operator is empty.
         table = self.run_well(tool, '--show-op-table')
         row = next(line for line in table.splitlines() if line.startswith('| train.soft_sign '))
@@ -131,11 +135,20 @@ class NewOpTest(TemplateCase):
         self.run_well('clang++-22', scalars, '-o', program, '-lgtest_main', '-lgtest', '-lpthread')
         self.assertIn('[       OK ] Scalar.GradientOfSoftSign', self.run_well(program))
 
+        # The test that it writes: an ONNX graph with the operator against onnx's own evaluator.
+        for built in (tool, self.link('bin/windlass-run', objects)):
+            built.rename(self.folder / 'bin' / built.name)
+        self.run_well(sys.executable, '-B', self.clone / 'integration_test/test_operators.py', 'OperatorTest.test_soft_sign', env={**os.environ, 'WINDLASS_BUILD': str(self.folder)})
+
     def test_wrong_names(self):
         for name in ('relu', 'Relu', 'x-y', '2x', 'a;b'):
             done = common.run([sys.executable, '-B', self.clone / 'scripts/new-op', name, '--formula', 'x', '--value', 'x', '--gradient', 'dy'])
             self.assertEqual(done.code, 1, name)
             self.assertTrue(done.err.startswith('new-op: '), done.err)
+
+    def test_operator_that_is_imported(self):
+        done = common.run([sys.executable, '-B', self.clone / 'scripts/new-op', 'other', '--onnx', 'Tanh', '--formula', 'x', '--value', 'x', '--gradient', 'dy'])
+        self.assertEqual((done.code, done.err), (1, 'new-op: include/windlass/Dialect/Train/IR/RealFunctions.def has a row of the ONNX operator Tanh\n'))
 
 
 common.main()

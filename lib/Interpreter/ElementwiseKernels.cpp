@@ -27,26 +27,6 @@ WINDLASS_SCALAR(Min, min)
 WINDLASS_SCALAR(LogicalAnd, logical_and)
 WINDLASS_SCALAR(LogicalOr, logical_or)
 WINDLASS_SCALAR(LogicalNot, logical_not)
-WINDLASS_SCALAR(Exp, exp)
-WINDLASS_SCALAR(Log, log)
-WINDLASS_SCALAR(Sqrt, sqrt)
-WINDLASS_SCALAR(Rsqrt, rsqrt)
-WINDLASS_SCALAR(Reciprocal, reciprocal)
-WINDLASS_SCALAR(Tanh, tanh)
-WINDLASS_SCALAR(Erf, erf)
-WINDLASS_SCALAR(Sin, sin)
-WINDLASS_SCALAR(Cos, cos)
-WINDLASS_SCALAR(Sigmoid, sigmoid)
-WINDLASS_SCALAR(Relu, relu)
-WINDLASS_SCALAR(GeluErf, gelu_erf)
-WINDLASS_SCALAR(GeluTanh, gelu_tanh)
-WINDLASS_SCALAR(Silu, silu)
-WINDLASS_SCALAR(ReluGrad, relu_grad)
-WINDLASS_SCALAR(GeluErfGrad, gelu_erf_grad)
-WINDLASS_SCALAR(GeluTanhGrad, gelu_tanh_grad)
-WINDLASS_SCALAR(SiluGrad, silu_grad)
-WINDLASS_SCALAR(SigmoidGrad, sigmoid_grad)
-WINDLASS_SCALAR(TanhGrad, tanh_grad)
 WINDLASS_SCALAR(IsNan, is_nan)
 WINDLASS_SCALAR(Equal, equal)
 WINDLASS_SCALAR(NotEqual, not_equal)
@@ -54,6 +34,10 @@ WINDLASS_SCALAR(Less, less)
 WINDLASS_SCALAR(LessEqual, less_equal)
 WINDLASS_SCALAR(Greater, greater)
 WINDLASS_SCALAR(GreaterEqual, greater_equal)
+#define WINDLASS_REAL_FUNCTION(Class, name, ...) WINDLASS_SCALAR(Class, name)
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+#define WINDLASS_ACTIVATION(Class, name, ...) WINDLASS_SCALAR(Class##Grad, name##_grad)
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
 #undef WINDLASS_SCALAR
 
 #define WINDLASS_WRAPPING(NAME, FUNCTION, OPERATOR)                                                                    \
@@ -228,27 +212,11 @@ void windlass::interpreter::addElementwiseKernels(KernelTable &table) {
   table["train.not"] = apply<LogicalNot, 1, Domain::Booleans>;
   table["train.neg"] = apply<Neg, 1, Domain::Numbers>;
   table["train.abs"] = apply<Abs, 1, Domain::Numbers>;
-  table["train.exp"] = apply<Exp, 1, Domain::Floats>;
-  table["train.log"] = apply<Log, 1, Domain::Floats>;
-  table["train.sqrt"] = apply<Sqrt, 1, Domain::Floats>;
-  table["train.rsqrt"] = apply<Rsqrt, 1, Domain::Floats>;
-  table["train.reciprocal"] = apply<Reciprocal, 1, Domain::Floats>;
-  table["train.tanh"] = apply<Tanh, 1, Domain::Floats>;
-  table["train.erf"] = apply<Erf, 1, Domain::Floats>;
-  table["train.sin"] = apply<Sin, 1, Domain::Floats>;
-  table["train.cos"] = apply<Cos, 1, Domain::Floats>;
-  table["train.sigmoid"] = apply<Sigmoid, 1, Domain::Floats>;
-  table["train.relu"] = apply<Relu, 1, Domain::Floats>;
-  table["train.gelu_erf"] = apply<GeluErf, 1, Domain::Floats>;
-  table["train.gelu_tanh"] = apply<GeluTanh, 1, Domain::Floats>;
-  table["train.silu"] = apply<Silu, 1, Domain::Floats>;
   table["train.is_nan"] = apply<IsNan, 1, Domain::Floats>;
-  table["train.relu_grad"] = apply<ReluGrad, 2, Domain::Floats>;
-  table["train.gelu_erf_grad"] = apply<GeluErfGrad, 2, Domain::Floats>;
-  table["train.gelu_tanh_grad"] = apply<GeluTanhGrad, 2, Domain::Floats>;
-  table["train.silu_grad"] = apply<SiluGrad, 2, Domain::Floats>;
-  table["train.sigmoid_grad"] = apply<SigmoidGrad, 2, Domain::Floats>;
-  table["train.tanh_grad"] = apply<TanhGrad, 2, Domain::Floats>;
+#define WINDLASS_REAL_FUNCTION(Class, name, ...) table["train." #name] = apply<Class, 1, Domain::Floats>;
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+#define WINDLASS_ACTIVATION(Class, name, ...) table["train." #name "_grad"] = apply<Class##Grad, 2, Domain::Floats>;
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
   table["train.compare"] = compare;
   table["train.select"] = select;
   table["train.cast"] = cast;

@@ -31,27 +31,13 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %pow = train.pow %x, %x : tensor<2x3xf32>
   %max = train.max %x, %x : tensor<2x3xf32>
   %min = train.min %x, %x : tensor<2x3xf32>
-  %relu_grad = train.relu_grad %x, %x : tensor<2x3xf32>
-  %gelu_erf_grad = train.gelu_erf_grad %x, %x : tensor<2x3xf32>
-  %gelu_tanh_grad = train.gelu_tanh_grad %x, %x : tensor<2x3xf32>
-  %silu_grad = train.silu_grad %x, %x : tensor<2x3xf32>
-  %sigmoid_grad = train.sigmoid_grad %x, %x : tensor<2x3xf32>
-  %tanh_grad = train.tanh_grad %x, %x : tensor<2x3xf32>
+)mlir"
+#define WINDLASS_REAL_FUNCTION(Class, name, ...) "%" #name " = train." #name " %x : tensor<2x3xf32>\n"
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+#define WINDLASS_ACTIVATION(Class, name, ...) "%" #name "_grad = train." #name "_grad %x, %x : tensor<2x3xf32>\n"
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+                             R"mlir(
   %softmax_grad = train.softmax_grad %x, %x : tensor<2x3xf32>
-  %exp = train.exp %x : tensor<2x3xf32>
-  %log = train.log %x : tensor<2x3xf32>
-  %sqrt = train.sqrt %x : tensor<2x3xf32>
-  %rsqrt = train.rsqrt %x : tensor<2x3xf32>
-  %reciprocal = train.reciprocal %x : tensor<2x3xf32>
-  %tanh = train.tanh %x : tensor<2x3xf32>
-  %erf = train.erf %x : tensor<2x3xf32>
-  %sin = train.sin %x : tensor<2x3xf32>
-  %cos = train.cos %x : tensor<2x3xf32>
-  %sigmoid = train.sigmoid %x : tensor<2x3xf32>
-  %relu = train.relu %x : tensor<2x3xf32>
-  %gelu_erf = train.gelu_erf %x : tensor<2x3xf32>
-  %gelu_tanh = train.gelu_tanh %x : tensor<2x3xf32>
-  %silu = train.silu %x : tensor<2x3xf32>
   %neg = train.neg %x : tensor<2x3xf32>
   %abs = train.abs %x : tensor<2x3xf32>
   %and = train.and %b, %b : tensor<2x3xi1>

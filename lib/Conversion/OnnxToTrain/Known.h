@@ -78,23 +78,13 @@ enum class CompareKind { equal, notEqual, less, lessEqual, greater, greaterEqual
 enum class UnaryKind {
   neg,
   abs,
-  exp,
-  log,
-  sqrt,
-  reciprocal,
-  tanh,
-  erf,
-  sin,
-  cos,
-  sigmoid,
-  relu,
   logicalNot,
   isNan,
   sign,
   floor,
   ceil,
-  geluErf,
-  geluTanh
+#define WINDLASS_REAL_FUNCTION(Class, name, ...) name,
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
 };
 enum class ReduceKind { sum, max, min };
 

@@ -2,6 +2,8 @@
 
 #include "Known.h"
 
+#include "windlass/rt/scalar.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -99,36 +101,16 @@ static double applyUnary(UnaryKind kind, double x) {
     return -x;
   case UnaryKind::abs:
     return std::fabs(x);
-  case UnaryKind::exp:
-    return std::exp(x);
-  case UnaryKind::log:
-    return std::log(x);
-  case UnaryKind::sqrt:
-    return std::sqrt(x);
-  case UnaryKind::reciprocal:
-    return 1 / x;
-  case UnaryKind::tanh:
-    return std::tanh(x);
-  case UnaryKind::erf:
-    return std::erf(x);
-  case UnaryKind::sin:
-    return std::sin(x);
-  case UnaryKind::cos:
-    return std::cos(x);
-  case UnaryKind::sigmoid:
-    return 1 / (1 + std::exp(-x));
-  case UnaryKind::relu:
-    return x > 0 ? x : 0;
+#define WINDLASS_REAL_FUNCTION(Class, name, ...)                                                                       \
+  case UnaryKind::name:                                                                                                \
+    return scalar::name(x);
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
   case UnaryKind::sign:
     return x > 0 ? 1 : x < 0 ? -1 : x;
   case UnaryKind::floor:
     return std::floor(x);
   case UnaryKind::ceil:
     return std::ceil(x);
-  case UnaryKind::geluErf:
-    return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
-  case UnaryKind::geluTanh:
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   case UnaryKind::logicalNot:
   case UnaryKind::isNan:
     return 0;

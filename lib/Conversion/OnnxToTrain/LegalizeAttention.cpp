@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerAttention() {
-  handlers["Attention"] = &Legalizer::legalizeAttention;
-  handlers["RotaryEmbedding"] = &Legalizer::legalizeRotaryEmbedding;
+  handle("Attention", &Legalizer::legalizeAttention);
+  handle("RotaryEmbedding", &Legalizer::legalizeRotaryEmbedding);
 }
 
 /// [batch, tokens, heads * depth] as [batch, heads, tokens, depth]; poisoned where the heads do not divide the last

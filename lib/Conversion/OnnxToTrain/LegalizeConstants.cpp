@@ -11,12 +11,12 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerConstants() {
-  handlers["Constant"] = &Legalizer::legalizeConstant;
-  handlers["ConstantOfShape"] = &Legalizer::legalizeConstantOfShape;
-  handlers["Shape"] = &Legalizer::legalizeShape;
-  handlers["Size"] = &Legalizer::legalizeSize;
-  handlers["Range"] = &Legalizer::legalizeRange;
-  handlers["EyeLike"] = &Legalizer::legalizeEyeLike;
+  handle("Constant", &Legalizer::legalizeConstant);
+  handle("ConstantOfShape", &Legalizer::legalizeConstantOfShape);
+  handle("Shape", &Legalizer::legalizeShape);
+  handle("Size", &Legalizer::legalizeSize);
+  handle("Range", &Legalizer::legalizeRange);
+  handle("EyeLike", &Legalizer::legalizeEyeLike);
 }
 
 LogicalResult Legalizer::legalizeConstant(NodeContext &node) {

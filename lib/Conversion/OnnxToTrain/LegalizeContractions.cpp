@@ -8,9 +8,9 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerContractions() {
-  handlers["MatMul"] = &Legalizer::legalizeMatMul;
-  handlers["Gemm"] = &Legalizer::legalizeGemm;
-  handlers["Conv"] = &Legalizer::legalizeConv;
+  handle("MatMul", &Legalizer::legalizeMatMul);
+  handle("Gemm", &Legalizer::legalizeGemm);
+  handle("Conv", &Legalizer::legalizeConv);
 }
 
 Entry Legalizer::matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64_t> lhsBatch,

@@ -7,18 +7,16 @@
 using namespace mlir;
 using namespace windlass;
 
-static std::optional<UnaryKind> getUnaryKind(llvm::StringRef name) {
-  static const std::pair<llvm::StringRef, UnaryKind> table[] = {
-      {"Neg", UnaryKind::neg},        {"Abs", UnaryKind::abs},     {"Exp", UnaryKind::exp},
-      {"Log", UnaryKind::log},        {"Sqrt", UnaryKind::sqrt},   {"Reciprocal", UnaryKind::reciprocal},
-      {"Tanh", UnaryKind::tanh},      {"Erf", UnaryKind::erf},     {"Sin", UnaryKind::sin},
-      {"Cos", UnaryKind::cos},        {"Relu", UnaryKind::relu},   {"Sigmoid", UnaryKind::sigmoid},
-      {"Not", UnaryKind::logicalNot}, {"IsNaN", UnaryKind::isNan}, {"Sign", UnaryKind::sign},
-      {"Floor", UnaryKind::floor},    {"Ceil", UnaryKind::ceil}};
-  for (auto [key, kind] : table)
-    if (key == name)
-      return kind;
-  return std::nullopt;
+/// ONNX operators of one operand without attributes.
+static constexpr std::pair<llvm::StringLiteral, UnaryKind> kUnaryOperators[] = {
+    {"Neg", UnaryKind::neg},   {"Abs", UnaryKind::abs},     {"Not", UnaryKind::logicalNot}, {"IsNaN", UnaryKind::isNan},
+    {"Sign", UnaryKind::sign}, {"Floor", UnaryKind::floor}, {"Ceil", UnaryKind::ceil},
+#define WINDLASS_REAL_FUNCTION(Class, name, onnx, ...) {onnx, UnaryKind::name},
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+};
+
+static UnaryKind getUnaryKind(llvm::StringRef name) {
+  return llvm::find_if(kUnaryOperators, [&](const auto &row) { return row.first == name; })->second;
 }
 
 static std::optional<BinaryKind> getBinaryKind(llvm::StringRef name) {
@@ -47,30 +45,30 @@ static std::optional<CompareKind> getCompareKind(llvm::StringRef name) {
 }
 
 void Legalizer::registerElementwise() {
-  for (const char *name : {"Neg", "Abs", "Exp", "Log", "Sqrt", "Reciprocal", "Tanh", "Erf", "Sin", "Cos", "Relu",
-                           "Sigmoid", "Not", "IsNaN", "Sign", "Floor", "Ceil"})
-    handlers[name] = &Legalizer::legalizeUnary;
+  for (const auto &[name, kind] : kUnaryOperators)
+    if (!name.empty())
+      handle(name, &Legalizer::legalizeUnary);
   for (const char *name :
        {"Add", "Sub", "Mul", "Div", "Mod", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
-    handlers[name] = &Legalizer::legalizeBinary;
+    handle(name, &Legalizer::legalizeBinary);
   for (const char *name : {"Max", "Min", "Sum", "Mean"})
-    handlers[name] = &Legalizer::legalizeVariadic;
+    handle(name, &Legalizer::legalizeVariadic);
   for (const char *name : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
-    handlers[name] = &Legalizer::legalizeCompare;
-  handlers["Pow"] = &Legalizer::legalizePow;
-  handlers["Where"] = &Legalizer::legalizeWhere;
-  handlers["Cast"] = &Legalizer::legalizeCast;
-  handlers["CastLike"] = &Legalizer::legalizeCast;
-  handlers["Gelu"] = &Legalizer::legalizeGelu;
-  handlers["Clip"] = &Legalizer::legalizeClip;
-  handlers["Swish"] = &Legalizer::legalizeSwish;
-  handlers["Identity"] = &Legalizer::legalizeIdentity;
+    handle(name, &Legalizer::legalizeCompare);
+  handle("Pow", &Legalizer::legalizePow);
+  handle("Where", &Legalizer::legalizeWhere);
+  handle("Cast", &Legalizer::legalizeCast);
+  handle("CastLike", &Legalizer::legalizeCast);
+  handle("Gelu", &Legalizer::legalizeGelu);
+  handle("Clip", &Legalizer::legalizeClip);
+  handle("Swish", &Legalizer::legalizeSwish);
+  handle("Identity", &Legalizer::legalizeIdentity);
 }
 
 LogicalResult Legalizer::legalizeUnary(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
-  UnaryKind kind = *getUnaryKind(node.op.getOpType());
+  UnaryKind kind = getUnaryKind(node.op.getOpType());
   const Entry &x = node.inputs[0];
   bool wantsBoolean = kind == UnaryKind::logicalNot;
   bool takesIntegers = kind == UnaryKind::neg || kind == UnaryKind::abs || kind == UnaryKind::sign;
@@ -210,7 +208,7 @@ LogicalResult Legalizer::legalizeGelu(NodeContext &node) {
   llvm::StringRef form = node.getString("approximate", "none");
   if (form != "none" && form != "tanh")
     return unsupported("has approximate = '" + form.take_front(40) + "'");
-  return give(node, eval.unary(form == "tanh" ? UnaryKind::geluTanh : UnaryKind::geluErf, node.inputs[0]));
+  return give(node, eval.unary(form == "tanh" ? UnaryKind::gelu_tanh : UnaryKind::gelu_erf, node.inputs[0]));
 }
 
 LogicalResult Legalizer::legalizeSwish(NodeContext &node) {

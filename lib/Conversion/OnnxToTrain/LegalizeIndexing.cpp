@@ -10,11 +10,11 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerIndexing() {
-  handlers["Gather"] = &Legalizer::legalizeGather;
-  handlers["GatherND"] = &Legalizer::legalizeGatherNd;
-  handlers["GatherElements"] = &Legalizer::legalizeGatherElements;
-  handlers["Trilu"] = &Legalizer::legalizeTrilu;
-  handlers["TopK"] = &Legalizer::legalizeTopK;
+  handle("Gather", &Legalizer::legalizeGather);
+  handle("GatherND", &Legalizer::legalizeGatherNd);
+  handle("GatherElements", &Legalizer::legalizeGatherElements);
+  handle("Trilu", &Legalizer::legalizeTrilu);
+  handle("TopK", &Legalizer::legalizeTopK);
 }
 
 LogicalResult Legalizer::legalizeGather(NodeContext &node) {

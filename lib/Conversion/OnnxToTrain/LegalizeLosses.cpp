@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerLosses() {
-  handlers["SoftmaxCrossEntropyLoss"] = &Legalizer::legalizeCrossEntropy;
-  handlers["NegativeLogLikelihoodLoss"] = &Legalizer::legalizeNegativeLogLikelihood;
+  handle("SoftmaxCrossEntropyLoss", &Legalizer::legalizeCrossEntropy);
+  handle("NegativeLogLikelihoodLoss", &Legalizer::legalizeNegativeLogLikelihood);
 }
 
 LogicalResult Legalizer::emitCrossEntropy(NodeContext &node, const Entry &logits, const Entry &labels) {

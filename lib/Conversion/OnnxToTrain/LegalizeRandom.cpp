@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace windlass;
 
-void Legalizer::registerRandom() { handlers["Dropout"] = &Legalizer::legalizeDropout; }
+void Legalizer::registerRandom() { handle("Dropout", &Legalizer::legalizeDropout); }
 
 /// The batch of the graph: dim 0 of its inputs.
 static int64_t getBatch(onnx::GraphOp graph) {

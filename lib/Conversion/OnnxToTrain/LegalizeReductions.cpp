@@ -9,12 +9,12 @@ using namespace windlass;
 
 void Legalizer::registerReductions() {
   for (const char *name : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL2"})
-    handlers[name] = &Legalizer::legalizeReduce;
-  handlers["CumSum"] = &Legalizer::legalizeCumSum;
-  handlers["Softmax"] = &Legalizer::legalizeSoftmax;
-  handlers["LogSoftmax"] = &Legalizer::legalizeLogSoftmax;
-  handlers["LayerNormalization"] = &Legalizer::legalizeLayerNorm;
-  handlers["RMSNormalization"] = &Legalizer::legalizeRmsNorm;
+    handle(name, &Legalizer::legalizeReduce);
+  handle("CumSum", &Legalizer::legalizeCumSum);
+  handle("Softmax", &Legalizer::legalizeSoftmax);
+  handle("LogSoftmax", &Legalizer::legalizeLogSoftmax);
+  handle("LayerNormalization", &Legalizer::legalizeLayerNorm);
+  handle("RMSNormalization", &Legalizer::legalizeRmsNorm);
 }
 
 LogicalResult Legalizer::legalizeReduce(NodeContext &node) {

@@ -10,21 +10,21 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerStructural() {
-  handlers["Reshape"] = &Legalizer::legalizeReshape;
-  handlers["Flatten"] = &Legalizer::legalizeFlatten;
-  handlers["Squeeze"] = &Legalizer::legalizeSqueeze;
-  handlers["Unsqueeze"] = &Legalizer::legalizeUnsqueeze;
-  handlers["Transpose"] = &Legalizer::legalizeTranspose;
-  handlers["Expand"] = &Legalizer::legalizeExpand;
-  handlers["Tile"] = &Legalizer::legalizeTile;
-  handlers["Concat"] = &Legalizer::legalizeConcat;
-  handlers["Split"] = &Legalizer::legalizeSplit;
-  handlers["Slice"] = &Legalizer::legalizeSlice;
-  handlers["Pad"] = &Legalizer::legalizePad;
-  handlers["SplitToSequence"] = &Legalizer::legalizeSplitToSequence;
-  handlers["SequenceConstruct"] = &Legalizer::legalizeSequenceConstruct;
-  handlers["SequenceAt"] = &Legalizer::legalizeSequenceAt;
-  handlers["ConcatFromSequence"] = &Legalizer::legalizeConcatFromSequence;
+  handle("Reshape", &Legalizer::legalizeReshape);
+  handle("Flatten", &Legalizer::legalizeFlatten);
+  handle("Squeeze", &Legalizer::legalizeSqueeze);
+  handle("Unsqueeze", &Legalizer::legalizeUnsqueeze);
+  handle("Transpose", &Legalizer::legalizeTranspose);
+  handle("Expand", &Legalizer::legalizeExpand);
+  handle("Tile", &Legalizer::legalizeTile);
+  handle("Concat", &Legalizer::legalizeConcat);
+  handle("Split", &Legalizer::legalizeSplit);
+  handle("Slice", &Legalizer::legalizeSlice);
+  handle("Pad", &Legalizer::legalizePad);
+  handle("SplitToSequence", &Legalizer::legalizeSplitToSequence);
+  handle("SequenceConstruct", &Legalizer::legalizeSequenceConstruct);
+  handle("SequenceAt", &Legalizer::legalizeSequenceAt);
+  handle("ConcatFromSequence", &Legalizer::legalizeConcatFromSequence);
 }
 
 static int64_t product(llvm::ArrayRef<int64_t> dims) {

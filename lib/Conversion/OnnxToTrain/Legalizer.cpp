@@ -58,6 +58,11 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
   registerStandIns();
 }
 
+void Legalizer::handle(llvm::StringRef opType, Handler handler) {
+  if (!handlers.try_emplace(opType, handler).second)
+    llvm::report_fatal_error("the ONNX operator " + opType + " has two handlers");
+}
+
 LogicalResult Legalizer::unsupported(const llvm::Twine &reason) {
   // Read by `visit`, which knows the node.
   pendingReason = reason.str();

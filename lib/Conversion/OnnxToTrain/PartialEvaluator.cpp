@@ -101,30 +101,10 @@ Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
     return Entry::of(train::NegOp::create(builder, *loc, type, x).getResult());
   case UnaryKind::abs:
     return Entry::of(train::AbsOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::exp:
-    return Entry::of(train::ExpOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::log:
-    return Entry::of(train::LogOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::sqrt:
-    return Entry::of(train::SqrtOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::reciprocal:
-    return Entry::of(train::ReciprocalOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::tanh:
-    return Entry::of(train::TanhOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::erf:
-    return Entry::of(train::ErfOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::sin:
-    return Entry::of(train::SinOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::cos:
-    return Entry::of(train::CosOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::sigmoid:
-    return Entry::of(train::SigmoidOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::relu:
-    return Entry::of(train::ReluOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::geluErf:
-    return Entry::of(train::GeluErfOp::create(builder, *loc, type, x).getResult());
-  case UnaryKind::geluTanh:
-    return Entry::of(train::GeluTanhOp::create(builder, *loc, type, x).getResult());
+#define WINDLASS_REAL_FUNCTION(Class, name, ...)                                                                       \
+  case UnaryKind::name:                                                                                                \
+    return Entry::of(train::Class##Op::create(builder, *loc, type, x).getResult());
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
   case UnaryKind::logicalNot:
     return Entry::of(train::NotOp::create(builder, *loc, type, x).getResult());
   case UnaryKind::isNan:

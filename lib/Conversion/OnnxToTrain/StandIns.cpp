@@ -16,9 +16,9 @@ void Legalizer::registerStandIns() {
   for (const char *name :
        {"BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN", "Elu", "Selu", "LeakyRelu", "PRelu",
         "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "Round", "ScatterElements", "ScatterND"})
-    handlers[name] = &Legalizer::standInLikeFirst;
+    handle(name, &Legalizer::standInLikeFirst);
   for (const char *name : {"MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool"})
-    handlers[name] = &Legalizer::standInWindow;
+    handle(name, &Legalizer::standInWindow);
 }
 
 LogicalResult Legalizer::standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,

@@ -241,7 +241,8 @@ Summary summarize(ModuleOp module) {
     ++summary.operators[kind];
     summary.attentions += isa<train::AttentionOp>(op);
     summary.norms += isa<train::LayerNormOp, train::RmsNormOp>(op);
-    summary.activations += isa<train::ReluOp, train::GeluErfOp, train::GeluTanhOp, train::SiluOp>(op);
+#define WINDLASS_ACTIVATION(Class, ...) summary.activations += isa<train::Class##Op>(op);
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
     summary.ids.emplace_back(id.str(), kind);
   });
   Value loss = function.getBody().front().getTerminator()->getOperand(0);

@@ -6,17 +6,6 @@ using namespace windlass::train;
 
 namespace {
 
-/// Rough costs relative to an addition, for vectorised code.
-double getFlopsPerElement(Operation *op) {
-  return TypeSwitch<Operation *, double>(op)
-      .Case<AddOp, SubOp, MulOp, NegOp, AbsOp, MaxOp, MinOp, AndOp, OrOp, NotOp, IsNanOp, CompareOp, SelectOp, ReluOp,
-            ReluGradOp, CastOp>([](auto) { return 1.0; })
-      .Case<AccumulateOp>([](auto sum) { return std::max(1.0, sum.getInputs().size() - 1.0); })
-      .Case<DivOp, ReciprocalOp, SqrtOp, RsqrtOp, SigmoidGradOp, TanhGradOp>([](auto) { return 4.0; })
-      .Case<ExpOp, LogOp, SigmoidOp, SiluOp, TanhOp, ErfOp, SinOp, CosOp>([](auto) { return 15.0; })
-      .Default([](Operation *) { return 25.0; });
-}
-
 /// Which operands may be unreduced together: the sets in which the operator is linear.
 SmallVector<SmallVector<unsigned, 2>, 2> getLinearSets(Operation *op) {
   using Sets = SmallVector<SmallVector<unsigned, 2>, 2>;
@@ -39,8 +28,8 @@ SmallVector<SmallVector<unsigned, 2>, 2> getLinearSets(Operation *op) {
           sets[0].push_back(index);
         return sets;
       })
-      .Case<ReluGradOp, GeluErfGradOp, GeluTanhGradOp, SiluGradOp, SigmoidGradOp, TanhGradOp>(
-          [](auto) { return Sets{{1}}; })
+#define WINDLASS_ACTIVATION(Class, ...) .Case<Class##GradOp>([](auto) { return Sets{{1}}; })
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
       .Default([](Operation *) { return Sets{}; });
 }
 
@@ -52,50 +41,37 @@ OpFactors getFactorsOf(Operation *op) {
 
 } // namespace
 
-#define WINDLASS_SCALAR_OP(Op, name)                                                                                   \
+// `flops` are per element in vectorized code, an addition being 1.
+#define WINDLASS_SCALAR_OP(Op, name, flops)                                                                            \
   StringRef Op::getScalarFunction() { return name; }                                                                   \
   OpFactors Op::getFactors() { return getFactorsOf(*this); }                                                           \
-  OpCost Op::getCost() { return getTrafficCost(*this, getFlopsPerElement(*this)); }                                    \
+  OpCost Op::getCost() { return getTrafficCost(*this, flops); }                                                        \
   PrecisionClass Op::getPrecisionClass() { return getClass(*this, PrecisionClass::Any); }
 
-WINDLASS_SCALAR_OP(AddOp, "add")
-WINDLASS_SCALAR_OP(SubOp, "sub")
-WINDLASS_SCALAR_OP(MulOp, "mul")
-WINDLASS_SCALAR_OP(DivOp, "div")
-WINDLASS_SCALAR_OP(PowOp, "pow")
-WINDLASS_SCALAR_OP(MaxOp, "max")
-WINDLASS_SCALAR_OP(MinOp, "min")
-WINDLASS_SCALAR_OP(AndOp, "logical_and")
-WINDLASS_SCALAR_OP(OrOp, "logical_or")
-WINDLASS_SCALAR_OP(NotOp, "logical_not")
-WINDLASS_SCALAR_OP(NegOp, "neg")
-WINDLASS_SCALAR_OP(AbsOp, "abs")
-WINDLASS_SCALAR_OP(ExpOp, "exp")
-WINDLASS_SCALAR_OP(LogOp, "log")
-WINDLASS_SCALAR_OP(SqrtOp, "sqrt")
-WINDLASS_SCALAR_OP(RsqrtOp, "rsqrt")
-WINDLASS_SCALAR_OP(ReciprocalOp, "reciprocal")
-WINDLASS_SCALAR_OP(TanhOp, "tanh")
-WINDLASS_SCALAR_OP(ErfOp, "erf")
-WINDLASS_SCALAR_OP(SinOp, "sin")
-WINDLASS_SCALAR_OP(CosOp, "cos")
-WINDLASS_SCALAR_OP(SigmoidOp, "sigmoid")
-WINDLASS_SCALAR_OP(ReluOp, "relu")
-WINDLASS_SCALAR_OP(GeluErfOp, "gelu_erf")
-WINDLASS_SCALAR_OP(GeluTanhOp, "gelu_tanh")
-WINDLASS_SCALAR_OP(SiluOp, "silu")
-WINDLASS_SCALAR_OP(IsNanOp, "is_nan")
-WINDLASS_SCALAR_OP(CompareOp, stringifyPredicate(getPredicate()))
-WINDLASS_SCALAR_OP(SelectOp, "select")
+WINDLASS_SCALAR_OP(AddOp, "add", 1)
+WINDLASS_SCALAR_OP(SubOp, "sub", 1)
+WINDLASS_SCALAR_OP(MulOp, "mul", 1)
+WINDLASS_SCALAR_OP(DivOp, "div", 4)
+WINDLASS_SCALAR_OP(PowOp, "pow", 25)
+WINDLASS_SCALAR_OP(MaxOp, "max", 1)
+WINDLASS_SCALAR_OP(MinOp, "min", 1)
+WINDLASS_SCALAR_OP(AndOp, "logical_and", 1)
+WINDLASS_SCALAR_OP(OrOp, "logical_or", 1)
+WINDLASS_SCALAR_OP(NotOp, "logical_not", 1)
+WINDLASS_SCALAR_OP(NegOp, "neg", 1)
+WINDLASS_SCALAR_OP(AbsOp, "abs", 1)
+WINDLASS_SCALAR_OP(IsNanOp, "is_nan", 1)
+WINDLASS_SCALAR_OP(CompareOp, stringifyPredicate(getPredicate()), 1)
+WINDLASS_SCALAR_OP(SelectOp, "select", 1)
 // A conversion is the language's own cast, and an accumulate of n values is n - 1 additions.
-WINDLASS_SCALAR_OP(CastOp, "cast")
-WINDLASS_SCALAR_OP(AccumulateOp, "add")
-WINDLASS_SCALAR_OP(ReluGradOp, "relu_grad")
-WINDLASS_SCALAR_OP(GeluErfGradOp, "gelu_erf_grad")
-WINDLASS_SCALAR_OP(GeluTanhGradOp, "gelu_tanh_grad")
-WINDLASS_SCALAR_OP(SiluGradOp, "silu_grad")
-WINDLASS_SCALAR_OP(SigmoidGradOp, "sigmoid_grad")
-WINDLASS_SCALAR_OP(TanhGradOp, "tanh_grad")
+WINDLASS_SCALAR_OP(CastOp, "cast", 1)
+WINDLASS_SCALAR_OP(AccumulateOp, "add", std::max(1.0, getInputs().size() - 1.0))
+#define WINDLASS_REAL_FUNCTION(Class, name, onnx, flops, low, high, gradient)                                          \
+  WINDLASS_SCALAR_OP(Class##Op, #name, flops)
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
+#define WINDLASS_ACTIVATION(Class, name, onnx, flops, low, high, kept, gradientFlops)                                  \
+  WINDLASS_SCALAR_OP(Class##GradOp, #name "_grad", gradientFlops)
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
 
 // Gradients. `dy` is the gradient of the result; each rule fills the active operands only.
 
@@ -202,23 +178,10 @@ WINDLASS_ADJOINT(AbsOp) {
 }
 
 WINDLASS_UNARY_ADJOINT(NegOp, MAKE(NegOp, dy))
-WINDLASS_UNARY_ADJOINT(ExpOp, MAKE(MulOp, dy, y))
-WINDLASS_UNARY_ADJOINT(LogOp, MAKE(DivOp, dy, x))
-WINDLASS_UNARY_ADJOINT(SqrtOp, MAKE(DivOp, MAKE(MulOp, dy, SPLAT(0.5)), y))
-WINDLASS_UNARY_ADJOINT(RsqrtOp, MAKE(MulOp, MAKE(MulOp, dy, SPLAT(-0.5)), MAKE(MulOp, y, MAKE(MulOp, y, y))))
-WINDLASS_UNARY_ADJOINT(ReciprocalOp, MAKE(NegOp, MAKE(MulOp, dy, MAKE(MulOp, y, y))))
-WINDLASS_UNARY_ADJOINT(TanhOp, MAKE(TanhGradOp, y, dy))
-// d erf(x) / dx = 2 / sqrt(pi) exp(-x^2)
-WINDLASS_UNARY_ADJOINT(ErfOp, MAKE(MulOp, MAKE(MulOp, dy, SPLAT(1.1283791670955126)),
-                                   MAKE(ExpOp, MAKE(NegOp, MAKE(MulOp, x, x)))))
-WINDLASS_UNARY_ADJOINT(SinOp, MAKE(MulOp, dy, MAKE(CosOp, x)))
-WINDLASS_UNARY_ADJOINT(CosOp, MAKE(NegOp, MAKE(MulOp, dy, MAKE(SinOp, x))))
-WINDLASS_UNARY_ADJOINT(SigmoidOp, MAKE(SigmoidGradOp, y, dy))
-WINDLASS_UNARY_ADJOINT(ReluOp, MAKE(ReluGradOp, x, dy))
-WINDLASS_UNARY_ADJOINT(GeluErfOp, MAKE(GeluErfGradOp, x, dy))
-WINDLASS_UNARY_ADJOINT(GeluTanhOp, MAKE(GeluTanhGradOp, x, dy))
-WINDLASS_UNARY_ADJOINT(SiluOp, MAKE(SiluGradOp, x, dy))
 WINDLASS_UNARY_ADJOINT(CastOp, MAKE(CastOp, x.getType(), dy))
+#define WINDLASS_REAL_FUNCTION(Class, name, onnx, flops, low, high, gradient)                                          \
+  WINDLASS_UNARY_ADJOINT(Class##Op, gradient)
+#include "windlass/Dialect/Train/IR/RealFunctions.def"
 
 WINDLASS_ADJOINT(SelectOp) {
   Value dy = resultGradients[0];
