@@ -63,10 +63,11 @@ struct StepPrediction {
   std::pair<std::string, double> getBusiestStream() const;
 };
 
-/// Replays the action table of a module at L5 for one rank; all ranks run the same. A stream runs its commands in
-/// order, once the host has issued them, and waits for events; where ranks share cores with their communication, no two
-/// commands run at a time. Equal micro-batches are replayed until their ends repeat. `visit`, where given, sees every
-/// command that is replayed. Where the table is malformed, an error is reported and the prediction is empty.
+/// Simulates the action table of a module at L5 for one rank; all ranks run the same (EventSimulation.h). A stream runs
+/// its commands in order, once the host has issued them, and waits for events; where ranks share cores with their
+/// communication, no two commands run at a time. Equal micro-batches are simulated until they repeat. `visit`, where
+/// given, sees every command that is simulated. Where the table is malformed, an error is reported and the prediction
+/// is empty.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
                            const std::function<void(const SimulatedCommand &)> &visit = {});
 

@@ -1,0 +1,96 @@
+// Streams, events, transfers and shared links of a step, simulated from event to event. Plain C++, no IR.
+#ifndef WINDLASS_SIMULATOR_EVENTSIMULATION_H
+#define WINDLASS_SIMULATOR_EVENTSIMULATION_H
+
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace windlass::simulation {
+
+/// What an activity takes of something that several use at a time, such as a link: the share of its rate that the
+/// activity uses when it is alone, above 0 and at most 1.
+struct Use {
+  int64_t resource = 0;
+  double share = 1;
+};
+
+/// What a stream does next.
+struct Step {
+  enum class Kind {
+    Work,   ///< a kernel, a copy or a collective, which all members reach together
+    Record, ///< marks the point that the stream has reached
+    Wait,   ///< holds the stream until the event's last record before it, in the order of the text, has been reached
+    Send,   ///< begins when a rank is at the receive of the same number of the channel, and ends with it
+    Receive
+  };
+  Kind kind = Kind::Work;
+  int64_t stream = 0;
+  /// Of a record and a wait the event; of a send and a receive the channel, which has one sender and one receiver.
+  int64_t object = 0;
+  /// Of work and of a send: how long it takes with all that it uses to itself. At least 0.
+  int64_t picoseconds = 0;
+  /// Of work and of a send: an index into `Problem::uses`; -1 where it shares nothing.
+  int64_t uses = -1;
+};
+
+/// What a host issues in order, without waiting: the n-th work, send or receive of a step's text begins no earlier than
+/// the times that issuing the first n takes, together.
+struct Function {
+  std::vector<Step> steps;
+  int64_t issuePicoseconds = 0;
+};
+
+/// Calls of functions, `count` times in a row.
+struct Segment {
+  std::vector<int64_t> calls;
+  int64_t count = 1;
+};
+
+/// A rank, or one that stands for all ranks that do the same at the same time.
+struct Rank {
+  std::vector<Function> functions;
+  std::vector<Segment> segments;
+  /// Whether its streams share one core, so that commands run one at a time in the order of the text.
+  bool isSerial = false;
+};
+
+struct Problem {
+  std::vector<Rank> ranks;
+  std::vector<std::vector<Use>> uses;
+  /// Whether activities that use one resource slow each other down: where their shares add up to more than 1, each runs
+  /// at 1 over their sum of its own rate. Else each has what it uses to itself.
+  bool contends = false;
+};
+
+struct FunctionTotal {
+  double runs = 0;
+  /// By how much all runs move the end of what the rank has done so far, in picoseconds.
+  double elapsedPicoseconds = 0;
+};
+
+struct Result {
+  /// When the last rank has ended and its host has issued everything.
+  int64_t picoseconds = 0;
+  /// Of each rank, of each of its functions.
+  std::vector<std::vector<FunctionTotal>> totals;
+};
+
+/// A work or a send that has ended.
+struct Span {
+  int64_t rank, function, step;
+  int64_t beginPicoseconds, picoseconds;
+};
+
+/// Runs all ranks from time 0. Iterations of segments are replayed until the state of all ranks repeats; the rest
+/// follows from that, so the time taken does not grow with the counts. `visit`, where given, sees what is replayed: of
+/// each rank the calls in their order, of each the steps in theirs. A wait before the first record of its event does
+/// not hold its stream. Fails with what holds the ranks where they wait for each other, and where a channel has two
+/// senders or two receivers.
+llvm::Expected<Result> simulate(const Problem &problem, const std::function<void(const Span &)> &visit = {});
+
+} // namespace windlass::simulation
+
+#endif

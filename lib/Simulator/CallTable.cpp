@@ -1,0 +1,98 @@
+#include "CallTable.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace windlass::simulation;
+
+CallTable::CallTable(const Rank &rank, int64_t events, int64_t channels)
+    : rank(&rank), events(events), channels(channels) {
+  for (const Function &function : rank.functions)
+    for (const Step &step : function.steps)
+      streams = std::max(streams, streamOf(step) + 1);
+  size_t counters = 2 + events + 2 * channels;
+  for (const Function &function : rank.functions) {
+    Counters &counts = ofFunction.emplace_back(counters, 0);
+    auto &own = ownBefore.emplace_back();
+    auto &issue = issueUpTo.emplace_back();
+    auto &lists = byStream.emplace_back(streams);
+    counts[callsCounter()] = 1;
+    for (auto [index, step] : llvm::enumerate(function.steps)) {
+      bool isMark = step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait;
+      if (!isMark)
+        counts[hostCounter()] += function.issuePicoseconds;
+      issue.push_back(counts[hostCounter()]);
+      int64_t counter = counterOf(step);
+      own.push_back(counts[counter]);
+      if (step.kind != Step::Kind::Work && step.kind != Step::Kind::Wait)
+        ++counts[counter];
+      lists[streamOf(step)].push_back(static_cast<int64_t>(index));
+    }
+  }
+  Counters before(counters, 0);
+  auto add = [](Counters &to, const Counters &what, int64_t times) {
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] += what[i] * times;
+  };
+  for (const Segment &segment : rank.segments) {
+    segmentsBefore.push_back(before);
+    Counters sum(counters, 0);
+    auto &calls = callsBefore.emplace_back();
+    auto &has = hasStream.emplace_back(streams, false);
+    for (int64_t function : segment.calls) {
+      calls.push_back(sum);
+      add(sum, ofFunction[function], 1);
+      for (int64_t stream = 0; stream < streams; ++stream)
+        has[stream] = has[stream] || !byStream[function][stream].empty();
+    }
+    add(before, sum, segment.count);
+    iterations.push_back(std::move(sum));
+  }
+  segmentsBefore.push_back(std::move(before));
+}
+
+int64_t CallTable::counterOf(const Step &step) const {
+  switch (step.kind) {
+  case Step::Kind::Work:
+    return callsCounter();
+  case Step::Kind::Record:
+  case Step::Kind::Wait:
+    return recordsCounter(step.object);
+  case Step::Kind::Send:
+    return sendsCounter(step.object);
+  case Step::Kind::Receive:
+    return receivesCounter(step.object);
+  }
+  return callsCounter();
+}
+
+Position CallTable::settle(Position at) const {
+  while (!isEnd(at)) {
+    const Segment &segment = rank->segments[at.segment];
+    if (at.call < static_cast<int64_t>(segment.calls.size()) && at.iteration < segment.count)
+      return at;
+    at.call = 0;
+    if (segment.calls.empty() || ++at.iteration >= segment.count)
+      at = {at.segment + 1, 0, 0};
+  }
+  return at;
+}
+
+Position CallTable::find(Position at, int64_t stream) const {
+  while (!isEnd(at)) {
+    if (!hasStream[at.segment][stream])
+      at = settle({at.segment + 1, 0, 0});
+    else if (byStream[functionAt(at)][stream].empty())
+      at = next(at);
+    else
+      return at;
+  }
+  return at;
+}
+
+int64_t CallTable::countBefore(const Position &at, int64_t counter) const {
+  int64_t count = segmentsBefore[at.segment][counter];
+  return isEnd(at) ? count
+                   : count + at.iteration * iterations[at.segment][counter] + callsBefore[at.segment][at.call][counter];
+}

@@ -1,0 +1,76 @@
+// The calls of a simulated rank, with the counters that tell how much of everything stands before any of them.
+#ifndef WINDLASS_LIB_SIMULATOR_CALLTABLE_H
+#define WINDLASS_LIB_SIMULATOR_CALLTABLE_H
+
+#include "windlass/Simulator/EventSimulation.h"
+
+namespace windlass::simulation {
+
+/// A call: the `call`-th of an iteration of a segment.
+struct Position {
+  int64_t segment = 0, iteration = 0, call = 0;
+};
+
+/// How many of each thing one function has, or all calls before one: counters of equal index add up.
+using Counters = std::vector<int64_t>;
+
+class CallTable {
+public:
+  /// `events` and `channels` bound the objects that steps name.
+  CallTable(const Rank &rank, int64_t events, int64_t channels);
+
+  int64_t getStreams() const { return streams; }
+  /// All steps of a serial rank are on stream 0.
+  int64_t streamOf(const Step &step) const { return rank->isSerial ? 0 : step.stream; }
+  bool isEnd(const Position &at) const { return at.segment == static_cast<int64_t>(rank->segments.size()); }
+  int64_t functionAt(const Position &at) const { return rank->segments[at.segment].calls[at.call]; }
+  const Step &getStep(const Position &at, int64_t step) const { return rank->functions[functionAt(at)].steps[step]; }
+  /// The steps of a function on a stream, in their order.
+  const std::vector<int64_t> &getSteps(int64_t function, int64_t stream) const { return byStream[function][stream]; }
+  int64_t getStepCount(int64_t function) const { return static_cast<int64_t>(rank->functions[function].steps.size()); }
+  int64_t getIterations(int64_t segment) const { return rank->segments[segment].count; }
+
+  /// Where the first call is; the end where there is none.
+  Position begin() const { return settle({}); }
+  Position next(Position at) const {
+    ++at.call;
+    return settle(at);
+  }
+  /// The first call at or behind `at` that has steps on the stream.
+  Position find(Position at, int64_t stream) const;
+
+  // Counters.
+  int64_t callsCounter() const { return 0; }
+  int64_t hostCounter() const { return 1; } ///< picoseconds that the host takes to issue
+  int64_t recordsCounter(int64_t event) const { return 2 + event; }
+  int64_t sendsCounter(int64_t channel) const { return 2 + events + channel; }
+  int64_t receivesCounter(int64_t channel) const { return 2 + events + channels + channel; }
+  int64_t countBeforeSegment(int64_t segment, int64_t counter) const { return segmentsBefore[segment][counter]; }
+  /// How much stands before the call.
+  int64_t countBefore(const Position &at, int64_t counter) const;
+  /// How much one iteration of the segment has.
+  int64_t countOfIteration(int64_t segment, int64_t counter) const { return iterations[segment][counter]; }
+  /// How much of its own counter stands before the step in its function: records of a record or wait, sends of a send,
+  /// receives of a receive.
+  int64_t countInFunction(int64_t function, int64_t step) const { return ownBefore[function][step]; }
+  /// Picoseconds of issue from the function's begin to this step's, itself included.
+  int64_t issueInFunction(int64_t function, int64_t step) const { return issueUpTo[function][step]; }
+
+private:
+  /// Moves from behind the last call of an iteration to the next one, and over segments that are empty.
+  Position settle(Position at) const;
+  int64_t counterOf(const Step &step) const;
+
+  const Rank *rank;
+  int64_t events, channels, streams = 0;
+  std::vector<Counters> ofFunction;
+  std::vector<std::vector<int64_t>> ownBefore, issueUpTo;
+  std::vector<std::vector<std::vector<int64_t>>> byStream; ///< function, stream
+  std::vector<Counters> segmentsBefore, iterations;
+  std::vector<std::vector<Counters>> callsBefore; ///< segment, call
+  std::vector<std::vector<bool>> hasStream;       ///< segment, stream
+};
+
+} // namespace windlass::simulation
+
+#endif

@@ -1,0 +1,181 @@
+#include "RankState.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace windlass::simulation;
+
+RankState::RankState(const Rank &rank, int64_t index, int64_t events, int64_t channels,
+                     const std::function<void(const Span &)> &visit)
+    : totals(rank.functions.size()), table(rank, events, channels), index(index), visit(visit), reached(events),
+      front(table.begin()), last{static_cast<int64_t>(rank.segments.size()), 0, 0} {
+  streams.resize(table.getStreams());
+  for (auto [s, stream] : llvm::enumerate(streams)) {
+    stream.at = table.find(front, static_cast<int64_t>(s));
+    if (table.isEnd(stream.at))
+      stream.status = StreamState::Status::Ended;
+  }
+}
+
+int64_t RankState::issueTime(const StreamState &stream) const {
+  return table.countBefore(stream.at, table.hostCounter()) +
+         table.issueInFunction(table.functionAt(stream.at), getStepIndex(stream));
+}
+
+void RankState::record(const StreamState &stream, const Step &step) {
+  int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
+                   table.countInFunction(table.functionAt(stream.at), getStepIndex(stream));
+  Reached &its = reached[step.object];
+  its.others.insert(number);
+  while (!its.others.empty() && *its.others.begin() == its.all) {
+    its.others.erase(its.others.begin());
+    ++its.all;
+  }
+}
+
+bool RankState::isReached(const StreamState &stream, const Step &step) const {
+  int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
+                   table.countInFunction(table.functionAt(stream.at), getStepIndex(stream)) - 1;
+  const Reached &its = reached[step.object];
+  return number < its.all || its.others.count(number) != 0;
+}
+
+void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
+  StreamState &its = streams[stream];
+  int64_t function = table.functionAt(its.at), step = getStepIndex(its);
+  Completion &call = completions[callsBefore(its.at)];
+  ++call.done;
+  if (!isMark(getStep(its))) {
+    call.end = std::max(call.end, end);
+    if (visit) {
+      call.spans.resize(table.getStepCount(function), {-1, 0});
+      call.spans[step] = {begin, end - begin};
+    }
+  }
+  its.status = StreamState::Status::Ready;
+  if (++its.next < static_cast<int64_t>(table.getSteps(function, stream).size()))
+    return;
+  its.next = 0;
+  its.at = table.find(table.next(its.at), stream);
+  if (table.isEnd(its.at))
+    its.status = StreamState::Status::Ended;
+}
+
+bool RankState::settle() {
+  bool endsIteration = false;
+  while (!table.isEnd(front)) {
+    int64_t function = table.functionAt(front), steps = table.getStepCount(function);
+    auto found = completions.find(callsBefore(front));
+    if (steps > 0 && (found == completions.end() || found->second.done < steps))
+      break;
+    ++totals[function].runs;
+    if (found != completions.end()) {
+      int64_t before = end;
+      end = std::max(end, found->second.end);
+      totals[function].elapsedPicoseconds += static_cast<double>(end - before);
+      for (auto [step, span] : llvm::enumerate(found->second.spans))
+        if (span.first >= 0)
+          visit({index, function, static_cast<int64_t>(step), span.first, span.second});
+      completions.erase(found);
+    }
+    Position next = table.next(front);
+    endsIteration |= next.segment == front.segment && next.iteration != front.iteration;
+    front = next;
+  }
+  return endsIteration;
+}
+
+void RankState::addKey(std::vector<int64_t> &key, int64_t now) const {
+  key.push_back(front.segment);
+  if (table.isEnd(front))
+    return;
+  key.push_back(front.call);
+  key.push_back(end - now);
+  for (const StreamState &stream : streams) {
+    bool isHere = isInFrontSegment(stream.at);
+    key.push_back(stream.at.segment);
+    key.push_back(isHere ? stream.at.iteration - front.iteration : stream.at.iteration);
+    key.push_back(stream.at.call);
+    key.push_back(stream.next);
+    key.push_back(static_cast<int64_t>(stream.status));
+    // A step behind the segment is issued at a time that does not depend on how often it is repeated.
+    if (isHere && stream.status == StreamState::Status::Issuing)
+      key.push_back(stream.time - now);
+  }
+  int64_t calls = callsBefore(front), behind = countBehind(table.callsCounter());
+  for (const auto &[number, completion] : completions) {
+    key.push_back(number < behind ? number - calls : number);
+    key.push_back(completion.done);
+    key.push_back(completion.end - now);
+  }
+  for (auto [event, its] : llvm::enumerate(reached)) {
+    int64_t counter = table.recordsCounter(static_cast<int64_t>(event));
+    int64_t before = table.countBefore(front, counter), after = countBehind(counter);
+    key.push_back(its.all - before);
+    for (int64_t number : its.others)
+      key.push_back(number < after ? number - before : number);
+    key.push_back(-1);
+  }
+}
+
+int64_t RankState::countJumps(const Progress &before, int64_t period, int64_t now) const {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (table.isEnd(front))
+    return most;
+  int64_t iterations = front.iteration - before.front.iteration;
+  if (front.segment != before.front.segment || iterations < 0)
+    return 0;
+  if (iterations == 0)
+    return front.call == before.front.call ? most : 0;
+  // Either the host keeps its distance, or nothing has waited for it and nothing will.
+  int64_t issued = iterations * table.countOfIteration(front.segment, table.hostCounter());
+  if (issued != period && (hostWaits != before.hostWaits || issued > period))
+    return 0;
+  int64_t furthest = front.iteration;
+  for (const StreamState &stream : streams) {
+    if (isInFrontSegment(stream.at))
+      furthest = std::max(furthest, stream.at.iteration);
+    else if (stream.status == StreamState::Status::Issuing)
+      most = std::min(most, (stream.time - now) / period);
+  }
+  return std::min(most, (table.getIterations(front.segment) - 1 - furthest) / iterations);
+}
+
+void RankState::jump(const Progress &before, int64_t times, int64_t period) {
+  if (table.isEnd(front) || front.iteration == before.front.iteration)
+    return;
+  int64_t iterations = times * (front.iteration - before.front.iteration), time = times * period;
+  int64_t behind = countBehind(table.callsCounter());
+  auto moved = [&](int64_t number, int64_t limit, int64_t counter) {
+    return number < limit ? number + iterations * table.countOfIteration(front.segment, counter) : number;
+  };
+  std::map<int64_t, Completion> shifted;
+  for (auto &[number, completion] : completions) {
+    completion.end += number < behind ? time : 0;
+    shifted[moved(number, behind, table.callsCounter())] = std::move(completion);
+  }
+  completions = std::move(shifted);
+  for (auto [event, its] : llvm::enumerate(reached)) {
+    int64_t counter = table.recordsCounter(static_cast<int64_t>(event));
+    int64_t after = countBehind(counter);
+    its.all += iterations * table.countOfIteration(front.segment, counter);
+    std::set<int64_t> others;
+    for (int64_t number : its.others)
+      others.insert(moved(number, after, counter));
+    its.others = std::move(others);
+  }
+  for (StreamState &stream : streams) {
+    if (!isInFrontSegment(stream.at))
+      continue;
+    stream.at.iteration += iterations;
+    stream.time += time;
+  }
+  for (auto [total, past] : llvm::zip_equal(totals, before.totals)) {
+    total.runs += static_cast<double>(times) * (total.runs - past.runs);
+    total.elapsedPicoseconds += static_cast<double>(times) * (total.elapsedPicoseconds - past.elapsedPicoseconds);
+  }
+  front.iteration += iterations;
+  end += time;
+}

@@ -1,0 +1,110 @@
+// How far a simulated rank has come.
+#ifndef WINDLASS_LIB_SIMULATOR_RANKSTATE_H
+#define WINDLASS_LIB_SIMULATOR_RANKSTATE_H
+
+#include "CallTable.h"
+
+#include <map>
+#include <set>
+
+namespace windlass::simulation {
+
+struct StreamState {
+  enum class Status {
+    Ready,   ///< its step has not been looked at
+    Waiting, ///< for an event
+    Issuing, ///< for the host, until `time`
+    Meeting, ///< for the other end of a channel
+    Running, ///< since `time`
+    Ended
+  };
+  Status status = Status::Ready;
+  Position at;
+  /// Of the steps of the function that are on this stream.
+  int64_t next = 0;
+  int64_t time = 0;
+
+  void begin(int64_t now) {
+    status = Status::Running;
+    time = now;
+  }
+};
+
+class RankState {
+public:
+  RankState(const Rank &rank, int64_t index, int64_t events, int64_t channels,
+            const std::function<void(const Span &)> &visit);
+  RankState(const RankState &) = delete;
+
+  std::vector<StreamState> streams;
+  std::vector<FunctionTotal> totals;
+
+  int64_t getStepIndex(const StreamState &stream) const {
+    int64_t index = &stream - streams.data();
+    return table.getSteps(table.functionAt(stream.at), index)[stream.next];
+  }
+  const Step &getStep(const StreamState &stream) const { return table.getStep(stream.at, getStepIndex(stream)); }
+  /// Whether the step takes no time; on one core the text orders commands anyway.
+  bool isMark(const Step &step) const { return step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait; }
+  /// When the host has issued the stream's step.
+  int64_t issueTime(const StreamState &stream) const;
+  void hasWaitedForHost() { ++hostWaits; }
+
+  void record(const StreamState &stream, const Step &step);
+  /// Whether the last record before a wait has been reached; true where there is none.
+  bool isReached(const StreamState &stream, const Step &step) const;
+
+  /// The stream has done its step and is at its next one.
+  void complete(int64_t stream, int64_t begin, int64_t end);
+  /// Accounts for calls of which all steps are done. Whether one of them ends an iteration that is not the last.
+  bool settle();
+
+  bool hasEnded() const { return table.isEnd(front); }
+  /// When the calls up to the first that is not done have ended.
+  int64_t getEnd() const { return end; }
+  int64_t getHostEnd() const { return table.countBefore(last, table.hostCounter()); }
+
+  /// What counts up from iteration to iteration.
+  struct Progress {
+    Position front;
+    int64_t hostWaits = 0;
+    std::vector<FunctionTotal> totals;
+  };
+  Progress getProgress() const { return {front, hostWaits, totals}; }
+  /// Adds what decides how the rank goes on, beside its first call that is not done and the time.
+  void addKey(std::vector<int64_t> &key, int64_t now) const;
+  /// How often what has happened since `before`, in `period`, can be left out; the largest number where it is never too
+  /// often.
+  int64_t countJumps(const Progress &before, int64_t period, int64_t now) const;
+  /// Moves on by `times` times what has happened since.
+  void jump(const Progress &before, int64_t times, int64_t period);
+
+private:
+  /// The records of an event that have been reached: all below `all`, and those of `others`.
+  struct Reached {
+    int64_t all = 0;
+    std::set<int64_t> others;
+  };
+  /// A call of which steps are done.
+  struct Completion {
+    int64_t done = 0, end = 0;
+    std::vector<std::pair<int64_t, int64_t>> spans; ///< begin and length by step, where somebody wants to see them
+  };
+
+  bool isInFrontSegment(const Position &at) const { return at.segment == front.segment && !table.isEnd(at); }
+  int64_t callsBefore(const Position &at) const { return table.countBefore(at, table.callsCounter()); }
+  /// How much stands before the segment behind that of `front`.
+  int64_t countBehind(int64_t counter) const { return table.countBeforeSegment(front.segment + 1, counter); }
+
+  CallTable table;
+  int64_t index;
+  const std::function<void(const Span &)> &visit;
+  std::vector<Reached> reached;
+  std::map<int64_t, Completion> completions; ///< by how many calls stand before
+  Position front, last;
+  int64_t end = 0, hostWaits = 0;
+};
+
+} // namespace windlass::simulation
+
+#endif
