@@ -1,13 +1,6 @@
 // Collectives and events of ranks that are threads: they share one device, or have one each and use NCCL.
+#include "device_groups.h"
 #include "testing.h"
-
-#include "communicator.h"
-#include "windlass/rt/detail/cuda_stream.h"
-
-#include "windlass/rt/transport.h"
-
-#include <numeric>
-#include <thread>
 
 namespace windlass::rt::testing {
 namespace {
@@ -25,24 +18,12 @@ tensor filled(std::int64_t n, std::int32_t member) {
   return t;
 }
 
-/// How a member opens its device, and then makes its communicator from that of the hosts.
-struct device_group {
-  std::function<status(transport &)> open;
-  std::function<status(const transport &, std::unique_ptr<communicator> hosts, stream &,
-                       std::unique_ptr<communicator> &)>
-      make;
-};
-
 void check_member(transport &world, const device_group &group, std::int64_t n) {
   const std::int32_t size = world.size(), me = world.rank();
-  std::vector<std::int32_t> members(static_cast<std::size_t>(size));
-  std::iota(members.begin(), members.end(), 0);
   ASSERT_TRUE(group.open(world).is_ok());
   const std::unique_ptr<stream> compute = make_worker_stream(1, nullptr, 0), side = make_worker_stream(1, nullptr, 0);
-  std::unique_ptr<communicator> c;
-  ASSERT_TRUE(world.make_communicator(members, c).is_ok());
-  const status made = group.make(world, std::move(c), *side, c);
-  ASSERT_TRUE(made.is_ok()) << made.message();
+  const std::unique_ptr<communicator> c = make_group(world, group, *side);
+  ASSERT_NE(c, nullptr);
   event ready, done;
   const auto run = [&](const std::function<status()> &issue) {
     EXPECT_STATUS_OK(compute->record(ready));
@@ -92,39 +73,19 @@ void check_member(transport &world, const device_group &group, std::int64_t n) {
 }
 
 void check_collectives(std::int32_t ranks, const device_group &group) {
-  for (const std::int64_t n : {1, 17, 5000}) {
-    std::vector<std::unique_ptr<transport>> world = make_local_transports(ranks);
-    std::vector<std::thread> threads;
-    for (std::unique_ptr<transport> &each : world)
-      threads.emplace_back([&] { check_member(*each, group, n); });
-    for (std::thread &t : threads)
-      t.join();
-  }
+  for (const std::int64_t n : {1, 17, 5000})
+    run_members(ranks, [&](transport &world) { check_member(world, group, n); });
 }
 
-class SharedDevice : public ::testing::TestWithParam<std::int32_t> {};
-
-TEST_P(SharedDevice, Collectives) {
-  check_collectives(GetParam(),
-                    {[](transport &world) { return detail::open_device(world, 0); }, detail::make_device_communicator});
-}
+TEST_P(SharedDevice, Collectives) { check_collectives(GetParam(), shared_device_group()); }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedDevice, ::testing::Values(1, 2, 3, 4, 8));
 
-/// NCCL refuses two ranks of one device, so two need two; sums of two numbers are the same in any order.
-class Nccl : public ::testing::TestWithParam<std::int32_t> {};
-
+/// Sums of two numbers are the same in any order.
 TEST_P(Nccl, Collectives) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < GetParam())
-    GTEST_SKIP() << "needs " << GetParam() << " devices, there are " << devices;
-  if (const status opened = cuda::open_nccl(); !opened.is_ok())
-    GTEST_SKIP() << opened.message();
-  check_collectives(GetParam(), {[](transport &world) { return cuda::check(cudaSetDevice(world.rank()), "a device"); },
-                                 [](const transport &, std::unique_ptr<communicator> hosts, stream &s,
-                                    std::unique_ptr<communicator> &out) {
-                                   return cuda::make_nccl_communicator(std::move(hosts), s, out);
-                                 }});
+  if (const std::string missing = missing_for_nccl(GetParam()); !missing.empty())
+    GTEST_SKIP() << missing;
+  check_collectives(GetParam(), nccl_group());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, ::testing::Values(1, 2));

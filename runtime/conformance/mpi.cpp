@@ -1,8 +1,10 @@
-// Run under mpirun: the collectives between processes, through shared memory and through MPI itself.
+// Run under mpirun: collectives and messages between processes, through shared memory and through MPI itself.
 #include "collective_checks.h"
+#include "message_checks.h"
 
 #include "windlass/rt/transport.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +36,28 @@ bool refuse_peer_memory() {
 #endif
 }
 
+/// One rank gives up, or stands still, while others wait for it in a collective or for a message.
+int wait_for_lost(transport &world, const char *how, const char *which) {
+  std::vector<std::int32_t> all;
+  for (std::int32_t rank = 0; rank < world.size(); ++rank)
+    all.push_back(rank);
+  std::unique_ptr<communicator> c;
+  if (const status s = world.make_communicator(all, c); !s.is_ok())
+    return 1;
+  const std::int32_t last = world.size() - 1;
+  testing::message_set set(*c);
+  if (world.rank() == last && std::strcmp(how, "--lose") == 0)
+    std::raise(SIGSTOP);
+  if (world.rank() == last)
+    world.abort(bad_input("no more data"));
+  const bool sends = std::strcmp(which, "send") == 0 || world.rank() % 2 == 1;
+  sends ? set.send(last, 1 << 20) : set.receive(last, 1 << 20);
+  const status result = std::strcmp(how, "--abort") == 0 ? c->barrier() : set.run_together();
+  if (!result.is_ok())
+    world.abort(result);
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -43,20 +67,8 @@ int main(int argc, char **argv) {
     return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
   if (const status s = make_mpi_transport(by_messages, false); !s.is_ok())
     return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
-  if (argc > 2 && std::strcmp(argv[1], "--abort") == 0) {
-    // One rank gives up while the others wait for it.
-    transport &chosen = std::strcmp(argv[2], "shared") == 0 ? *world : *by_messages;
-    std::vector<std::int32_t> all;
-    for (std::int32_t rank = 0; rank < world->size(); ++rank)
-      all.push_back(rank);
-    std::unique_ptr<communicator> c;
-    if (const status s = chosen.make_communicator(all, c); !s.is_ok())
-      return 1;
-    if (world->rank() == world->size() - 1)
-      chosen.abort(bad_input("no more data"));
-    (void)c->barrier();
-    return 0;
-  }
+  if (argc > 2)
+    return wait_for_lost(std::strcmp(argv[2], "messages") == 0 ? *by_messages : *world, argv[1], argv[2]);
   const bool refuses = argc > 1 && std::strcmp(argv[1], "--refuse") == 0;
   // One rank is enough: the others must not read either.
   if (refuses && world->rank() == world->size() - 1 && !refuse_peer_memory())
@@ -65,7 +77,9 @@ int main(int argc, char **argv) {
   for (transport *each : {world.get(), by_messages.get()}) {
     if (refuses && each == by_messages.get())
       continue; // MPI found out before that it can
-    const std::string failure = testing::check_collectives(*each);
+    std::string failure = testing::check_collectives(*each);
+    if (failure.empty() && each->size() > 1)
+      failure = testing::check_messages(*each);
     if (!failure.empty()) {
       std::fprintf(stderr, "rank %d, %s: %s\n", each->rank(), each == world.get() ? "shared memory" : "messages",
                    failure.c_str());

@@ -1,5 +1,6 @@
-// Collectives between ranks that are threads of this process and share one device: copies and reduction kernels that
-// work on each other's memory. Hosts exchange addresses and events while they issue; nothing waits for the device.
+// Collectives and messages between ranks that are threads of this process and share one device: copies and reduction
+// kernels that work on each other's memory. Hosts exchange addresses and events while they issue; nothing waits for the
+// device.
 #include "communicator.h"
 #include "device_event.h"
 #include "kernel.h"
@@ -72,17 +73,30 @@ status combine(const stream &s, const exchanged &of, std::int64_t elements, elem
   return internal_error("unknown element type in a reduction between ranks");
 }
 
-/// Where a member's stream is before and after its part of a collective.
+/// Where a member's stream is before and after its part of a collective, and after it has copied what each other member
+/// sent.
 struct milestones {
+  explicit milestones(std::int32_t members) : copied(static_cast<std::size_t>(members)) {}
   device_event ready, done;
+  std::vector<device_event> copied;
   status create() {
     WINDLASS_TRY(ready.create());
-    return done.create();
+    WINDLASS_TRY(done.create());
+    for (device_event &each : copied)
+      WINDLASS_TRY(each.create());
+    return {};
   }
 };
 
+/// What the host of a message's sender tells that of its receiver.
+struct offer {
+  const std::byte *data;
+  std::int64_t bytes;
+};
+
 /// Every collective: the stream waits until all members' streams have come to it, works, and waits until all have done
-/// their part, so that no buffer changes that another one still reads.
+/// their part, so that no buffer changes that another one still reads. Of messages the same, between their members;
+/// their hosts meet while they issue, so that an order that would need a buffer between them stops right there.
 class shared_communicator final : public communicator {
 public:
   shared_communicator(std::unique_ptr<communicator> hosts, stream &s)
@@ -93,7 +107,7 @@ public:
       return bad_input("a plan of " + std::to_string(size()) +
                        " ranks in one group cannot run on one device, which takes " + std::to_string(most_members) +
                        "; start the ranks as processes");
-    const auto own = std::make_shared<milestones>();
+    const auto own = std::make_shared<milestones>(size());
     const status made = own->create();
     using place = const std::shared_ptr<milestones> *;
     const place mine = made.is_ok() ? &own : nullptr;
@@ -162,7 +176,46 @@ public:
 
   status barrier() override { return hosts_->barrier(); }
 
+  status transfer(const message *messages, std::int32_t count) override {
+    milestones &own = *members_[static_cast<std::size_t>(index())];
+    WINDLASS_TRY(own.ready.record(native(stream_)));
+    offer offers[most_messages];
+    message told[most_messages];
+    for (std::int32_t i = 0; i < count; ++i) {
+      offers[i] = {messages[i].data, messages[i].bytes};
+      told[i] = {messages[i].way, messages[i].peer, reinterpret_cast<std::byte *>(&offers[i]), sizeof(offer)};
+    }
+    WINDLASS_TRY(hosts_->transfer(told, count));
+    status failed;
+    for (std::int32_t i = 0; i < count && failed.is_ok(); ++i)
+      if (messages[i].way == direction::receive)
+        failed = take(messages[i], offers[i], own);
+    // Each member says that it has told its stream to copy, and the sender's stream waits for that.
+    for (std::int32_t i = 0; i < count; ++i)
+      told[i] = {messages[i].way == direction::send ? direction::receive : direction::send, messages[i].peer, nullptr,
+                 0};
+    WINDLASS_TRY(failed);
+    WINDLASS_TRY(hosts_->transfer(told, count));
+    for (std::int32_t i = 0; i < count; ++i)
+      if (messages[i].way == direction::send)
+        WINDLASS_TRY(
+            members_[static_cast<std::size_t>(messages[i].peer)]->copied[static_cast<std::size_t>(index())].hold(
+                native(stream_)));
+    return {};
+  }
+
 private:
+  /// Copies a message when its sender's stream has come to it. The event is recorded again only when the sender's host
+  /// has told its stream to wait for it: it makes its next offer after that.
+  status take(const message &m, const offer &from, milestones &own) {
+    if (from.bytes != m.bytes)
+      return internal_error("member " + std::to_string(m.peer) + " sends " + std::to_string(from.bytes) +
+                            " bytes, but member " + std::to_string(index()) + " receives " + std::to_string(m.bytes));
+    WINDLASS_TRY(members_[static_cast<std::size_t>(m.peer)]->ready.hold(native(stream_)));
+    WINDLASS_TRY(move(m.data, from.data, m.bytes));
+    return own.copied[static_cast<std::size_t>(m.peer)].record(native(stream_));
+  }
+
   std::byte *address(std::int32_t member) const { return addresses_[static_cast<std::size_t>(member)]; }
 
   status move(std::byte *to, const std::byte *from, std::int64_t bytes) {

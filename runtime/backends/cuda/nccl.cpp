@@ -1,5 +1,5 @@
-// Collectives between devices of several processes by NCCL, which is opened at run time so that programs of one rank
-// need none of it.
+// Collectives and messages between devices of several processes by NCCL, which is opened at run time so that programs
+// of one rank need none of it.
 #include "communicator.h"
 #include "kernel.h"
 
@@ -169,6 +169,17 @@ public:
     return settle(nccl().broadcast(data, data, count(bytes), ncclUint8, root, group_, on()), "a broadcast");
   }
   status barrier() override { return hosts_->barrier(); }
+  /// One group, so that the device moves them at once; otherwise a send would keep the stream from what comes after it
+  /// until the other member receives.
+  status transfer(const message *messages, std::int32_t n) override {
+    WINDLASS_TRY(settle(nccl().group_start(), "a transfer"));
+    for (const message *m = messages; m != messages + n; ++m)
+      if (m->way == direction::send)
+        nccl().send(m->data, count(m->bytes), ncclUint8, m->peer, group_, on());
+      else
+        nccl().receive(m->data, count(m->bytes), ncclUint8, m->peer, group_, on());
+    return settle(nccl().group_end(), "a transfer");
+  }
 
   /// What a thread that waits for the device asks again and again: a group with a lost member never ends its kernels.
   status health() {

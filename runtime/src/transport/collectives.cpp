@@ -1,4 +1,4 @@
-// Collectives as commands of a stream.
+// Collectives and messages as commands of a stream.
 #include "windlass/rt/communicator.h"
 
 #include "windlass/rt/detail/backend.h"
@@ -95,6 +95,55 @@ status permute(stream &s, communicator &c, const view &out, const view &in,
     c.count(collective_kind::permute, bytes);
   return issue(s, c, {"permute", 0, bytes_of({in}), {in.elements()}},
                [&c, out = out.data, in = in.data, bytes, to, from] { return c.permute(out, in, bytes, to, from); });
+}
+
+namespace {
+
+/// A command has its messages with it.
+struct message_list {
+  message of[communicator::most_messages];
+  std::int32_t count = 0;
+};
+
+status add_message(const communicator &c, const message_view &each, message_list &list) {
+  WINDLASS_TRY(check_dense(each.data, each.way == direction::send ? "send" : "receive"));
+  if (each.peer < 0 || each.peer >= c.size() || each.peer == c.index())
+    return internal_error("member " + std::to_string(c.index()) + " of " + std::to_string(c.size()) +
+                          " has a message with member " + std::to_string(each.peer) + ", which must be another one");
+  if (list.count == communicator::most_messages)
+    return internal_error("more than " + std::to_string(communicator::most_messages) + " messages in one transfer");
+  list.of[list.count++] = {each.way, each.peer, each.data.data, bytes_of({each.data})};
+  return {};
+}
+
+status issue_messages(stream &s, communicator &c, const char *name, std::initializer_list<message_view> messages) {
+  message_list list;
+  std::int64_t sent = 0, all = 0, elements = 0;
+  for (const message_view &each : messages) {
+    WINDLASS_TRY(add_message(c, each, list));
+    const std::int64_t bytes = list.of[list.count - 1].bytes;
+    sent += each.way == direction::send ? bytes : 0;
+    all += bytes;
+    elements += each.data.elements();
+    if constexpr (!detail::backend_moves_data) // the members meet, and keep the order of a back end that moves
+      list.of[list.count - 1].bytes = 0;
+  }
+  c.count(collective_kind::send, sent);
+  return s.submit({name, 0, all, {elements}}, [&c, list] { return c.transfer(list.of, list.count); });
+}
+
+} // namespace
+
+status send(stream &s, communicator &c, const view &in, std::int32_t to) {
+  return issue_messages(s, c, "send", {{direction::send, to, in}});
+}
+
+status receive(stream &s, communicator &c, const view &out, std::int32_t from) {
+  return issue_messages(s, c, "receive", {{direction::receive, from, out}});
+}
+
+status transfer(stream &s, communicator &c, std::initializer_list<message_view> messages) {
+  return issue_messages(s, c, "transfer", messages);
 }
 
 } // namespace windlass::rt

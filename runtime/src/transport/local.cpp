@@ -1,6 +1,8 @@
 // Ranks as threads of one process: members publish the addresses of their buffers and work on each other's memory.
 #include "windlass/rt/transport.h"
 
+#include "message_queue.h"
+
 #include "windlass/rt/detail/combine.h"
 #include "windlass/rt/detail/wait.h"
 
@@ -14,12 +16,39 @@ namespace windlass::rt {
 
 namespace {
 
+/// Where a member leaves a message for another one, which copies it from the sender's memory. Nothing is buffered: the
+/// sender waits until it is free again.
+struct local_mailbox {
+  enum : std::uint32_t { free, full, copying };
+  std::atomic<std::uint32_t> state{free};
+  const std::byte *data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Changes whenever one of a member's mailboxes does.
+struct local_bell {
+  std::atomic<std::uint32_t> word{0}, sleepers{0};
+  void ring() {
+    word.fetch_add(1);
+    detail::wake_all(word, sleepers);
+  }
+};
+
 /// What the members of one communicator share.
 struct local_group {
-  explicit local_group(std::size_t members) : sources(members), targets(members) {}
+  explicit local_group(std::size_t members)
+      : sources(members), targets(members), mailboxes(members * members), bells(members) {}
+  /// Of messages from one member to another.
+  local_mailbox &mailbox(std::int32_t from, std::int32_t to) {
+    return mailboxes[static_cast<std::size_t>(from) * bells.size() + static_cast<std::size_t>(to)];
+  }
+  local_bell &bell(std::int32_t member) { return bells[static_cast<std::size_t>(member)]; }
+
   detail::barrier gate{};
   std::vector<const std::byte *> sources; ///< each member's own place: what the others read
   std::vector<std::byte *> targets;       ///< and write
+  std::vector<local_mailbox> mailboxes;
+  std::vector<local_bell> bells;
 };
 
 /// What all ranks of the job share.
@@ -111,11 +140,92 @@ public:
   status barrier() override {
     if (group_->gate.wait(static_cast<std::uint32_t>(size_), job_.get()))
       return {};
+    return reason_of_abort();
+  }
+
+  status transfer(const message *messages, std::int32_t count) override {
+    progress states[most_messages] = {};
+    detail::message_queue queue(messages, count);
+    local_bell &own = group_->bell(index_);
+    while (!queue.is_empty()) {
+      const std::uint32_t seen = own.word.load();
+      bool has_moved = false;
+      status failed;
+      queue.visit([&](std::int32_t i) {
+        const bool is_done = messages[i].way == direction::send ? advance_send(messages[i], states[i], has_moved)
+                                                                : advance_receive(messages[i], failed);
+        has_moved |= is_done;
+        return is_done;
+      });
+      if (failed.is_ok() && (has_moved || !job_->is_over())) {
+        if (!has_moved)
+          detail::wait_while_equal(own.word, seen, own.sleepers);
+        continue;
+      }
+      for (std::int32_t i = 0; i < count; ++i)
+        if (states[i] == progress::offered)
+          withdraw(messages[i].peer);
+      return failed.is_ok() ? reason_of_abort() : failed;
+    }
+    return {};
+  }
+
+private:
+  /// Of a message that is sent.
+  enum class progress : std::uint8_t { waiting, offered, done };
+
+  /// Offers the message where the mailbox is free; says whether the receiver has taken it.
+  bool advance_send(const message &m, progress &state, bool &has_moved) {
+    local_mailbox &box = group_->mailbox(index_, m.peer);
+    if (state == progress::waiting) {
+      box.data = m.data;
+      box.bytes = m.bytes;
+      box.state.store(local_mailbox::full);
+      group_->bell(m.peer).ring();
+      state = progress::offered;
+      has_moved = true;
+    } else if (box.state.load() == local_mailbox::free) {
+      state = progress::done;
+      return true;
+    }
+    return false;
+  }
+
+  /// Copies a message that has been offered; says whether one was.
+  bool advance_receive(const message &m, status &failed) {
+    local_mailbox &box = group_->mailbox(m.peer, index_);
+    std::uint32_t expected = local_mailbox::full;
+    if (!box.state.compare_exchange_strong(expected, local_mailbox::copying))
+      return false;
+    if (box.bytes != m.bytes)
+      failed = detail::wrong_message(m, index_, box.bytes);
+    else if (m.bytes > 0)
+      std::memcpy(m.data, box.data, static_cast<std::size_t>(m.bytes));
+    box.state.store(local_mailbox::free);
+    group_->bell(m.peer).ring();
+    return true;
+  }
+
+  /// Takes an offer back, since the sender's memory may go; a copy that has begun is let end.
+  void withdraw(std::int32_t peer) {
+    local_mailbox &box = group_->mailbox(index_, peer);
+    local_bell &own = group_->bell(index_);
+    std::uint32_t expected = local_mailbox::full;
+    if (box.state.compare_exchange_strong(expected, local_mailbox::free))
+      return;
+    while (true) {
+      const std::uint32_t seen = own.word.load();
+      if (box.state.load() != local_mailbox::copying)
+        return;
+      detail::wait_while_equal(own.word, seen, own.sleepers);
+    }
+  }
+
+  status reason_of_abort() {
     const std::lock_guard<std::mutex> lock(job_->mutex);
     return {status_code::stopped, "another rank ended the job: " + job_->reason};
   }
 
-private:
   /// Ends a collective. All members are in it and will come, so an abort must not cut this short: a member that left
   /// would free memory that others still read.
   status finish() {
@@ -171,8 +281,11 @@ public:
       return;
     job_->reason = "rank " + std::to_string(rank_) + ": " + why.message();
     job_->aborted.store(1);
-    for (auto &group : job_->groups)
+    for (auto &group : job_->groups) {
       detail::wake_all(group.second->gate.word, group.second->gate.sleepers);
+      for (local_bell &bell : group.second->bells)
+        detail::wake_all(bell.word, bell.sleepers);
+    }
   }
 
 private:

@@ -1,6 +1,7 @@
 // Ranks as processes that an MPI launcher started.
 #include "windlass/rt/transport.h"
 
+#include "message_queue.h"
 #include "shared_memory.h"
 
 #include "windlass/rt/detail/combine.h"
@@ -53,6 +54,7 @@ struct extent {
   int count = 0;
   bool fits = true;
 
+  extent() = default;
   extent(std::int64_t bytes, MPI_Datatype page, std::int64_t page_bytes) {
     constexpr std::int64_t limit = 0x7fffffff;
     if (bytes <= limit) {
@@ -164,6 +166,33 @@ public:
   }
 
   status barrier() override { return check(MPI_Barrier(comm_), "barrier"); }
+
+  /// All requests are posted before any is waited for. MPI may buffer small messages; no program counts on that.
+  status transfer(const message *messages, std::int32_t count) override {
+    MPI_Request requests[most_messages];
+    MPI_Status arrived[most_messages];
+    extent extents[most_messages];
+    for (std::int32_t i = 0; i < count; ++i) {
+      extents[i] = extent(messages[i].bytes, page_, page_bytes);
+      if (!extents[i].fits)
+        return too_large(messages[i].bytes);
+    }
+    for (std::int32_t i = 0; i < count; ++i) {
+      const message &m = messages[i];
+      const extent &e = extents[i];
+      WINDLASS_TRY(check(m.way == direction::send ? MPI_Isend(m.data, e.count, e.type, m.peer, 0, comm_, &requests[i])
+                                                  : MPI_Irecv(m.data, e.count, e.type, m.peer, 0, comm_, &requests[i]),
+                         "transfer"));
+    }
+    WINDLASS_TRY(check(MPI_Waitall(count, requests, arrived), "transfer"));
+    for (std::int32_t i = 0; i < count; ++i) {
+      MPI_Count bytes = 0;
+      if (messages[i].way == direction::receive && MPI_Get_elements_x(&arrived[i], MPI_BYTE, &bytes) == MPI_SUCCESS &&
+          bytes != messages[i].bytes)
+        return detail::wrong_message(messages[i], index_, bytes);
+    }
+    return {};
+  }
 
   /// A piece and the rounding of its parts to 16 elements.
   static std::size_t staging_bytes(std::int32_t size) {

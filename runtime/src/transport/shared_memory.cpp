@@ -1,5 +1,6 @@
 #include "shared_memory.h"
 
+#include "message_queue.h"
 #include "partners.h"
 #include "peer_memory.h"
 
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -77,11 +79,33 @@ bool shared_segment::map(int file, std::int64_t bytes) {
 
 namespace {
 
-constexpr std::int64_t header_bytes = 4096;
+/// What a member sends another one, in pieces: how many its sender has put down, and how many its receiver has taken.
+/// They are equal outside of a transfer.
+struct piece_counts {
+  std::atomic<std::uint32_t> put, taken;
+};
+/// Changes whenever one of a member's counts does.
+struct member_bell {
+  std::atomic<std::uint32_t> word, sleepers;
+  void ring() {
+    word.fetch_add(1);
+    detail::wake_all(word, sleepers);
+  }
+};
+
+constexpr std::int64_t barrier_bytes = 64;
+
+std::int64_t whole_pages(std::int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+/// Bytes of the header: the barrier, the members' bells and the counts of each pair.
+std::int64_t header_bytes(std::int32_t members) {
+  return whole_pages(barrier_bytes + members * static_cast<std::int64_t>(sizeof(member_bell)) +
+                     std::int64_t(members) * members * static_cast<std::int64_t>(sizeof(piece_counts)));
+}
 
 /// Bytes of the table of members' processes, which follows the header.
 std::int64_t table_bytes(std::int32_t members) {
-  return (members * static_cast<std::int64_t>(sizeof(partner_entry)) + 4095) / 4096 * 4096;
+  return whole_pages(members * static_cast<std::int64_t>(sizeof(partner_entry)));
 }
 
 /// Bytes of one staging area; each member has two. Both of them, a piece of the data and what a partner wrote fit into
@@ -97,9 +121,14 @@ public:
                       std::int32_t index)
       : segment_(std::move(segment)), gate_(reinterpret_cast<detail::barrier *>(segment_->data())),
         size_(static_cast<std::int32_t>(members.size())), index_(index), stage_(stage_bytes(size_)),
-        stages_(segment_->data() + header_bytes + table_bytes(size_)),
-        table_(reinterpret_cast<partner_entry *>(segment_->data() + header_bytes)), partners_(table_, members, index),
-        parts_(members.size()) {}
+        bells_(reinterpret_cast<member_bell *>(segment_->data() + barrier_bytes)),
+        counts_(reinterpret_cast<piece_counts *>(bells_ + size_)),
+        stages_(segment_->data() + header_bytes(size_) + table_bytes(size_)),
+        table_(reinterpret_cast<partner_entry *>(segment_->data() + header_bytes(size_))),
+        partners_(table_, members, index), parts_(members.size()), reads_(members.size(), reading::unknown) {
+    token_ = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+             reinterpret_cast<std::uintptr_t>(this);
+  }
 
   std::int32_t size() const override { return size_; }
   std::int32_t index() const override { return index_; }
@@ -210,7 +239,146 @@ public:
 
   status barrier() override { return wait(); }
 
+  status transfer(const message *messages, std::int32_t count) override {
+    if (count > 0 && piece_bytes() <= piece_header_bytes)
+      return bad_input("a group of " + std::to_string(size_) + " ranks of one host is too large for messages");
+    std::int64_t done[most_messages] = {};
+    detail::message_queue queue(messages, count);
+    member_bell &own = bells_[index_];
+    while (!queue.is_empty()) {
+      const std::uint32_t seen = own.word.load();
+      status failed;
+      bool has_moved = false;
+      queue.visit([&](std::int32_t i) {
+        const std::int64_t before = done[i];
+        const bool is_through = messages[i].way == direction::send ? advance_send(messages[i], done[i])
+                                                                   : advance_receive(messages[i], done[i], failed);
+        has_moved |= is_through || done[i] != before;
+        return is_through;
+      });
+      WINDLASS_TRY(failed);
+      if (has_moved)
+        continue;
+      if (partners_.is_over())
+        return {status_code::stopped, partners_.loss()};
+      detail::wait_while_equal(own.word, seen, own.sleepers);
+    }
+    return {};
+  }
+
 private:
+  /// What stands before the data of a piece. The first piece of a large message has no data: its receiver may read all
+  /// of it from the sender's memory instead, and says so.
+  struct piece_header {
+    std::int64_t message_bytes;
+    const std::byte *data;      ///< of the whole message, in the sender's memory
+    const std::uint64_t *token; ///< there too, with `value`: the receiver knows by it that it reads the right process
+    std::uint64_t value;
+    bool is_taken_whole;
+  };
+  static constexpr std::int64_t piece_header_bytes = 64;
+  static_assert(sizeof(piece_header) <= piece_header_bytes);
+
+  piece_counts &counts(std::int32_t from, std::int32_t to) const { return counts_[from * size_ + to]; }
+
+  // Messages pass through that area of the sender which the last collective did not use, so that nobody reads it any
+  // more: each receiver has two pieces of it in turn. A sender leaves when all its pieces are taken, so that the next
+  // collective finds the area free.
+  std::int64_t piece_bytes() const { return stage_ / (2 * (size_ - 1)) / 64 * 64; }
+  std::byte *piece(std::int32_t from, std::int32_t to, std::uint32_t number) const {
+    const std::int64_t place = 2 * (to < from ? to : to - 1) + (number & 1);
+    return stages_ + (2 * from + (turn_ ^ 1)) * stage_ + place * piece_bytes();
+  }
+  static bool may_be_read(const message &m) { return m.bytes >= direct_bytes && !detail::backend_has_device; }
+
+  /// Puts pieces down as long as there is room for them; says whether the receiver has taken the last one. `done`
+  /// counts the bytes put, and 1 for the first piece.
+  bool advance_send(const message &m, std::int64_t &done) {
+    piece_counts &c = counts(index_, m.peer);
+    const std::uint32_t taken = c.taken.load();
+    std::uint32_t put = c.put.load();
+    const bool begins_empty = may_be_read(m);
+    if (begins_empty && done == 1) { // the receiver decides what becomes of the message
+      if (taken != put)
+        return false;
+      if (reinterpret_cast<piece_header *>(piece(index_, m.peer, put - 1))->is_taken_whole)
+        return true;
+    }
+    while (put - taken < 2 && done <= m.bytes) {
+      const bool is_first = done == 0;
+      auto *const to = reinterpret_cast<piece_header *>(piece(index_, m.peer, put));
+      *to = {m.bytes, m.data, &token_, token_, false};
+      const std::int64_t begin = std::max<std::int64_t>(done - 1, 0);
+      const std::int64_t n =
+          is_first && begins_empty ? 0 : std::min(m.bytes - begin, piece_bytes() - piece_header_bytes);
+      if (n > 0)
+        std::memcpy(reinterpret_cast<std::byte *>(to) + piece_header_bytes, m.data + begin,
+                    static_cast<std::size_t>(n));
+      done = begin + n + 1;
+      c.put.store(++put);
+      bells_[m.peer].ring();
+      if (n == 0)
+        return false;
+    }
+    return done > m.bytes && c.taken.load() == put;
+  }
+
+  /// Takes the pieces that are there; says whether the last one was among them. `done` counts the bytes taken, and 1
+  /// for the first piece.
+  bool advance_receive(const message &m, std::int64_t &done, status &failed) {
+    piece_counts &c = counts(m.peer, index_);
+    const std::uint32_t put = c.put.load();
+    for (std::uint32_t taken = c.taken.load(); taken != put && done <= m.bytes; ++taken) {
+      auto *const from = reinterpret_cast<piece_header *>(piece(m.peer, index_, taken));
+      if (from->message_bytes != m.bytes) {
+        failed = detail::wrong_message(m, index_, from->message_bytes);
+        return false;
+      }
+      const bool is_first = done == 0;
+      const std::int64_t begin = std::max<std::int64_t>(done - 1, 0);
+      std::int64_t n = std::min(m.bytes - begin, piece_bytes() - piece_header_bytes);
+      if (is_first && may_be_read(m)) {
+        n = 0;
+        if (reads_from(m.peer, *from)) {
+          if (!read_member(m.peer, m.data, from->data, m.bytes)) {
+            failed = explain_failed_read();
+            return false;
+          }
+          from->is_taken_whole = true;
+          n = m.bytes;
+        }
+      } else if (n > 0) {
+        std::memcpy(m.data + begin, reinterpret_cast<const std::byte *>(from) + piece_header_bytes,
+                    static_cast<std::size_t>(n));
+      }
+      done = begin + n + 1;
+      c.taken.store(taken + 1);
+      bells_[m.peer].ring();
+    }
+    return done > m.bytes;
+  }
+
+  /// The loss of the sender is the better message, and is found within a second.
+  status explain_failed_read() {
+    for (int turn = 0; turn < 100; ++turn) {
+      if (partners_.is_over())
+        return {status_code::stopped, partners_.loss()};
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return internal_error("the memory of another rank of this host is out of reach");
+  }
+
+  /// Whether the system lets this member read the memory of that one; found out by its first large message.
+  bool reads_from(std::int32_t member, const piece_header &header) {
+    reading &known = reads_[static_cast<std::size_t>(member)];
+    if (known == reading::unknown) {
+      std::uint64_t seen = 0;
+      const auto *const token = reinterpret_cast<const std::byte *>(header.token);
+      known = read_member(member, &seen, token, sizeof seen) && seen == header.value ? reading::works : reading::fails;
+    }
+    return known == reading::works;
+  }
+
   /// From so many bytes on what is only moved goes from one process's memory to the other's at once, where the system
   /// permits that. Sums gain nothing by it: they pass through the cache, as the staging areas do.
   static constexpr std::int64_t direct_bytes = 256 << 10;
@@ -308,20 +476,25 @@ private:
   std::int32_t size_, index_;
   int turn_ = 0;
   std::int64_t stage_;
+  member_bell *bells_;
+  piece_counts *counts_;
   std::byte *stages_;
   enum class reach { unknown, none, all } reach_ = reach::unknown;
   partner_entry *table_;
   partners partners_;
   std::vector<const std::byte *> parts_;
+  enum class reading : std::uint8_t { unknown, works, fails };
+  std::vector<reading> reads_; ///< of each member, by messages
+  std::uint64_t token_;        ///< what no other process has at its address
 };
 
-static_assert(sizeof(detail::barrier) <= header_bytes);
+static_assert(sizeof(detail::barrier) <= barrier_bytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share these words");
 
 } // namespace
 
 std::int64_t shared_group_bytes(std::int32_t members) {
-  return header_bytes + table_bytes(members) + 2 * members * stage_bytes(members);
+  return header_bytes(members) + table_bytes(members) + 2 * members * stage_bytes(members);
 }
 
 std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
