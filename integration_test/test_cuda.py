@@ -1,6 +1,6 @@
 """Programs for CUDA devices where no device is: nvcc compiles them, and the same kernels run on the processor.
 
-The emulation (runtime/backends/cuda/emulation) runs every kernel of the back end but those of cuBLASLt and NCCL, so that what it
+The emulation (runtime/backends/cuda/emulation) runs every kernel of the back end but those of cuBLASLt, so that what it
 trains is compared with PyTorch's stored losses, gradients and parameters. What nvcc builds is linked, and refuses to start without
 a device. Tests that need nvcc are skipped, with the reason, where there is none.
 """

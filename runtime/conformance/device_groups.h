@@ -35,10 +35,15 @@ inline device_group nccl_group() {
           }};
 }
 
-/// NCCL refuses two ranks of one device. Says what is missing; empty: nothing.
+/// NCCL refuses two ranks of one device; there are as many emulated ones as are asked for. Says what is missing; empty:
+/// nothing.
 inline std::string missing_for_nccl(std::int32_t ranks) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < ranks)
+  int devices = ranks;
+#if !defined(WINDLASS_CUDA_EMULATED)
+  if (cudaGetDeviceCount(&devices) != cudaSuccess)
+    devices = 0;
+#endif
+  if (devices < ranks)
     return "needs " + std::to_string(ranks) + " devices, there are " + std::to_string(devices);
   return cuda::open_nccl().message();
 }

@@ -5,6 +5,7 @@
 
 #include "windlass/rt/map.h"
 
+#include <atomic>
 #include <chrono>
 
 namespace windlass::rt::testing {
@@ -98,7 +99,7 @@ void check_many(ring_member &m) {
 
 void check_messages(transport &world, const device_group &group) {
   ring_member m(world, group);
-  for (const std::int64_t n : {1, 17, 5000, 2 << 20})
+  for (const std::int64_t n : {1, 17, 5000, 2 << 20}) // up to 8 MiB
     check_sizes(m, n);
   check_many(m);
 }
@@ -118,6 +119,25 @@ TEST_P(Nccl, Messages) {
       check_messages(world, nccl_group());
   });
 }
+
+#if defined(WINDLASS_CUDA_EMULATED) // on devices only a group that is aborted from outside ends so
+TEST(NcclMessages, AWrongOrderStops) {
+  std::atomic<int> sent{0};
+  run_members(3, [&](transport &world) {
+    std::unique_ptr<ring_member> m = std::make_unique<ring_member>(world, nccl_group());
+    const tensor x({4});
+    if (world.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(sent.load(), 0); // both wait for the other one to receive
+      m = nullptr;
+      return;
+    }
+    const status result = send(*m->up, *m->upward, x, 1 - m->me);
+    sent += result.is_ok();
+    EXPECT_EQ(result.message(), "NCCL: a transfer failed: remote process exited");
+  });
+}
+#endif
 
 TEST(SharedDeviceMessages, LostPeersAndWrongOrders) {
   run_members(3, [](transport &world) {

@@ -5,7 +5,7 @@
 
 #include "windlass/rt/reserve.h"
 
-#if !defined(WINDLASS_CUDA_EMULATED) && __has_include(<nccl.h>)
+#if __has_include(<nccl.h>)
 #include <nccl.h>
 #define WINDLASS_HAS_NCCL
 #endif
@@ -38,39 +38,50 @@ struct library {
   decltype(&::ncclRecv) receive = nullptr;
   status opened;
 
-  library() {
-    // Sums in the switches take 2.25 GiB for each communicator of eight H100 (vllm-project/vllm#9699), which no plan
-    // counts. Whoever has that memory can set the variable to 1.
-    setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
-    void *const file = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (file == nullptr) {
+private:
+#if defined(WINDLASS_CUDA_EMULATED) // linked
+  void open() {}
+#define WINDLASS_FIND(function, name) function = &::name
+#else
+#define WINDLASS_FIND(function, name) find(function, #name)
+  void *file_ = nullptr;
+  void open() {
+    file_ = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (file_ == nullptr)
       opened =
           bad_input("several processes need NCCL, but libnccl.so.2 cannot be opened; install it or name its folder in "
                     "LD_LIBRARY_PATH, or run the ranks as threads with --communicator local")
               .as(diagnostic::backend);
-      return;
-    }
-    find(file, get_unique_id, "ncclGetUniqueId");
-    find(file, init, "ncclCommInitRankConfig");
-    find(file, async_error, "ncclCommGetAsyncError");
-    find(file, abort, "ncclCommAbort");
-    find(file, error_text, "ncclGetErrorString");
-    find(file, group_start, "ncclGroupStart");
-    find(file, group_end, "ncclGroupEnd");
-    find(file, all_reduce, "ncclAllReduce");
-    find(file, all_gather, "ncclAllGather");
-    find(file, reduce_scatter, "ncclReduceScatter");
-    find(file, broadcast, "ncclBroadcast");
-    find(file, send, "ncclSend");
-    find(file, receive, "ncclRecv");
   }
-
-private:
-  template <class F> void find(void *file, F &function, const char *name) {
-    function = reinterpret_cast<F>(dlsym(file, name));
+  template <class F> void find(F &function, const char *name) {
+    if (file_ == nullptr)
+      return;
+    function = reinterpret_cast<F>(dlsym(file_, name));
     if (function == nullptr && opened.is_ok())
       opened = bad_input(std::string("libnccl.so.2 has no ") + name + "; install NCCL 2.18 or newer")
                    .as(diagnostic::backend);
+  }
+#endif
+
+public:
+  library() {
+    // Sums in the switches take 2.25 GiB for each communicator of eight H100 (vllm-project/vllm#9699), which no plan
+    // counts. Whoever has that memory can set the variable to 1.
+    setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
+    open();
+    WINDLASS_FIND(get_unique_id, ncclGetUniqueId);
+    WINDLASS_FIND(init, ncclCommInitRankConfig);
+    WINDLASS_FIND(async_error, ncclCommGetAsyncError);
+    WINDLASS_FIND(abort, ncclCommAbort);
+    WINDLASS_FIND(error_text, ncclGetErrorString);
+    WINDLASS_FIND(group_start, ncclGroupStart);
+    WINDLASS_FIND(group_end, ncclGroupEnd);
+    WINDLASS_FIND(all_reduce, ncclAllReduce);
+    WINDLASS_FIND(all_gather, ncclAllGather);
+    WINDLASS_FIND(reduce_scatter, ncclReduceScatter);
+    WINDLASS_FIND(broadcast, ncclBroadcast);
+    WINDLASS_FIND(send, ncclSend);
+    WINDLASS_FIND(receive, ncclRecv);
   }
 };
 
