@@ -17,6 +17,14 @@ llvm::StringRef windlass::schedule::getName(ActionKind kind) {
     return "backward_reduce";
   case ActionKind::Update:
     return "update";
+  case ActionKind::InputGradient:
+    return "input_gradient";
+  case ActionKind::WeightGradient:
+    return "weight_gradient";
+  case ActionKind::Send:
+    return "send";
+  case ActionKind::Receive:
+    return "receive";
   }
   return "";
 }
@@ -34,14 +42,24 @@ static llvm::Expected<ActionTable> readRows(llvm::ArrayRef<TableRow> rows, int d
                                        " and a length of " + Twine(row.length) + ", which only a repeat has");
       if (row.chunk < 0)
         return llvm::createStringError("runs chunk " + Twine(row.chunk) + ", but chunks count from 0");
+      if (isTransfer(*row.kind) != (row.peerChunk >= 0))
+        return llvm::createStringError("gives " + getName(*row.kind) + " the peer chunk " + Twine(row.peerChunk) +
+                                       "; a send or receive has one, and nothing else");
+      if (row.microBatch < -1 || row.microBatch >= kMaxMicroBatches)
+        return llvm::createStringError("gives " + getName(*row.kind) + " the micro-batch " + Twine(row.microBatch) +
+                                       " of at most " + Twine(kMaxMicroBatches));
       item.kind = *row.kind;
       item.chunk = row.chunk;
+      item.peerChunk = row.peerChunk;
+      item.microBatch = row.microBatch;
       table.push_back(std::move(item));
       continue;
     }
     std::string what = ("repeats " + Twine(row.length) + " actions " + Twine(row.count) + " times, but ").str();
     if (row.chunk != 0)
       return llvm::createStringError("repeats chunk " + Twine(row.chunk) + ", but only an action has a chunk");
+    if (row.peerChunk != -1 || row.microBatch != -1)
+      return llvm::createStringError(what + "only an action has a peer chunk or a micro-batch");
     if (row.length < 1 || row.count < 1)
       return llvm::createStringError(what + "both must be at least 1");
     if (row.length > static_cast<int64_t>(rows.size()))
@@ -65,7 +83,7 @@ std::vector<TableRow> windlass::schedule::writeRows(const ActionTable &table) {
   std::vector<TableRow> rows;
   for (const TableItem &item : table) {
     if (!item.isRepeat()) {
-      rows.push_back({item.kind, item.chunk});
+      rows.push_back({item.kind, item.chunk, 1, 0, item.peerChunk, item.microBatch});
       continue;
     }
     std::vector<TableRow> body = writeRows(item.body);

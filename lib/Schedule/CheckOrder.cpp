@@ -74,6 +74,11 @@ private:
       return reduce(chunk, action);
     case ActionKind::Update:
       return update(chunk, action);
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+    case ActionKind::Send:
+    case ActionKind::Receive:
+      return fail("runs " + getName(action.kind) + ", which only a pipeline does");
     }
     return Error::success();
   }

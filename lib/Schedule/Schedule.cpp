@@ -9,9 +9,6 @@
 using namespace windlass::schedule;
 using llvm::Twine;
 
-/// The longest run of actions that `compress` looks for again.
-static constexpr size_t kMaxPeriod = 64;
-
 /// The kind under which first and last actions are counted.
 static ActionKind getCountedKind(ActionKind kind) {
   return kind == ActionKind::BackwardReduce ? ActionKind::Backward : kind;
@@ -94,6 +91,10 @@ private:
       action.microBatch = std::max<int64_t>(0, chunk.backwards - 1);
       break;
     case ActionKind::Update:
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+    case ActionKind::Send:
+    case ActionKind::Receive:
       break;
     }
     schedule.actions.push_back(action);
@@ -105,51 +106,20 @@ private:
 
 } // namespace
 
+/// Whether a table has what only pipelines have, which `expandPipeline` expands.
+static bool isOfPipeline(const ActionTable &table) {
+  return llvm::any_of(table, [](const TableItem &item) {
+    return item.kind > ActionKind::Update || item.microBatch >= 0 || isOfPipeline(item.body);
+  });
+}
+
 llvm::Expected<Schedule> windlass::schedule::expand(const ActionTable &table) {
+  if (isOfPipeline(table))
+    return llvm::createStringError("has actions of a pipeline");
   Expander expander;
   if (!expander.run(table))
     return llvm::createStringError("has more than " + Twine(kMaxActions) + " actions");
   return expander.finish();
-}
-
-ActionTable windlass::schedule::compress(const Schedule &schedule) {
-  const std::vector<Action> &actions = schedule.actions;
-  auto isSame = [&](size_t a, size_t b) {
-    return actions[a].kind == actions[b].kind && actions[a].chunk == actions[b].chunk;
-  };
-  auto makeItem = [&](size_t index) {
-    TableItem item;
-    item.kind = actions[index].kind;
-    item.chunk = actions[index].chunk;
-    return item;
-  };
-  ActionTable table;
-  for (size_t begin = 0; begin < actions.size();) {
-    // The period that saves the most rows: a repeat takes a row for itself and one for each action of its body.
-    size_t bestPeriod = 0, bestTurns = 1, bestSaved = 0;
-    for (size_t period = 1; period <= std::min(kMaxPeriod, (actions.size() - begin) / 2); ++period) {
-      size_t end = begin + period;
-      while (end < actions.size() && isSame(end, end - period))
-        ++end;
-      size_t turns = (end - begin) / period;
-      if (turns < 2 || (turns - 1) * period - 1 <= bestSaved)
-        continue;
-      bestPeriod = period;
-      bestTurns = turns;
-      bestSaved = (turns - 1) * period - 1;
-    }
-    if (bestPeriod == 0) {
-      table.push_back(makeItem(begin++));
-      continue;
-    }
-    TableItem repeat;
-    repeat.count = bestTurns;
-    for (size_t i = begin; i < begin + bestPeriod; ++i)
-      repeat.body.push_back(makeItem(i));
-    table.push_back(std::move(repeat));
-    begin += bestTurns * bestPeriod;
-  }
-  return table;
 }
 
 void windlass::schedule::joinLastBackward(Schedule &schedule) {

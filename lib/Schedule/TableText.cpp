@@ -17,8 +17,12 @@ std::string windlass::schedule::printTable(const ActionTable &table) {
       continue;
     }
     text += getName(item.kind);
-    if (item.chunk != 0)
+    if (item.chunk != 0 || isTransfer(item.kind))
       text += ":" + std::to_string(item.chunk);
+    if (isTransfer(item.kind))
+      text += ">" + std::to_string(item.peerChunk);
+    if (item.microBatch >= 0)
+      text += "@" + std::to_string(item.microBatch);
   }
   return text;
 }
@@ -75,8 +79,7 @@ private:
     TableItem item;
     StringRef word = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
     bool isKnown = false;
-    for (ActionKind kind : {ActionKind::Forward, ActionKind::Backward, ActionKind::Reduce, ActionKind::BackwardReduce,
-                            ActionKind::Update})
+    for (ActionKind kind : kActionKinds)
       if (word == getName(kind)) {
         item.kind = kind;
         isKnown = true;
@@ -84,10 +87,20 @@ private:
     if (!isKnown)
       return fail("an action or a repeat");
     rest = rest.drop_front(word.size());
-    if (rest.consume_front(":") &&
-        (rest.empty() || !llvm::isDigit(rest.front()) || rest.consumeInteger(10, item.chunk)))
+    if (rest.consume_front(":") && !consumeNumber(item.chunk))
       return fail("the number of a chunk");
+    if (isTransfer(item.kind) && (!rest.consume_front(">") || !consumeNumber(item.peerChunk)))
+      return fail("'>' and the number of the chunk at the other end");
+    StringRef begin = rest;
+    if (rest.consume_front("@") && (!consumeNumber(item.microBatch) || item.microBatch >= kMaxMicroBatches)) {
+      rest = begin.drop_front();
+      return fail("the number of a micro-batch below " + Twine(kMaxMicroBatches));
+    }
     return item;
+  }
+
+  bool consumeNumber(int64_t &number) {
+    return !rest.empty() && llvm::isDigit(rest.front()) && !rest.consumeInteger(10, number);
   }
 
   llvm::Error fail(const Twine &expected) const {

@@ -28,6 +28,11 @@ TEST(ActionTable, RowsAreRead) {
   // The rows of a repeat count in the length of that around it.
   EXPECT_EQ(printRows({{kRepeat, 0, 2, 4}, {kRepeat, 0, 5, 2}, kForward, kBackward, kReduce, kUpdate}),
             "2x(5x(forward backward) reduce) update");
+  EXPECT_EQ(printRows({{ActionKind::Send, 1, 1, 0, 2},
+                       {ActionKind::Receive, 0, 1, 0, 1, 7},
+                       {ActionKind::InputGradient, 0, 1, 0, -1, 5},
+                       {ActionKind::WeightGradient}}),
+            "send:1>2 receive:0>1@7 input_gradient@5 weight_gradient");
 }
 
 TEST(ActionTable, WrongRowsAreRefused) {
@@ -44,6 +49,17 @@ TEST(ActionTable, WrongRowsAreRefused) {
   EXPECT_EQ(printRows({{ActionKind::Forward, 0, 1, 1}, kBackward}),
             "gives forward a count of 1 and a length of 1, which only a repeat has");
   EXPECT_EQ(printRows({{ActionKind::Update, -1}}), "runs chunk -1, but chunks count from 0");
+  EXPECT_EQ(printRows({{ActionKind::Send, 0}}),
+            "gives send the peer chunk -1; a send or receive has one, and nothing else");
+  EXPECT_EQ(printRows({{ActionKind::Forward, 0, 1, 0, 1}}),
+            "gives forward the peer chunk 1; a send or receive has one, and nothing else");
+  EXPECT_EQ(printRows({{ActionKind::Forward, 0, 1, 0, -1, kMaxMicroBatches}}),
+            "gives forward the micro-batch 1048576 of at most 1048576");
+  EXPECT_EQ(printRows({{ActionKind::Forward, 0, 1, 0, -1, -2}}), "gives forward the micro-batch -2 of at most 1048576");
+  EXPECT_EQ(printRows({{kRepeat, 0, 2, 1, 3}, kForward}),
+            "repeats 1 actions 2 times, but only an action has a peer chunk or a micro-batch");
+  EXPECT_EQ(printRows({{kRepeat, 0, 2, 1, -1, 3}, kForward}),
+            "repeats 1 actions 2 times, but only an action has a peer chunk or a micro-batch");
 }
 
 TEST(ActionTable, NestingIsBounded) {
@@ -76,6 +92,13 @@ TEST(ActionTable, WrongTextsAreRefused) {
             "expected a count of at least 1 at character 1 of the schedule '99999999999999999999x(forward)'");
   EXPECT_EQ(print(parseTable("forward:-1")),
             "expected the number of a chunk at character 9 of the schedule 'forward:-1'");
+  EXPECT_EQ(print(parseTable("send:1")),
+            "expected '>' and the number of the chunk at the other end at character 7 of the schedule 'send:1'");
+  EXPECT_EQ(print(parseTable("forward>1")),
+            "expected an action or a repeat at character 8 of the schedule 'forward>1'");
+  EXPECT_EQ(print(parseTable("forward@99999999999999999999")),
+            "expected the number of a micro-batch below 1048576 at character 9 of the schedule "
+            "'forward@99999999999999999999'");
 }
 
 TEST(ActionTable, SequentialSteps) {
@@ -92,8 +115,10 @@ ActionTable makeRandomTable(std::mt19937 &random, int depth) {
       item.count = 1 + below(3);
       item.body = makeRandomTable(random, depth + 1);
     } else {
-      item.kind = static_cast<ActionKind>(below(5));
+      item.kind = kActionKinds[below(std::size(kActionKinds))];
       item.chunk = below(3);
+      item.peerChunk = isTransfer(item.kind) ? below(3) : -1;
+      item.microBatch = below(3) - 1;
     }
   }
   return table;

@@ -67,6 +67,17 @@ TEST(Schedule, TooManyActionsAreRefused) {
   }
 }
 
+TEST(Schedule, PipelinesAreNotOfOnePosition) {
+  for (const char *text : {"forward input_gradient", "2x(send:0>1)", "forward@3 backward"}) {
+    llvm::Expected<Schedule> schedule = expand(llvm::cantFail(parseTable(text)));
+    ASSERT_FALSE(static_cast<bool>(schedule));
+    EXPECT_EQ(llvm::toString(schedule.takeError()), "has actions of a pipeline");
+  }
+  Schedule schedule = make("forward backward reduce update");
+  schedule.actions[1].kind = ActionKind::InputGradient;
+  EXPECT_EQ(check(schedule), "runs input_gradient, which only a pipeline does, at action 1");
+}
+
 TEST(Schedule, CompressesRuns) {
   for (const char *text :
        {"", "forward backward forward backward_reduce update", "2x(forward backward) forward backward_reduce update",

@@ -19,11 +19,22 @@ enum class ActionKind {
   Backward,       ///< of one micro-batch; empties its slot
   Reduce,         ///< sums the chunk's gradients over the ranks, after all backwards
   BackwardReduce, ///< the chunk's last backward, with the reduction between its commands
-  Update          ///< of the chunk's parameters
+  Update,         ///< of the chunk's parameters
+  InputGradient,  ///< that part of a backward which the chunk before waits for
+  WeightGradient, ///< the rest of that backward
+  Send,           ///< of an activation to the next chunk, or of its gradient to the one before, on another position
+  Receive         ///< of what that chunk sends
 };
 
-/// The word for the kind in texts: forward, backward, reduce, backward_reduce or update.
+/// All kinds, in the order of their numbers.
+constexpr ActionKind kActionKinds[] = {ActionKind::Forward,        ActionKind::Backward, ActionKind::Reduce,
+                                       ActionKind::BackwardReduce, ActionKind::Update,   ActionKind::InputGradient,
+                                       ActionKind::WeightGradient, ActionKind::Send,     ActionKind::Receive};
+
+/// The word for the kind in texts, such as `forward` or `weight_gradient`.
 llvm::StringRef getName(ActionKind kind);
+
+inline bool isTransfer(ActionKind kind) { return kind == ActionKind::Send || kind == ActionKind::Receive; }
 
 /// An action, or a repeat of the items of its body.
 struct TableItem {
@@ -34,13 +45,21 @@ struct TableItem {
   int64_t count = 1;
   /// Empty: an action.
   std::vector<TableItem> body;
+  /// Of a send or receive: the chunk at the other end. -1 of other kinds.
+  int64_t peerChunk = -1;
+  /// Of an action: its micro-batch. -1: the one after that of the last action of this kind and these chunks.
+  int64_t microBatch = -1;
 
   bool isRepeat() const { return !body.empty(); }
   bool operator==(const TableItem &other) const {
-    return kind == other.kind && chunk == other.chunk && count == other.count && body == other.body;
+    return kind == other.kind && chunk == other.chunk && count == other.count && body == other.body &&
+           peerChunk == other.peerChunk && microBatch == other.microBatch;
   }
 };
 using ActionTable = std::vector<TableItem>;
+
+/// More micro-batches than any step has.
+constexpr int64_t kMaxMicroBatches = int64_t(1) << 20;
 
 /// Repeats may stand inside repeats, this many deep: what reads or runs a table may recurse.
 constexpr int kMaxNesting = 8;
@@ -52,20 +71,26 @@ struct TableRow {
   int64_t chunk = 0;
   int64_t count = 1;
   int64_t length = 0;
+  /// As in an item.
+  int64_t peerChunk = -1;
+  int64_t microBatch = -1;
 
   bool operator==(const TableRow &other) const {
-    return kind == other.kind && chunk == other.chunk && count == other.count && length == other.length;
+    return kind == other.kind && chunk == other.chunk && count == other.count && length == other.length &&
+           peerChunk == other.peerChunk && microBatch == other.microBatch;
   }
 };
 
 /// Reads the flat form. Fails where a repeat is empty, runs less than once, reaches past the end of the table or of the
-/// repeat around it, or is nested too deep; where an action has a count or a length; and where a chunk is negative.
+/// repeat around it, or is nested too deep; where an action has a count or a length; where a chunk is negative, and
+/// where an action has a peer chunk or a micro-batch that it must not have.
 llvm::Expected<ActionTable> readRows(llvm::ArrayRef<TableRow> rows);
 
 /// Writes the flat form, which `readRows` reads.
 std::vector<TableRow> writeRows(const ActionTable &table);
 
-/// Prints such as `3x(forward backward) reduce update`; an action of chunk 2 is `forward:2`.
+/// Prints such as `3x(forward backward) reduce update`. An action of chunk 2 is `forward:2`, of its micro-batch 5
+/// `forward:2@5`; what chunk 2 sends to chunk 3 is `send:2>3`, and chunk 3 receives it by `receive:3>2`.
 std::string printTable(const ActionTable &table);
 
 /// Reads what `printTable` prints. Fails with the place of what it cannot read.

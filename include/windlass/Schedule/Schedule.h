@@ -21,6 +21,9 @@ struct Action {
   /// counts as a backward here: the first backward overwrites the gradients, later ones add to them.
   bool isFirst = true;
   bool isLast = true;
+  /// Of a send or receive: the chunk at the other end, and the position that runs it. -1 of other kinds.
+  int64_t peerChunk = -1;
+  int64_t peer = -1;
 };
 
 /// A step of a rank.

@@ -37,8 +37,9 @@ static ActionKind convert(std::optional<schedule::ActionKind> kind) {
     return ActionKind::backward_reduce;
   case schedule::ActionKind::Update:
     return ActionKind::update;
+  default:
+    llvm_unreachable("tables in IR are of one position");
   }
-  return ActionKind::repeat;
 }
 
 StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
@@ -53,8 +54,9 @@ StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
     return kBackwardReduceFunction;
   case schedule::ActionKind::Update:
     return kUpdateFunction;
+  default:
+    return {};
   }
-  return {};
 }
 
 FailureOr<schedule::ActionTable> windlass::sched::getActionTable(ScheduleOp op) {

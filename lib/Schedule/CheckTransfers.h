@@ -1,0 +1,14 @@
+// Whether the sends and receives of all positions meet.
+#ifndef WINDLASS_SCHEDULE_CHECKTRANSFERS_H
+#define WINDLASS_SCHEDULE_CHECKTRANSFERS_H
+
+#include "windlass/Schedule/Pipeline.h"
+
+namespace windlass::schedule {
+
+/// The part of `checkPipeline` that needs several positions. Each position by itself is legal.
+llvm::Error checkTransfers(const Pipeline &pipeline, int64_t capacity);
+
+} // namespace windlass::schedule
+
+#endif

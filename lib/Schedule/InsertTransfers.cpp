@@ -1,0 +1,191 @@
+#include "windlass/Schedule/Pipeline.h"
+
+#include "llvm/ADT/Twine.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace windlass::schedule;
+using llvm::Twine;
+
+namespace {
+
+/// The positions' computation with one clock. Events happen in the order of their times, and a transfer is one event of
+/// both of its ends: whoever runs the positions' lists in that order never waits, and so no other run ends waiting.
+class Inserter {
+public:
+  explicit Inserter(const Pipeline &computation)
+      : placement(computation.placement), positions(computation.positions), current(positions.size(), 0),
+        free(positions.size(), 0), tables(positions.size()) {}
+
+  llvm::Expected<Pipeline> run() {
+    for (auto [position, schedule] : llvm::enumerate(positions))
+      for (const Action &action : schedule.actions)
+        if (isTransfer(action.kind) || action.chunk < 0 || action.chunk >= placement.countChunks() ||
+            placement.positionOf[action.chunk] != static_cast<int64_t>(position))
+          return llvm::createStringError("position " + Twine(position) + " runs " + getName(action.kind) +
+                                         " of chunk " + Twine(action.chunk) +
+                                         ", where only computation of its own chunks is expected");
+    while (std::optional<Event> event = findNext())
+      happen(*event);
+    for (size_t position = 0; position < positions.size(); ++position)
+      if (const Action *action = getCurrent(position))
+        return llvm::createStringError("position " + Twine(position) + " waits for ever for what the " +
+                                       getName(action->kind) + " of micro-batch " + Twine(action->microBatch) +
+                                       " of chunk " + Twine(action->chunk) + " reads, at action " +
+                                       Twine(current[position]));
+    return expandPipeline(placement, tables);
+  }
+
+private:
+  /// An activation that a chunk computes, or the gradient of its input.
+  struct Value {
+    int64_t chunk, microBatch;
+    bool isGradient;
+    bool operator<(const Value &other) const {
+      return std::tie(chunk, microBatch, isGradient) < std::tie(other.chunk, other.microBatch, other.isGradient);
+    }
+  };
+  struct Event {
+    int64_t time;
+    /// Of an action, which comes after transfers of the same time; none of a transfer.
+    std::optional<int64_t> position;
+    Value value = {};
+
+    /// Gradients come before activations, and what is further along its way before what others wait for less.
+    auto getOrder() const {
+      return std::make_tuple(time, position.value_or(-1), !value.isGradient,
+                             value.isGradient ? value.chunk : -value.chunk, value.microBatch);
+    }
+  };
+
+  const Action *getCurrent(int64_t position) const {
+    const std::vector<Action> &actions = positions[position].actions;
+    return current[position] < actions.size() ? &actions[current[position]] : nullptr;
+  }
+
+  static int64_t getDuration(ActionKind kind) {
+    switch (kind) {
+    case ActionKind::Backward:
+    case ActionKind::BackwardReduce:
+      return 2;
+    case ActionKind::Forward:
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+      return 1;
+    default:
+      return 0;
+    }
+  }
+
+  static bool makesInputGradient(ActionKind kind) {
+    return kind == ActionKind::Backward || kind == ActionKind::BackwardReduce || kind == ActionKind::InputGradient;
+  }
+
+  /// What an action reads that another chunk computes.
+  std::optional<Value> getRead(const Action &action) const {
+    std::optional<int64_t> other;
+    if (action.kind == ActionKind::Forward)
+      other = placement.getPrevious(action.chunk);
+    else if (makesInputGradient(action.kind))
+      other = placement.getNext(action.chunk);
+    if (!other)
+      return std::nullopt;
+    return Value{*other, action.microBatch, action.kind != ActionKind::Forward};
+  }
+
+  /// The chunk on another position that reads the value.
+  std::optional<int64_t> getReader(const Value &value) const {
+    std::optional<int64_t> reader =
+        value.isGradient ? placement.getPrevious(value.chunk) : placement.getNext(value.chunk);
+    return reader && placement.crossesPositions(value.chunk, *reader) ? reader : std::nullopt;
+  }
+
+  /// The next event of a position as it stands: its action, or the receive of an activation that it needs for that.
+  std::optional<Event> findNext(int64_t position) const {
+    const Action *action = getCurrent(position);
+    if (!action)
+      return std::nullopt;
+    std::optional<Value> read = getRead(*action);
+    if (!read)
+      return Event{free[position], position};
+    if (auto there = present.find(*read); there != present.end())
+      return Event{std::max(free[position], there->second), position};
+    if (auto waiting = activations.find(*read); waiting != activations.end())
+      return Event{std::max(free[position], waiting->second), std::nullopt, *read};
+    return std::nullopt;
+  }
+
+  std::optional<Event> findNext() const {
+    std::optional<Event> first;
+    auto consider = [&](const std::optional<Event> &event) {
+      if (event && (!first || event->getOrder() < first->getOrder()))
+        first = event;
+    };
+    for (size_t position = 0; position < positions.size(); ++position)
+      consider(findNext(position));
+    if (!gradients.empty())
+      consider(Event{gradients.begin()->first, std::nullopt, gradients.begin()->second});
+    return first;
+  }
+
+  void happen(const Event &event) {
+    if (event.position)
+      return compute(*event.position, event.time);
+    int64_t reader = *getReader(event.value), chunk = event.value.chunk;
+    activations.erase(event.value);
+    if (event.value.isGradient)
+      gradients.erase({event.time, event.value});
+    add(placement.positionOf[chunk], ActionKind::Send, chunk, event.value.microBatch, reader);
+    add(placement.positionOf[reader], ActionKind::Receive, reader, event.value.microBatch, chunk);
+    present[event.value] = event.time;
+  }
+
+  void compute(int64_t position, int64_t begin) {
+    const Action &action = *getCurrent(position);
+    add(position, action.kind, action.chunk, action.microBatch, -1);
+    int64_t end = begin + getDuration(action.kind);
+    free[position] = end;
+    ++current[position];
+    if (action.kind != ActionKind::Forward && !makesInputGradient(action.kind))
+      return;
+    Value made = {action.chunk, action.microBatch, action.kind != ActionKind::Forward};
+    if (!getReader(made))
+      present[made] = end;
+    else if (made.isGradient)
+      gradients.insert({end, made});
+    else
+      activations[made] = end;
+  }
+
+  void add(int64_t position, ActionKind kind, int64_t chunk, int64_t microBatch, int64_t peerChunk) {
+    TableItem &item = tables[position].emplace_back();
+    item.kind = kind;
+    item.chunk = chunk;
+    item.peerChunk = peerChunk;
+    item.microBatch = kind == ActionKind::Reduce || kind == ActionKind::Update ? -1 : microBatch;
+  }
+
+  const Placement &placement;
+  const std::vector<Schedule> &positions;
+  /// The number of each position's next action, and when its last one ends.
+  std::vector<size_t> current;
+  std::vector<int64_t> free;
+  /// When values are there for who reads them, and when activations that nobody has received are computed.
+  std::map<Value, int64_t> present, activations;
+  /// Gradients that nobody has received, with the times when they are computed.
+  std::set<std::pair<int64_t, Value>> gradients;
+  std::vector<ActionTable> tables;
+};
+
+} // namespace
+
+llvm::Expected<Pipeline> windlass::schedule::insertTransfers(const Pipeline &computation) {
+  if (llvm::Error error = checkPlacement(computation.placement))
+    return std::move(error);
+  if (static_cast<int64_t>(computation.positions.size()) != computation.placement.positions)
+    return llvm::createStringError("has " + Twine(computation.positions.size()) + " schedules for " +
+                                   Twine(computation.placement.positions) + " positions");
+  return Inserter(computation).run();
+}

@@ -1,0 +1,155 @@
+#include "windlass/Schedule/Pipeline.h"
+
+#include "Message.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Twine.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace windlass::schedule;
+using llvm::Twine;
+
+namespace {
+
+/// The actions of one position, without slots.
+class Lister {
+public:
+  /// `budget` is what may still be listed.
+  Lister(const Placement &placement, size_t &budget) : placement(placement), budget(budget) {}
+
+  llvm::Error run(const ActionTable &table) {
+    for (const TableItem &item : table) {
+      if (!item.isRepeat()) {
+        if (llvm::Error error = add(item))
+          return error;
+        continue;
+      }
+      for (int64_t turn = 0; turn < item.count; ++turn)
+        if (llvm::Error error = run(item.body))
+          return error;
+    }
+    return llvm::Error::success();
+  }
+
+  std::vector<Action> actions;
+
+private:
+  llvm::Error add(const TableItem &item) {
+    if (budget == 0)
+      return llvm::createStringError("has more than " + Twine(kMaxActions) + " actions");
+    --budget;
+    int64_t last = std::max(item.chunk, item.peerChunk);
+    if (last >= placement.countChunks())
+      return llvm::createStringError("runs " + getName(item.kind) + " with chunk " + Twine(last) + " of " +
+                                     Twine(placement.countChunks()));
+    Action &action = actions.emplace_back();
+    action.kind = item.kind;
+    action.chunk = item.chunk;
+    action.peerChunk = item.peerChunk;
+    if (isTransfer(item.kind))
+      action.peer = placement.positionOf[item.peerChunk];
+    if (item.kind == ActionKind::Reduce || item.kind == ActionKind::Update)
+      return llvm::Error::success();
+    int64_t &following = next[{item.kind, item.chunk, item.peerChunk}];
+    action.microBatch = item.microBatch >= 0 ? item.microBatch : following;
+    following = action.microBatch + 1;
+    return llvm::Error::success();
+  }
+
+  const Placement &placement;
+  size_t &budget;
+  std::map<std::tuple<ActionKind, int64_t, int64_t>, int64_t> next;
+};
+
+/// Gives each micro-batch of a position the lowest slot that is free.
+class SlotAssigner {
+public:
+  explicit SlotAssigner(std::vector<Action> &actions) : actions(actions) {}
+
+  void run() {
+    for (const Action &action : actions)
+      if (action.kind == ActionKind::Send && Message(action).isGradient())
+        chunks[action.chunk].sendsGradients = true;
+    for (Action &action : actions)
+      if (action.kind != ActionKind::Reduce && action.kind != ActionKind::Update)
+        assign(action);
+  }
+
+private:
+  struct MicroBatch {
+    int64_t slot = 0;
+    bool hasSlot = false, hasInputGradient = false, hasWeightGradient = false, isGradientSent = false;
+  };
+  struct Chunk {
+    bool sendsGradients = false;
+    llvm::DenseMap<int64_t, MicroBatch> microBatches;
+    /// Slots that were used; all from `used` on are free too.
+    std::set<int64_t> freed;
+    int64_t used = 0;
+  };
+
+  void assign(Action &action) {
+    Chunk &chunk = chunks[action.chunk];
+    MicroBatch &microBatch = chunk.microBatches[action.microBatch];
+    bool isActivation = action.kind == ActionKind::Receive && !Message(action).isGradient();
+    if ((action.kind == ActionKind::Forward || isActivation) && !microBatch.hasSlot) {
+      microBatch.hasSlot = true;
+      microBatch.slot = chunk.freed.empty() ? chunk.used++ : *chunk.freed.begin();
+      chunk.freed.erase(microBatch.slot);
+    }
+    action.slot = microBatch.slot;
+    bool isBackward = action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardReduce;
+    microBatch.hasInputGradient |= isBackward || action.kind == ActionKind::InputGradient;
+    microBatch.hasWeightGradient |= isBackward || action.kind == ActionKind::WeightGradient;
+    microBatch.isGradientSent |= action.kind == ActionKind::Send && Message(action).isGradient();
+    if (microBatch.hasSlot && microBatch.hasInputGradient && microBatch.hasWeightGradient &&
+        (microBatch.isGradientSent || !chunk.sendsGradients))
+      chunk.freed.insert(microBatch.slot);
+  }
+
+  std::vector<Action> &actions;
+  std::map<int64_t, Chunk> chunks;
+};
+
+} // namespace
+
+/// The kind under which first and last actions are counted.
+static ActionKind getCountedKind(ActionKind kind) {
+  bool makesWeightGradient = kind == ActionKind::BackwardReduce || kind == ActionKind::WeightGradient;
+  return makesWeightGradient ? ActionKind::Backward : kind;
+}
+
+static void markFirstAndLast(std::vector<Action> &actions) {
+  std::map<std::tuple<ActionKind, int64_t, int64_t>, Action *> last;
+  for (Action &action : actions) {
+    auto [before, isFirst] = last.try_emplace({getCountedKind(action.kind), action.chunk, action.peerChunk}, &action);
+    action.isFirst = isFirst;
+    if (!isFirst)
+      before->second->isLast = false;
+    before->second = &action;
+  }
+}
+
+llvm::Expected<Pipeline> windlass::schedule::expandPipeline(const Placement &placement,
+                                                            llvm::ArrayRef<ActionTable> tables) {
+  if (llvm::Error error = checkPlacement(placement))
+    return std::move(error);
+  if (static_cast<int64_t>(tables.size()) != placement.positions)
+    return llvm::createStringError("has " + Twine(tables.size()) + " schedules for " + Twine(placement.positions) +
+                                   " positions");
+  Pipeline pipeline;
+  pipeline.placement = placement;
+  size_t budget = kMaxActions;
+  for (auto [position, table] : llvm::enumerate(tables)) {
+    Lister lister(placement, budget);
+    if (llvm::Error error = lister.run(table))
+      return llvm::createStringError("position " + Twine(position) + ": " + llvm::toString(std::move(error)));
+    SlotAssigner(lister.actions).run();
+    markFirstAndLast(lister.actions);
+    pipeline.positions.push_back({std::move(lister.actions)});
+  }
+  return pipeline;
+}
