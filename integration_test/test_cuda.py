@@ -310,7 +310,7 @@ class Emulated(EmulatedCase):
         def named(events, thread):
             return [(e['name'], e['args'].get('operator')) for e in events if e['tid'] == thread]
         self.assertEqual(processes, {0})
-        self.assertEqual(sorted(threads.values()), ['communicator_0', 'compute'])
+        self.assertEqual(sorted(threads.values()), ['compute', 'over batch'])
         for rank in range(2):
             measured, timed, processes = read(timed_run / 'traces' / f'rank_{rank:05}.json')
             self.assertEqual(measured, threads)

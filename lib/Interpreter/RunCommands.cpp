@@ -6,6 +6,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
 
 #include <cstring>
@@ -29,7 +30,7 @@ struct Buffer {
 class BufferMachine : public Machine {
 public:
   BufferMachine(ModuleOp module, plan::MeshAttr mesh, const RunOptions &options)
-      : module(module), mesh(mesh), precision(options.precision), rounds(options.rounds) {}
+      : module(module), mesh(mesh), precision(options.precision), rounds(options.rounds), streams(module) {}
 
   LogicalResult prepare();
   Tensor peek(sched::ResourceOp resource, int64_t rank) override {
@@ -37,7 +38,10 @@ public:
   }
   LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override;
   LogicalResult run(func::FuncOp function, int64_t index) override;
-  void waitForCompute() override { checker->waitByHost(sched::kComputeStream); }
+  void waitForCompute() override {
+    if (std::optional<int64_t> compute = streams.getCompute())
+      checker->waitByHost(*compute);
+  }
   LogicalResult finishStep(ArrayRef<sched::ResourceOp> outputs) override;
 
 private:
@@ -52,7 +56,7 @@ private:
   int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
 
   LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
-  LogicalResult check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool accumulates);
+  LogicalResult check(Operation *op, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool accumulates);
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
@@ -63,6 +67,7 @@ private:
   plan::MeshAttr mesh;
   Precision precision;
   bool rounds;
+  sched::StreamTable streams;
   /// How much wider all of memory is than planned: floats are held in f32 or f64, whatever their type.
   int64_t scale = 1;
   DenseMap<StringAttr, unsigned> arenaIndices;
@@ -257,9 +262,8 @@ static bool mayWriteOver(Operation *op, size_t in, size_t out) {
   return !launch || launch.mayWriteOver(in, out);
 }
 
-LogicalResult BufferMachine::check(Operation *op, int64_t stream, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs,
-                                   bool accumulates) {
-  checker->begin(op, stream);
+LogicalResult BufferMachine::check(Operation *op, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool accumulates) {
+  checker->begin(op, streams.getNumber(op));
   for (const Buffer &in : ins)
     if (failed(report(op, checker->read(in.window))))
       return failure();
@@ -296,7 +300,7 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   if (failed(ins) || failed(outs))
     return failure();
   bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
-  if (failed(check(op, op.getStream(), *ins, *outs, accumulates)))
+  if (failed(check(op, *ins, *outs, accumulates)))
     return failure();
   SmallVector<RankedTensorType> types;
   SmallVector<ElementKind> kinds;
@@ -325,7 +329,7 @@ LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
     return failure();
   ArrayRef<int64_t> space = outs->front().type.getShape();
   bool accumulates = op.getAccumulateAfterFirst() && index > 0;
-  if (failed(check(op, op.getStream(), *ins, *outs, accumulates)))
+  if (failed(check(op, *ins, *outs, accumulates)))
     return failure();
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
     SmallVector<Tensor> inputs;
@@ -347,7 +351,7 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   if (!groups)
     return op.emitError("cannot be executed: the mesh ")
            << mesh << " has not all of the axes " << communicator.getAxes();
-  checker->begin(op, communicator.getStream());
+  checker->begin(op, streams.getNumber(op));
   // A bucket is reduced with the gaps between its parts.
   if (failed(report(op, checker->read(in->window, /*mayBeUnwritten=*/true))) ||
       failed(report(op, checker->write(out->window, in->window == out->window))))
@@ -404,9 +408,9 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index) {
     } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
       done = runCollective(collective);
     } else if (auto record = llvm::dyn_cast<sched::RecordOp>(op)) {
-      checker->record(record.getEvent(), record.getStream());
+      checker->record(record.getEvent(), streams.getNumber(record));
     } else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op)) {
-      if (!checker->wait(wait.getEvent(), wait.getStream()))
+      if (!checker->wait(wait.getEvent(), streams.getNumber(wait)))
         done = op.emitError("waits for event ") << wait.getEvent() << ", which nothing has recorded";
     } else if (!llvm::isa<sched::BufferOp, func::ReturnOp>(op)) {
       done = op.emitError("cannot be executed: is no command");

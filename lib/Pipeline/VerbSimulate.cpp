@@ -1,7 +1,7 @@
 // windlass simulate: where the time of a plan's step goes.
 #include "VerbSupport.h"
 
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Pipeline/Verbs.h"
 #include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/OutputFile.h"
@@ -66,9 +66,9 @@ public:
     };
     // Process 0; what ranks measure (--profile) are the ones after it.
     tell("process_name", 0, "predicted");
-    tell("thread_name", sched::kComputeStream, "compute");
-    for (auto communicator : module.getOps<sched::CommunicatorOp>())
-      tell("thread_name", communicator.getStream(), communicator.getName());
+    sched::StreamTable streams(module);
+    for (int64_t i = 0; i < streams.size(); ++i)
+      tell("thread_name", i, streams.getShownName(i));
     out << "\n]}\n";
     return std::move(text);
   }

@@ -16,6 +16,8 @@ static constexpr int64_t kArenaBytes = int64_t(256) << 20;
 
 MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
     : module(ModuleOp::create(UnknownLoc::get(&context))), measuresCollectives(profile.collectives.empty()) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  compute = sched::StreamOp::create(builder, module->getLoc(), "compute", sched::StreamKind::compute);
   for (const auto &[key, entry] : profile.commands)
     known.insert(key);
 }
@@ -75,12 +77,16 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
     auto blocks = launch.getIns()[0].getDefiningOp<sched::BufferOp>();
     auto block = sched::BufferOp::create(builder, loc, dropBlocks(blocks.getType()), blocks.getArenaAttr(),
                                          blocks.getOffsetAttr());
-    sched::LaunchOp::create(builder, loc, launch.getRow().key, launch.getStream(), ValueRange(block.getResult()),
+    sched::LaunchOp::create(builder, loc, launch.getRow().key, compute.getSymName(), ValueRange(block.getResult()),
                             ValueRange(mapping.lookup(launch.getOuts()[0])), builder.getDictionaryAttr({}), false,
                             false);
   } else {
     Operation *copy = builder.clone(*command, mapping);
-    if (auto map = llvm::dyn_cast<sched::LaunchMapOp>(copy)) {
+    if (launch) {
+      llvm::cast<sched::LaunchOp>(copy).setStream(compute.getSymName());
+    } else {
+      auto map = llvm::cast<sched::LaunchMapOp>(copy);
+      map.setStream(compute.getSymName());
       // Functions of several plans may bear one name.
       std::string name = "function_" + std::to_string(keys.size());
       OpBuilder top = OpBuilder::atBlockEnd(module->getBody());

@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Simulator/CommandKeys.h"
 #include "windlass/Simulator/EventSimulation.h"
 #include "windlass/Support/TensorBytes.h"
@@ -36,14 +37,10 @@ constexpr size_t kMostFolded = 64;
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const CostModel &costs)
-      : module(module), costs(costs), keys(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)) {
-    for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+      : streams(module), module(module), costs(costs), keys(module),
+        mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)) {
+    for (auto communicator : module.getOps<sched::CommunicatorOp>())
       communicators[communicator.getName()] = communicator;
-      std::string &name = streamNames[communicator.getStream()];
-      for (Attribute axis : communicator.getAxes())
-        name += (name.empty() ? "over " : " x ") + llvm::cast<StringAttr>(axis).getValue().str();
-    }
-    streamNames[sched::kComputeStream] = "compute";
     rank.isSerial = !costs.overlapsCollectives();
   }
 
@@ -63,7 +60,7 @@ public:
   std::vector<StepFunction> functions;
   /// The function of a name, for the first or for later micro-batches.
   std::map<std::pair<std::string, bool>, int64_t> indices;
-  std::map<int64_t, std::string> streamNames;
+  sched::StreamTable streams;
 
 private:
   /// The segments of the items; false where there are too many.
@@ -125,9 +122,9 @@ private:
   void addStep(Operation *op, bool isLater) {
     using Kind = simulation::Step::Kind;
     if (auto record = llvm::dyn_cast<sched::RecordOp>(op)) {
-      addStep({Kind::Record, static_cast<int64_t>(record.getStream()), static_cast<int64_t>(record.getEvent())});
+      addStep({Kind::Record, streams.getNumber(op), static_cast<int64_t>(record.getEvent())});
     } else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op)) {
-      addStep({Kind::Wait, static_cast<int64_t>(wait.getStream()), static_cast<int64_t>(wait.getEvent())});
+      addStep({Kind::Wait, streams.getNumber(op), static_cast<int64_t>(wait.getEvent())});
     } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
       sched::CommunicatorOp communicator = communicators.lookup(collective.getCommunicator());
       SmallVector<StringAttr> axes;
@@ -138,12 +135,11 @@ private:
       std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
       CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
       work.span = group.span;
-      addStep({Kind::Work, static_cast<int64_t>(communicator.getStream())},
-              {op, costs.getCost(work), kind, {kind, 0, bytes, group.members}});
+      addStep({Kind::Work, streams.getNumber(op)}, {op, costs.getCost(work), kind, {kind, 0, bytes, group.members}});
     } else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op)) {
       const CommandKey &key = keys.get(op, isLater);
       addStep(
-          {Kind::Work, op->getAttrOfType<IntegerAttr>("stream").getInt()},
+          {Kind::Work, streams.getNumber(op)},
           {op, costs.getCost(key.text, key.work), key.work.family, {key.work.family, key.work.flops, key.work.bytes}});
     }
   }
@@ -180,7 +176,7 @@ std::vector<StepWindow> makeWindows(const StepBuilder &step, ArrayRef<simulation
           busy[its.stream] += toSeconds(static_cast<double>(its.picoseconds) * total.runs);
     }
     for (auto [stream, seconds] : busy)
-      window.busySeconds[step.streamNames.at(stream)] += seconds;
+      window.busySeconds[step.streams.getShownName(stream)] += seconds;
     if (!window.busySeconds.empty())
       windows.push_back(std::move(window));
   }

@@ -63,6 +63,12 @@ class ClassTest(unittest.TestCase):
         self.assertEqual(self.class_of(('// no comment', '// another text')), 'other', 'it is in a string')
         self.assertEqual(self.class_of(('// The step.', '// The first step.'), name='README.md'), 'other')
 
+    def test_tables_and_runtime(self):
+        value = ('fill(v3, v2, 0)', 'fill(v3, v2, 1)')
+        self.assertEqual(self.class_of(value, name='src/tables.cpp'), 'tables')
+        self.assertEqual(self.class_of(('// The step.', '// The first step.'), name='src/tables.cpp'), 'labels')
+        self.assertEqual(self.class_of(value, name='runtime/src/stream.cpp'), 'runtime')
+
     def test_one_name_for_two_things(self):
         self.assertEqual(self.class_of(('v3', 'v2')), 'other')
 

@@ -189,13 +189,16 @@ inline std::string check_mesh(transport &world, const std::vector<axis> &axes) {
         sets.back().push_back(a);
       }
   sets.erase(sets.begin());
+  std::vector<stream_entry> streams = {{stream_kind::compute, "compute"}};
   std::vector<communicator_entry> entries;
-  for (const std::vector<std::int32_t> &set : sets)
-    entries.push_back({{set.data(), static_cast<std::int64_t>(set.size())}});
+  for (const std::vector<std::int32_t> &set : sets) {
+    entries.push_back({{set.data(), static_cast<std::int64_t>(set.size())}, static_cast<std::int32_t>(streams.size())});
+    streams.push_back({stream_kind::communicator, "collectives"});
+  }
   program p = {};
   p.axes = {axes.data(), static_cast<std::int64_t>(axes.size())};
   p.communicators = {entries.data(), static_cast<std::int64_t>(entries.size())};
-  p.streams = 1;
+  p.streams = {streams.data(), static_cast<std::int64_t>(streams.size())};
   context mine;
   if (const status s = mine.create(p, world, 1); !s.is_ok())
     return s.message();

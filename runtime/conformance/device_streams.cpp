@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include "windlass/rt/context.h"
+#include "windlass/rt/detail/cuda_stream.h"
 #include "windlass/rt/map.h"
 #include "windlass/rt/transport.h"
 
@@ -150,7 +151,8 @@ TEST(DeviceStream, TheFirstErrorSticksAndOthersGoOn) {
 
 const axis axes[] = {{"data", 2}, {"model", 3}};
 const std::int32_t data_axis[] = {0};
-const communicator_entry communicators[] = {{{data_axis, 1}}};
+const stream_entry streams[] = {{stream_kind::communicator, "over data"}, {stream_kind::compute, "compute"}};
+const communicator_entry communicators[] = {{{data_axis, 1}, 0}};
 
 program mesh_program() {
   program p = {};
@@ -158,9 +160,27 @@ program mesh_program() {
   p.communicators = {communicators, 0};
   p.device_bytes = 5000;
   p.scratch_bytes = 64;
-  p.streams = 1;
+  p.streams = {streams + 1, 1};
   p.events = 3;
   return p;
+}
+
+TEST(DeviceContext, CollectivesGoBeforeKernels) {
+  program p = mesh_program();
+  const axis alone[] = {{"data", 1}};
+  p.axes = {alone, 1};
+  p.streams = {streams, 2};
+  p.communicators = {communicators, 1};
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(1);
+  context c;
+  EXPECT_STATUS_OK(c.create(p, *world[0], 1));
+  int least = 0, greatest = 0, of_compute = 1, of_collectives = 1;
+  EXPECT_STATUS_OK(cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "a range"));
+  EXPECT_STATUS_OK(cuda::check(cudaStreamGetPriority(cuda::native(c.compute()), &of_compute), "a priority"));
+  EXPECT_STATUS_OK(cuda::check(cudaStreamGetPriority(cuda::native(c.get_stream(0)), &of_collectives), "a priority"));
+  EXPECT_EQ(of_compute, 0);
+  EXPECT_EQ(of_collectives, greatest);
+  EXPECT_LT(greatest, 0) << "this device has no priorities";
 }
 
 TEST(DeviceContext, ItsArenaIsReachedByCopiesOnly) {
@@ -170,13 +190,13 @@ TEST(DeviceContext, ItsArenaIsReachedByCopiesOnly) {
   EXPECT_STATUS_OK(c.create(p, *world[4], 1));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.device().at(0)) % 256, 0u);
   EXPECT_GE(c.device().size(), 5000);
-  EXPECT_FALSE(c.get_stream(0).is_inline());
+  EXPECT_FALSE(c.compute().is_inline());
   std::vector<std::byte> there(5000), back(5000);
   for (std::size_t i = 0; i < there.size(); ++i)
     there[i] = std::byte(i * 31 % 251);
-  EXPECT_STATUS_OK(detail::copy_to_device(c.get_stream(0), c.device().at(0), there.data(), 5000));
-  EXPECT_STATUS_OK(detail::copy_to_device(c.get_stream(0), c.device().at(1000), there.data(), 17));
-  EXPECT_STATUS_OK(detail::copy_to_host(c.get_stream(0), back.data(), c.device().at(0), 5000));
+  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.device().at(0), there.data(), 5000));
+  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.device().at(1000), there.data(), 17));
+  EXPECT_STATUS_OK(detail::copy_to_host(c.compute(), back.data(), c.device().at(0), 5000));
   std::copy(there.begin(), there.begin() + 17, there.begin() + 1000);
   EXPECT_TRUE(back == there);
   EXPECT_STATUS_OK(c.synchronize());

@@ -121,7 +121,14 @@ TEST(Event, AWaitTakesTheRecordThatWasIssuedBefore) {
 
 const axis axes[] = {{"data", 2}, {"model", 3}};
 const std::int32_t data_axis[] = {0}, model_axis[] = {1}, both_axes[] = {1, 0};
-const communicator_entry communicators[] = {{{data_axis, 1}}, {{model_axis, 1}}, {{both_axes, 2}}, {{nullptr, 0}}};
+// The communicators' streams in no order.
+const stream_entry streams[] = {{stream_kind::communicator, "over model"},
+                                {stream_kind::communicator, "over data"},
+                                {stream_kind::compute, "compute"},
+                                {stream_kind::communicator, "over nothing"},
+                                {stream_kind::communicator, "over both"}};
+const communicator_entry communicators[] = {
+    {{data_axis, 1}, 1}, {{model_axis, 1}, 0}, {{both_axes, 2}, 4}, {{nullptr, 0}, 3}};
 
 program mesh_program() {
   program p = {};
@@ -129,7 +136,7 @@ program mesh_program() {
   p.communicators = {communicators, 4};
   p.device_bytes = 5000;
   p.scratch_bytes = 64;
-  p.streams = 5;
+  p.streams = {streams, 5};
   p.events = 3;
   return p;
 }
@@ -174,9 +181,11 @@ TEST(Context, PlacesRanksOnTheMesh) {
     EXPECT_EQ(c.get_communicator(1).index(), rank % 3);
     EXPECT_EQ(c.get_communicator(2).index(), rank % 3 * 2 + rank / 3); // the first axis named is the slowest
     EXPECT_EQ(c.get_communicator(3).size(), 1);
-    EXPECT_TRUE(c.get_stream(0).is_inline());
-    EXPECT_FALSE(c.get_stream(1).is_inline());
-    EXPECT_TRUE(c.get_stream(4).is_inline()); // nobody to wait for
+    EXPECT_EQ(&c.compute(), &c.get_stream(2));
+    for (const std::int32_t beside : {0, 1, 4})
+      EXPECT_FALSE(c.get_stream(beside).is_inline());
+    EXPECT_TRUE(c.compute().is_inline());
+    EXPECT_TRUE(c.get_stream(3).is_inline()); // nobody to wait for
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.device().at(0)) % 4096, 0u);
     EXPECT_GE(c.device().size(), 5000);
     EXPECT_TRUE(c.synchronize().is_ok());

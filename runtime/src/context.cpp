@@ -114,25 +114,35 @@ status context::create(const program &p, transport &world, std::int32_t threads)
   }
 
   events_ = std::vector<event>(static_cast<std::size_t>(p.events));
-  // The caller's thread computes, or a device does; communication that has partners, and copies, run beside it.
-  for (std::int32_t i = 0; i < p.streams; ++i) {
-    const auto peer = static_cast<std::size_t>(i - 1);
-    const bool is_alone = i > 0 && peer < communicators_.size() && communicators_[peer]->size() == 1;
-    if (detail::backend_has_device)
-      streams_.push_back(make_worker_stream(threads, i == 0 ? scratch_.at(0) : nullptr, i == 0 ? scratch_bytes : 0));
-    else if (i == 0)
-      streams_.push_back(make_inline_stream(threads, scratch_.at(0), scratch_bytes));
-    else if (is_alone)
+  WINDLASS_TRY(create_streams(p, world, threads, scratch_bytes));
+  return detail::prepare_kernels(threads);
+}
+
+/// The caller's thread computes, or a device does; communication that has partners runs beside it.
+status context::create_streams(const program &p, transport &world, std::int32_t threads, std::int64_t scratch_bytes) {
+  std::vector<std::unique_ptr<communicator> *> served(static_cast<std::size_t>(p.streams.size), nullptr);
+  for (std::int64_t i = 0; i < p.communicators.size; ++i)
+    served[static_cast<std::size_t>(p.communicators[i].stream)] = &communicators_[static_cast<std::size_t>(i)];
+  for (std::int32_t i = 0; i < p.streams.size; ++i) {
+    std::unique_ptr<communicator> *const own = served[static_cast<std::size_t>(i)];
+    const bool is_alone = own != nullptr && (*own)->size() == 1;
+    if (p.streams[i].kind == stream_kind::compute) {
+      compute_ = i;
+      streams_.push_back(detail::backend_has_device ? make_worker_stream(threads, scratch_.at(0), scratch_bytes)
+                                                    : make_inline_stream(threads, scratch_.at(0), scratch_bytes));
+    } else if (is_alone && !detail::backend_has_device) {
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
-    else
-      streams_.push_back(make_worker_stream(1, nullptr, 0));
+    } else {
+      // Kernels of a collective are few and others wait for them: they go first where both could run.
+      streams_.push_back(
+          make_worker_stream(detail::backend_has_device ? threads : 1, nullptr, 0, stream_priority::high));
+    }
     streams_.back()->multiply_tf32(p.precision && std::strcmp(p.precision, "tf32") == 0);
     if constexpr (detail::backend_has_device)
-      if (i > 0 && peer < communicators_.size() && !is_alone)
-        WINDLASS_TRY(detail::make_device_communicator(world, std::move(communicators_[peer]), *streams_.back(),
-                                                      communicators_[peer]));
+      if (own != nullptr && !is_alone)
+        WINDLASS_TRY(detail::make_device_communicator(world, std::move(*own), *streams_.back(), *own));
   }
-  return detail::prepare_kernels(threads);
+  return {};
 }
 
 collective_bytes context::take_sent() {

@@ -5,7 +5,7 @@
 namespace windlass::rt {
 
 host_copy::host_copy(context &c, std::int64_t offset, std::int64_t bytes)
-    : compute_(c.get_stream(0)), memory_(c.device().at(offset)), bytes_(bytes) {
+    : compute_(c.compute()), memory_(c.device().at(offset)), bytes_(bytes) {
   if constexpr (detail::backend_has_device)
     own_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
 }

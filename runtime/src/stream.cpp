@@ -199,7 +199,8 @@ std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scra
   return std::make_unique<inline_stream>(threads, scratch, scratch_bytes);
 }
 
-std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
+std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
+                                           stream_priority) {
   return std::make_unique<worker_stream>(threads, scratch, scratch_bytes);
 }
 

@@ -51,7 +51,7 @@
 // RUN: sed 's/device_arena\[200\]/device_arena[253]/' %s > %t.6.mlir
 // RUN: not windlass-run %t.6.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=OUTSIDE
 // OUTSIDE: error: cannot be executed: lies outside the 256 bytes of @device_arena
-// RUN: sed 's/device_arena\[200\]/device_arena[0]/; s/fill stream 0 ins() outs(%%scratch) {value = 7.0 : f64} : ()/square_sum stream 0 ins(%%w) outs(%%scratch) {} : (memref<2xf32>)/' %s > %t.7.mlir
+// RUN: sed 's/device_arena\[200\]/device_arena[0]/; s/fill on @compute ins() outs(%%scratch) {value = 7.0 : f64} : ()/square_sum on @compute ins(%%w) outs(%%scratch) {} : (memref<2xf32>)/' %s > %t.7.mlir
 // RUN: not windlass-run %t.7.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=INPLACE
 // INPLACE: error: writes what it reads, which its kernel does not allow, at byte 0
 
@@ -62,7 +62,9 @@
 #scalar = #plan.layout<[]>
 module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {micro_batches = 1 : i64}} {
   sched.arena @device_arena bytes 256
-  sched.communicator @communicator over ["batch"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_batch communicator
+  sched.communicator @communicator over ["batch"] on @over_batch
   sched.resource parameter @w : tensor<2xf32> of tensor<2xf32> #whole {logical_name = "w", arena = @device_arena, offset = 0 : i64}
   sched.resource gradient @g : tensor<2xf32> of tensor<2xf32> #partial {logical_name = "w", arena = @device_arena, offset = 64 : i64}
   sched.resource loss @loss : tensor<f32> of tensor<f32> #sum {arena = @device_arena, offset = 128 : i64}
@@ -70,7 +72,7 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
   sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
   func.func @forward() {
     %loss = sched.buffer @device_arena[128] : memref<f32>
-    sched.launch fill stream 0 ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
+    sched.launch fill on @compute ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
   func.func @backward_reduce() {
@@ -78,22 +80,22 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %loss = sched.buffer @device_arena[128] : memref<f32>
     %scratch = sched.buffer @device_arena[200] : memref<f32>
-    sched.launch copy stream 0 ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
-    sched.record 0 stream 0 // LINE: gradient-ready
-    sched.wait 0 stream 1 // LINE: wait-for-gradient
+    sched.launch copy on @compute ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
+    sched.record 0 on @compute // LINE: gradient-ready
+    sched.wait 0 on @over_batch // LINE: wait-for-gradient
     sched.launch_collective all_reduce sum @communicator, %g -> %g : memref<2xf32> -> memref<2xf32>
     sched.launch_collective all_reduce sum @communicator, %loss -> %loss : memref<f32> -> memref<f32>
-    sched.launch fill stream 0 ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
-    sched.record 1 stream 1
-    sched.wait 1 stream 0 // LINE: wait-for-reduction
+    sched.launch fill on @compute ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
+    sched.record 1 on @over_batch
+    sched.wait 1 on @compute // LINE: wait-for-reduction
     return
   }
   func.func @update() {
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %norm = sched.buffer @device_arena[192] : memref<f32>
-    sched.launch square_sum stream 0 ins(%g) outs(%norm) {} : (memref<2xf32>) -> memref<f32> // LINE: norm
-    sched.launch copy stream 0 ins(%g) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
+    sched.launch square_sum on @compute ins(%g) outs(%norm) {} : (memref<2xf32>) -> memref<f32> // LINE: norm
+    sched.launch copy on @compute ins(%g) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
     return
   }
 }

@@ -15,6 +15,7 @@
 #scalar = #plan.layout<[]>
 module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micro_batches = 1 : i64}} {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.resource parameter @w : tensor<2xf32> of tensor<2xf32> #vector {logical_name = "w", arena = @device_arena, offset = 0 : i64}
   sched.resource loss @loss : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 64 : i64}
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 128 : i64}
@@ -52,38 +53,38 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     %a = sched.buffer @device_arena[192] : memref<3x2xf32>
     %b = sched.buffer @device_arena[256] : memref<2x2xf32>
     %m = sched.buffer @device_arena[320] : memref<3x2xf32>
-    sched.launch iota stream 0 ins() outs(%m) {dim = 0 : i64, start = -1.0 : f64, step = 0.75 : f64} : () -> memref<3x2xf32>
-    sched.launch_map @outer stream 0 ins(%rows, %m, %m) outs(%a) : (memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch iota stream 0 ins() outs(%b) {dim = 1 : i64, start = 0.5 : f64, step = -2.0 : f64} : () -> memref<2x2xf32>
-    sched.launch_map @add stream 0 ins(%b, %columns) outs(%b) : (memref<2x2xf32>, memref<2x2xf32, strided<[1, 0]>>) -> memref<2x2xf32>
+    sched.launch iota on @compute ins() outs(%m) {dim = 0 : i64, start = -1.0 : f64, step = 0.75 : f64} : () -> memref<3x2xf32>
+    sched.launch_map @outer on @compute ins(%rows, %m, %m) outs(%a) : (memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch iota on @compute ins() outs(%b) {dim = 1 : i64, start = 0.5 : f64, step = -2.0 : f64} : () -> memref<2x2xf32>
+    sched.launch_map @add on @compute ins(%b, %columns) outs(%b) : (memref<2x2xf32>, memref<2x2xf32, strided<[1, 0]>>) -> memref<2x2xf32>
 
     %p = sched.buffer @device_arena[384] : memref<3x2xf32>
     %q = sched.buffer @device_arena[448] : memref<3x2xf32>
     %kept = sched.buffer @device_arena[512] : memref<3x2xf32>
     %r = sched.buffer @device_arena[576] : memref<3x2xf32>
-    sched.launch matmul stream 0 ins(%a, %b) outs(%p) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>) -> memref<3x2xf32>
-    sched.launch_map @add_twice stream 0 ins(%p, %bias, %m) outs(%q) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch matmul_bias stream 0 ins(%a, %b, %bias, %m) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%r) outs(%norm) {} : (memref<3x2xf32>) -> memref<f32>
-    sched.launch_map @sub stream 0 ins(%r, %q) outs(%q) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%q) outs(%loss) {} : (memref<3x2xf32>) -> memref<f32>
+    sched.launch matmul on @compute ins(%a, %b) outs(%p) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>) -> memref<3x2xf32>
+    sched.launch_map @add_twice on @compute ins(%p, %bias, %m) outs(%q) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch matmul_bias on @compute ins(%a, %b, %bias, %m) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%r) outs(%norm) {} : (memref<3x2xf32>) -> memref<f32>
+    sched.launch_map @sub on @compute ins(%r, %q) outs(%q) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%q) outs(%loss) {} : (memref<3x2xf32>) -> memref<f32>
 
-    sched.launch_map @add stream 0 ins(%p, %bias) outs(%q) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
-    sched.launch matmul_bias stream 0 ins(%a, %b, %bias) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
-    sched.launch_map @sub stream 0 ins(%r, %q) outs(%q) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%q) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+    sched.launch_map @add on @compute ins(%p, %bias) outs(%q) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
+    sched.launch matmul_bias on @compute ins(%a, %b, %bias) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
+    sched.launch_map @sub on @compute ins(%r, %q) outs(%q) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%q) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
 
     %sum = sched.buffer @device_arena[640] : memref<3x2xf32>
-    sched.launch_map @gelu stream 0 ins(%p, %bias) outs(%q, %sum) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> (memref<3x2xf32>, memref<3x2xf32>)
-    sched.launch matmul_bias_gelu stream 0 ins(%a, %b, %bias) outs(%r, %kept) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> (memref<3x2xf32>, memref<3x2xf32>)
-    sched.launch square_sum stream 0 ins(%r) outs(%norm) {} accumulate : (memref<3x2xf32>) -> memref<f32>
-    sched.launch_map @sub stream 0 ins(%kept, %sum) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
-    sched.launch_map @sub stream 0 ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
-    sched.launch matmul_bias_gelu stream 0 ins(%a, %b, %bias) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
-    sched.launch_map @sub stream 0 ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
-    sched.launch square_sum stream 0 ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+    sched.launch_map @gelu on @compute ins(%p, %bias) outs(%q, %sum) : (memref<3x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> (memref<3x2xf32>, memref<3x2xf32>)
+    sched.launch matmul_bias_gelu on @compute ins(%a, %b, %bias) outs(%r, %kept) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> (memref<3x2xf32>, memref<3x2xf32>)
+    sched.launch square_sum on @compute ins(%r) outs(%norm) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+    sched.launch_map @sub on @compute ins(%kept, %sum) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+    sched.launch_map @sub on @compute ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+    sched.launch matmul_bias_gelu on @compute ins(%a, %b, %bias) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
+    sched.launch_map @sub on @compute ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -97,19 +98,19 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     %dbias = sched.buffer @device_arena[768] : memref<2xf32>
     %db2 = sched.buffer @device_arena[832] : memref<2x2xf32>
     %dbias2 = sched.buffer @device_arena[896] : memref<2xf32>
-    sched.launch matmul stream 0 ins(%at, %m) outs(%db) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> memref<2x2xf32>
-    sched.launch reduce stream 0 ins(%mt) outs(%dbias) {kind = #train<reduction sum>, reduced_rank = 1 : i64} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>) -> memref<2xf32>
-    sched.launch matmul_bias_grad stream 0 ins(%at, %m) outs(%db2, %dbias2) {contract_rank = 1 : i64, sums_b} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> (memref<2x2xf32>, memref<2xf32>)
-    sched.launch square_sum stream 0 ins(%db2) outs(%norm) {} accumulate : (memref<2x2xf32>) -> memref<f32>
-    sched.launch_map @sub stream 0 ins(%db2, %db) outs(%db2) : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32>
-    sched.launch_map @sub stream 0 ins(%dbias2, %dbias) outs(%dbias2) : (memref<2xf32>, memref<2xf32>) -> memref<2xf32>
-    sched.launch square_sum stream 0 ins(%db2) outs(%loss) {} accumulate : (memref<2x2xf32>) -> memref<f32>
-    sched.launch square_sum stream 0 ins(%dbias2) outs(%loss) {} accumulate : (memref<2xf32>) -> memref<f32>
+    sched.launch matmul on @compute ins(%at, %m) outs(%db) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> memref<2x2xf32>
+    sched.launch reduce on @compute ins(%mt) outs(%dbias) {kind = #train<reduction sum>, reduced_rank = 1 : i64} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>) -> memref<2xf32>
+    sched.launch matmul_bias_grad on @compute ins(%at, %m) outs(%db2, %dbias2) {contract_rank = 1 : i64, sums_b} accumulate_after_first : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> (memref<2x2xf32>, memref<2xf32>)
+    sched.launch square_sum on @compute ins(%db2) outs(%norm) {} accumulate : (memref<2x2xf32>) -> memref<f32>
+    sched.launch_map @sub on @compute ins(%db2, %db) outs(%db2) : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32>
+    sched.launch_map @sub on @compute ins(%dbias2, %dbias) outs(%dbias2) : (memref<2xf32>, memref<2xf32>) -> memref<2xf32>
+    sched.launch square_sum on @compute ins(%db2) outs(%loss) {} accumulate : (memref<2x2xf32>) -> memref<f32>
+    sched.launch square_sum on @compute ins(%dbias2) outs(%loss) {} accumulate : (memref<2xf32>) -> memref<f32>
     // Of the first operand: as the sum of rows of a.
-    sched.launch reduce stream 0 ins(%at) outs(%dbias) {kind = #train<reduction sum>, reduced_rank = 1 : i64} : (memref<2x3xf32, strided<[1, 2]>>) -> memref<2xf32>
-    sched.launch matmul_bias_grad stream 0 ins(%at, %m) outs(%db2, %dbias2) {contract_rank = 1 : i64} : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> (memref<2x2xf32>, memref<2xf32>)
-    sched.launch_map @sub stream 0 ins(%dbias2, %dbias) outs(%dbias2) : (memref<2xf32>, memref<2xf32>) -> memref<2xf32>
-    sched.launch square_sum stream 0 ins(%dbias2) outs(%loss) {} accumulate : (memref<2xf32>) -> memref<f32>
+    sched.launch reduce on @compute ins(%at) outs(%dbias) {kind = #train<reduction sum>, reduced_rank = 1 : i64} : (memref<2x3xf32, strided<[1, 2]>>) -> memref<2xf32>
+    sched.launch matmul_bias_grad on @compute ins(%at, %m) outs(%db2, %dbias2) {contract_rank = 1 : i64} : (memref<2x3xf32, strided<[1, 2]>>, memref<3x2xf32>) -> (memref<2x2xf32>, memref<2xf32>)
+    sched.launch_map @sub on @compute ins(%dbias2, %dbias) outs(%dbias2) : (memref<2xf32>, memref<2xf32>) -> memref<2xf32>
+    sched.launch square_sum on @compute ins(%dbias2) outs(%loss) {} accumulate : (memref<2xf32>) -> memref<f32>
     return
   }
   func.func @update() { return }

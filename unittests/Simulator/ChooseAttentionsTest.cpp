@@ -18,6 +18,7 @@ namespace {
 constexpr char kModule[] = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   sched.arena @device_arena bytes 65536
+  sched.stream @compute compute
   func.func @forward() {
     %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
     %k = sched.buffer @device_arena[64] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
@@ -25,9 +26,9 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %m = sched.buffer @device_arena[4096] : memref<2x4x16x16xf32>
     %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
     %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
-    sched.launch attention stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
-    sched.launch attention stream 0 ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
-    sched.launch attention stream 0 ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention on @compute ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention on @compute ins(%q, %k, %v) outs(%o, %l) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
+    sched.launch attention on @compute ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
     return
   }
   func.func @backward() {
@@ -37,7 +38,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %dq = sched.buffer @device_arena[32768] : memref<2x4x16x8xbf16>
     %dk = sched.buffer @device_arena[36864] : memref<2x4x16x8xbf16>
     %dv = sched.buffer @device_arena[40960] : memref<2x4x16x8xbf16>
-    sched.launch attention_grad stream 0 ins(%o, %q, %q, %q, %o, %l) outs(%dq, %dk, %dv) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
+    sched.launch attention_grad on @compute ins(%o, %q, %q, %q, %o, %l) outs(%dq, %dk, %dv) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
     return
   }
 })";

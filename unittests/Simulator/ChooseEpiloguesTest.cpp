@@ -16,13 +16,13 @@ namespace {
 
 // T stands for the type of the elements.
 constexpr char kProduct[] = R"(
-    sched.launch matmul stream 0 ins(%x, %w) outs(%y) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xT>, memref<8x16xT>) -> memref<4x16xT>
+    sched.launch matmul on @compute ins(%x, %w) outs(%y) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xT>, memref<8x16xT>) -> memref<4x16xT>
 )";
 constexpr char kGradient[] = R"(
-    sched.launch matmul stream 0 ins(%xt, %y) outs(%dw) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<8x4xT, strided<[1, 8]>>, memref<4x16xT>) -> memref<8x16xf32>
+    sched.launch matmul on @compute ins(%xt, %y) outs(%dw) {batch_rank = 0 : i64, contract_rank = 1 : i64} accumulate_after_first : (memref<8x4xT, strided<[1, 8]>>, memref<4x16xT>) -> memref<8x16xf32>
 )";
 constexpr char kSum[] = R"(
-    sched.launch reduce stream 0 ins(%yt) outs(%db) {reduced_rank = 1 : i64} accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>
+    sched.launch reduce on @compute ins(%yt) outs(%db) {reduced_rank = 1 : i64} accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>
 )";
 constexpr char kTwo[] = ": (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>) -> memref<4x16xT>\n";
 
@@ -36,6 +36,7 @@ protected:
     std::string text = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   sched.arena @device_arena bytes 65536
+  sched.stream @compute compute
   sched.arena @host_arena bytes 65536
   func.func private @add(%a: T, %b: T) -> T attributes {sched.scalar_function} {
     %c = train.add %a, %b : T
@@ -106,19 +107,20 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   OwningOpRef<ModuleOp> module;
 };
 
-constexpr char kAdd[] = "    sched.launch_map @add stream 0 ins(%y, %v) outs(%y) TWO";
-constexpr char kGelu[] = "    sched.launch_map @gelu stream 0 ins(%y, %v) outs(%y) TWO";
-constexpr char kWrite[] = R"(    sched.launch fill stream 0 ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
+constexpr char kAdd[] = "    sched.launch_map @add on @compute ins(%y, %v) outs(%y) TWO";
+constexpr char kGelu[] = "    sched.launch_map @gelu on @compute ins(%y, %v) outs(%y) TWO";
+constexpr char kWrite[] = R"(    sched.launch fill on @compute ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
 )";
 
 TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
   EXPECT_THAT(fuse(std::string("PRODUCT") + kAdd), ElementsAre("matmul_bias"));
-  EXPECT_THAT(fuse("PRODUCT    sched.launch_map @add stream 0 ins(%v, %y) outs(%y) : (memref<4x16xT, strided<[0, 1]>>, "
-                   "memref<4x16xT>) -> memref<4x16xT>\n"),
-              ElementsAre("matmul_bias"));
+  EXPECT_THAT(
+      fuse("PRODUCT    sched.launch_map @add on @compute ins(%v, %y) outs(%y) : (memref<4x16xT, strided<[0, 1]>>, "
+           "memref<4x16xT>) -> memref<4x16xT>\n"),
+      ElementsAre("matmul_bias"));
   EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu), ElementsAre("matmul_bias_gelu"));
   EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu, "f32"), ElementsAre("matmul", "map gelu")) << "f32 is exact";
-  EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept stream 0 ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
+  EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept on @compute ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
                    "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n"),
               ElementsAre("matmul_bias_gelu"));
   auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
@@ -127,7 +129,7 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
 }
 
 TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
-  const std::string map = "    sched.launch_map @more stream 0 ins(%y, %v, ADDED) outs(%y) : (memref<4x16xT>, "
+  const std::string map = "    sched.launch_map @more on @compute ins(%y, %v, ADDED) outs(%y) : (memref<4x16xT>, "
                           "memref<4x16xT, strided<[0, 1]>>, TYPE) -> memref<4x16xT>\n";
   auto add = [&](const std::string &added, const std::string &type) {
     std::string text = "PRODUCT" + map;
@@ -144,11 +146,11 @@ TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
 }
 
 TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
-  const std::string three = "    sched.launch add_rms_norm stream 0 ins(%y, %v, %z, %s) outs(%y, %z, %r) {epsilon = "
+  const std::string three = "    sched.launch add_rms_norm on @compute ins(%y, %v, %z, %s) outs(%y, %z, %r) {epsilon = "
                             "1.0e-5 : f64, terms = 3 : i64} : (memref<4x16xT>, memref<4x16xT, strided<[0, 1]>>, "
                             "memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>)\n";
   const std::string two =
-      "    sched.launch add_layer_norm stream 0 ins(%v, %y, %s, %s) outs(%y, %z, %r, %r2) "
+      "    sched.launch add_layer_norm on @compute ins(%v, %y, %s, %s) outs(%y, %z, %r, %r2) "
       "{epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT, strided<[0, 1]>>, memref<4x16xT>, "
       "memref<16xT>, memref<16xT>) -> (memref<4x16xT>, memref<4x16xT>, memref<4xf32>, memref<4xf32>)\n";
   EXPECT_THAT(fuse("PRODUCT" + three), ElementsAre("matmul_bias", "rms_norm"));
@@ -167,7 +169,7 @@ TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
   sched::fuseEpilogues(*module, [](sched::LaunchOp) { return false; });
   EXPECT_THAT(kernels(), ElementsAre("matmul", "add_rms_norm")) << "it is not faster";
   EXPECT_THAT(
-      fuse("PRODUCT    sched.launch add_rms_norm stream 0 ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
+      fuse("PRODUCT    sched.launch add_rms_norm on @compute ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
            "1.0e-5 : f64, terms = 2 : i64} : (memref<4x16xT>, memref<4x16xT>, memref<16xT>) -> (memref<4x16xT>, "
            "memref<4x16xT>, memref<4xf32>)\n"),
       ElementsAre("matmul", "add_rms_norm"))
@@ -176,16 +178,17 @@ TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
 
 TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {
   const std::string product = "PRODUCT";
-  EXPECT_EQ(fuse(product + "    sched.launch_map @other stream 0 ins(%y, %v) outs(%y) TWO").size(), 2u);
-  EXPECT_EQ(fuse(product + "    sched.launch_map @add stream 0 ins(%y, %v) outs(%z) TWO").size(), 2u)
+  EXPECT_EQ(fuse(product + "    sched.launch_map @other on @compute ins(%y, %v) outs(%y) TWO").size(), 2u);
+  EXPECT_EQ(fuse(product + "    sched.launch_map @add on @compute ins(%y, %v) outs(%z) TWO").size(), 2u)
       << "the product's buffer keeps the product";
-  EXPECT_EQ(fuse(product + "    sched.launch_map @add stream 0 ins(%y, %z) outs(%y) : (memref<4x16xT>, memref<4x16xT>) "
-                           "-> memref<4x16xT>\n")
+  EXPECT_EQ(fuse(product +
+                 "    sched.launch_map @add on @compute ins(%y, %z) outs(%y) : (memref<4x16xT>, memref<4x16xT>) "
+                 "-> memref<4x16xT>\n")
                 .size(),
             2u)
       << "not one number for each column";
   EXPECT_EQ(fuse(product + kWrite + kAdd).size(), 3u) << "something is between";
-  EXPECT_EQ(fuse(product + "    sched.launch_map @gelu_kept stream 0 ins(%y, %v) outs(%y, %over) : (memref<4x16xT>, "
+  EXPECT_EQ(fuse(product + "    sched.launch_map @gelu_kept on @compute ins(%y, %v) outs(%y, %over) : (memref<4x16xT>, "
                            "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n")
                 .size(),
             2u)
@@ -199,10 +202,10 @@ TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
     EXPECT_TRUE(fused.getSettings().contains("sums_b"));
     EXPECT_TRUE(fused.getAccumulateAfterFirst());
   }
-  EXPECT_THAT(fuse("SUM    sched.wait 0 stream 0\nGRADIENT"), ElementsAre("matmul_bias_grad"));
+  EXPECT_THAT(fuse("SUM    sched.wait 0 on @compute\nGRADIENT"), ElementsAre("matmul_bias_grad"));
   EXPECT_EQ(fuse(std::string("SUM") + kWrite + "GRADIENT").size(), 3u) << "the operand changes between them";
-  EXPECT_EQ(fuse("SUM    sched.record 0 stream 0\nGRADIENT").size(), 2u) << "another stream may wait for the sum";
-  EXPECT_EQ(fuse("SUM    sched.launch fill stream 0 ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
+  EXPECT_EQ(fuse("SUM    sched.record 0 on @compute\nGRADIENT").size(), 2u) << "another stream may wait for the sum";
+  EXPECT_EQ(fuse("SUM    sched.launch fill on @compute ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
                  "GRADIENT")
                 .size(),
             3u)
@@ -210,16 +213,16 @@ TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
 }
 
 TEST_F(ChooseEpiloguesTest, EqualOffsetsIntoTwoArenasAreTwoPlaces) {
-  EXPECT_EQ(fuse("PRODUCT    sched.launch_map @add stream 0 ins(%host, %v) outs(%y) TWO").size(), 2u)
+  EXPECT_EQ(fuse("PRODUCT    sched.launch_map @add on @compute ins(%host, %v) outs(%y) TWO").size(), 2u)
       << "what the bias is added to is not the product";
-  EXPECT_EQ(fuse("    sched.launch reduce stream 0 ins(%hostt) outs(%db) {reduced_rank = 1 : i64} "
+  EXPECT_EQ(fuse("    sched.launch reduce on @compute ins(%hostt) outs(%db) {reduced_rank = 1 : i64} "
                  "accumulate_after_first : (memref<16x4xT, strided<[1, 16]>>) -> memref<16xf32>\nGRADIENT")
                 .size(),
             2u)
       << "the sum is over another matrix";
 
   // Each is an operand of its own for what measures the command and for its key.
-  parse("    sched.launch copy stream 0 ins(%host) outs(%y) {} : (memref<4x16xT>) -> memref<4x16xT>\n");
+  parse("    sched.launch copy on @compute ins(%host) outs(%y) {} : (memref<4x16xT>) -> memref<4x16xT>\n");
   auto copy = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
   EXPECT_EQ(getOperands(copy, false).size(), 2u);
   EXPECT_EQ(CommandKeys(*module).get(copy, false).text, "copy(bf16[4x16]) -> bf16[4x16]");

@@ -20,19 +20,21 @@ namespace {
 constexpr char kModule[] = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   sched.arena @device_arena bytes 4096
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   sched.schedule [#sched.action<repeat x 3 of 2>, #sched.action<forward>, #sched.action<backward>,
                   #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
   func.func @forward() {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
-    sched.launch matmul stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    sched.launch matmul on @compute ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
     return
   }
   func.func @backward() {
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
-    sched.launch_map @fused_0 stream 0 ins(%c, %c) outs(%c) accumulate_after_first : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+    sched.launch_map @fused_0 on @compute ins(%c, %c) outs(%c) accumulate_after_first : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
     return
   }
   func.func @backward_reduce() {
@@ -40,18 +42,18 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
     %r = sched.buffer @device_arena[512] : memref<250xf32>
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c, %r -> %r : memref<250xf32> -> memref<250xf32>
-    sched.launch matmul stream 0 ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
-    sched.record 0 stream 1
-    sched.wait 0 stream 0
+    sched.launch matmul on @compute ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
+    sched.record 0 on @over_data
+    sched.wait 0 on @compute
     return
   }
   func.func @update() {
     %b = sched.buffer @device_arena[512] : memref<2x250xf32>
     %o = sched.buffer @device_arena[128] : memref<250xf32>
-    sched.launch own_part stream 0 ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
+    sched.launch own_part on @compute ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
     return
   }
   func.func private @fused_0(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
@@ -118,12 +120,13 @@ TEST_F(PredictStepTest, WorkOfAMatmul) {
 /// A profile that knows the gradient alone says what both take together.
 TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
   auto loss = parseSourceString<ModuleOp>(R"(
+    sched.stream @compute compute
     func.func @forward() {
       %d = sched.buffer @device_arena[0] : memref<f32>
       %x = sched.buffer @device_arena[64] : memref<4x8xbf16>
       %y = sched.buffer @device_arena[128] : memref<4xi64>
       %s = sched.buffer @device_arena[192] : memref<f32>
-      sched.launch softmax_cross_entropy_with_grad stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
+      sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
       return
     })",
                                           &context);

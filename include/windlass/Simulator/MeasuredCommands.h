@@ -33,6 +33,8 @@ private:
   void addCommand(mlir::Operation *command, const CommandKey &key, bool isLater);
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// What all commands run on.
+  sched::StreamOp compute;
   std::vector<CommandKey> keys;
   std::vector<cpp::MeasuredCommand> commands;
   std::set<std::string> known;

@@ -1,6 +1,7 @@
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 
 #include "Kernels.h"
@@ -53,9 +54,9 @@ std::vector<std::string> tableOf(Attribute constant, llvm::StringRef name) {
 class StepEmitter {
 public:
   StepEmitter(ModuleOp module, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
-      : module(module), builder(builder), functors(functors) {
+      : module(module), builder(builder), functors(functors), streams(module) {
     for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
-      communicators[communicator.getName()] = {static_cast<int64_t>(i), static_cast<int64_t>(communicator.getStream())};
+      communicators[communicator.getName()] = static_cast<int64_t>(i);
     module.walk([&](sched::LaunchOp op) {
       if (op.getKernel() == sched::KernelKind::constant)
         if (auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue))
@@ -131,10 +132,11 @@ private:
     size_t place = 0; // in the block's columns
   };
 
-  cpp::Stream streamOf(Scope &scope, int64_t index) {
-    auto found = scope.streams.find(index);
+  cpp::Stream streamOf(Scope &scope, Operation *command) {
+    int64_t number = streams.getNumber(command);
+    auto found = scope.streams.find(number);
     if (found == scope.streams.end())
-      found = scope.streams.emplace(index, scope.calls.streamOf(scope.context, index)).first;
+      found = scope.streams.emplace(number, scope.calls.streamOf(scope.context, number)).first;
     return found->second;
   }
 
@@ -192,7 +194,7 @@ private:
     if (hasColumns && hasOffsets)
       return op.emitOpError("must not be part of a repeated block");
     Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
-    cpp::Stream stream = streamOf(scope, op.getStream());
+    cpp::Stream stream = streamOf(scope, op);
     scope.calls.adamwList(stream,
                           hasColumns ? scope.calls.rowParameters(scope.context, *scope.row, rounded, places)
                                      : scope.calls.deviceParameters(scope.context, rounded, places),
@@ -211,7 +213,7 @@ private:
         .Case([&](sched::LaunchOp op) {
           if (auto update = sched::getUpdateOperands(op); update && update->parameters > 1)
             return emitUpdates(scope, op, *update);
-          cpp::Stream stream = streamOf(scope, op.getStream());
+          cpp::Stream stream = streamOf(scope, op);
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds : cpp::boolean(op.getAccumulate());
           auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue);
@@ -219,7 +221,7 @@ private:
                             {op, scope.context, stream, ins, outs, accumulate, constants.lookup(elements)});
         })
         .Case([&](sched::LaunchMapOp op) -> LogicalResult {
-          cpp::Stream stream = streamOf(scope, op.getStream());
+          cpp::Stream stream = streamOf(scope, op);
           auto ins = viewsOf(op.getIns()), outs = viewsOf(op.getOuts());
           auto functor = functors.find(op.getFunction());
           if (functor == functors.end())
@@ -231,10 +233,10 @@ private:
           return success();
         })
         .Case([&](sched::LaunchCollectiveOp op) -> LogicalResult {
-          auto [index, streamIndex] = communicators.lookup(op.getCommunicator());
-          cpp::Stream stream = streamOf(scope, streamIndex);
+          cpp::Stream stream = streamOf(scope, op);
           View in = viewOf(scope, op.getIn()), out = viewOf(scope, op.getOut());
-          cpp::Communicator communicator = scope.calls.communicatorOf(scope.context, index);
+          cpp::Communicator communicator =
+              scope.calls.communicatorOf(scope.context, communicators.lookup(op.getCommunicator()));
           switch (op.getKind()) {
           case sched::CollectiveKind::all_reduce:
             scope.calls.allReduce(stream, communicator, out, reductionOf(op.getReduction()));
@@ -255,12 +257,12 @@ private:
           return success();
         })
         .Case([&](sched::RecordOp op) {
-          cpp::Stream stream = streamOf(scope, op.getStream());
+          cpp::Stream stream = streamOf(scope, op);
           scope.calls.recordEvent(stream, eventOf(scope, op.getEvent()));
           return success();
         })
         .Case([&](sched::WaitOp op) {
-          cpp::Stream stream = streamOf(scope, op.getStream());
+          cpp::Stream stream = streamOf(scope, op);
           scope.calls.waitEvent(stream, eventOf(scope, op.getEvent()));
           return success();
         })
@@ -361,8 +363,9 @@ private:
   ModuleOp module;
   OpBuilder &builder;
   const llvm::StringMap<std::string> &functors;
-  llvm::StringMap<std::pair<int64_t, int64_t>> communicators; // name -> (index, stream)
-  llvm::MapVector<Attribute, std::string> constants;          // elements -> table
+  sched::StreamTable streams;
+  llvm::StringMap<int64_t> communicators;            // name -> index
+  llvm::MapVector<Attribute, std::string> constants; // elements -> table
 };
 
 emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef name, llvm::ArrayRef<std::string> lines) {
@@ -378,6 +381,16 @@ emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef nam
 
 static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
                       kNamespaceEnd[] = "} // namespace windlass_program";
+
+/// What the runtime makes streams of.
+static LogicalResult checkStreams(ModuleOp module) {
+  for (auto stream : module.getOps<sched::StreamOp>())
+    if (stream.getKind() != sched::StreamKind::compute && stream.getKind() != sched::StreamKind::communicator)
+      return stream.emitOpError("is of kind ") << sched::stringifyStreamKind(stream.getKind())
+                                               << ": emitted programs have streams of the kinds compute and "
+                                                  "communicator only";
+  return success();
+}
 
 /// Views have a bounded number of dims and lie in the device arena: an offset is all that emitted code says of a place.
 static LogicalResult checkBuffers(ModuleOp module) {
@@ -429,7 +442,7 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       functions.push_back(function);
-  if (failed(checkBuffers(module)))
+  if (failed(checkStreams(module)) || failed(checkBuffers(module)))
     return failure();
   OpBuilder builder(module.getContext());
   auto functors = emitFusedFile(module, builder);
@@ -460,7 +473,7 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
     functions.push_back(function);
   }
 
-  if (failed(checkBuffers(module)))
+  if (failed(checkStreams(module)) || failed(checkBuffers(module)))
     return failure();
 
   OpBuilder builder(module.getContext());

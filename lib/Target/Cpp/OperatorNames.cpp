@@ -1,6 +1,6 @@
 #include "windlass/Target/Cpp/OperatorNames.h"
 
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -20,29 +20,21 @@ std::string cpp::getShownOperator(Operation *command) {
 }
 
 std::string cpp::writeOperatorNames(ModuleOp module) {
-  llvm::StringMap<int64_t> streamOf;
-  int64_t streams = 1;
-  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
-    streamOf[communicator.getName()] = static_cast<int64_t>(communicator.getStream());
-    ++streams;
-  }
+  sched::StreamTable table(module);
   std::vector<std::string> names;
   llvm::StringMap<int64_t> places;
   using Streams = std::vector<std::vector<int64_t>>;
   std::vector<std::pair<llvm::StringRef, Streams>> functions;
   for (llvm::StringRef name :
        {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction}) {
-    Streams &commands = functions.emplace_back(name, Streams(streams)).second;
+    Streams &commands = functions.emplace_back(name, Streams(table.size())).second;
     for (Operation &op : module.lookupSymbol<func::FuncOp>(name).getBody().front()) {
-      auto collective = dyn_cast<sched::LaunchCollectiveOp>(op);
-      if (!collective && !isa<sched::LaunchOp, sched::LaunchMapOp>(op))
+      if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op))
         continue;
-      int64_t stream =
-          collective ? streamOf.lookup(collective.getCommunicator()) : op.getAttrOfType<IntegerAttr>("stream").getInt();
       auto [place, isNew] = places.try_emplace(getShownOperator(&op), static_cast<int64_t>(names.size()));
       if (isNew)
         names.push_back(place->getKey().str());
-      commands[stream].push_back(place->second);
+      commands[table.getNumber(&op)].push_back(place->second);
     }
   }
 

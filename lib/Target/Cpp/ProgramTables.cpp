@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Target/Cpp/CppBuilder.h"
 #include "windlass/rt/checkpoint.h"
@@ -402,17 +403,26 @@ FailureOr<std::string> Tables::write() {
   }
   std::string axisSpan = table("axis", "axes", rows);
 
+  sched::StreamTable streams(module);
+  rows.clear();
+  for (int64_t number = 0; number < streams.size(); ++number) {
+    [[maybe_unused]] auto [kind, name] = rt::stream_entry{};
+    rows.push_back(braces({"stream_kind::" + sched::stringifyStreamKind(streams.getKind(number)).str(),
+                           quoted(streams.getShownName(number))}));
+  }
+  std::string streamSpan = table("stream_entry", "streams", rows);
+
   rows.clear();
   for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
     llvm::SmallVector<std::string> axes;
     for (Attribute axis : communicator.getAxes())
       axes.push_back(std::to_string(mesh.indexOf(cast<StringAttr>(axis).getValue())));
-    [[maybe_unused]] auto [members, exchanges] = rt::communicator_entry{};
+    [[maybe_unused]] auto [members, stream, exchanges] = rt::communicator_entry{};
     rows.push_back(
-        braces({spanOf("std::int32_t", "communicator_axes", axes), communicator.getExchanges() ? "true" : "false"}));
+        braces({spanOf("std::int32_t", "communicator_axes", axes), std::to_string(streams.getNumber(communicator)),
+                communicator.getExchanges() ? "true" : "false"}));
   }
   std::string communicatorSpan = table("communicator_entry", "communicators", rows);
-  size_t streams = 1 + rows.size();
 
   int64_t events = 0;
   module.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
@@ -442,7 +452,7 @@ FailureOr<std::string> Tables::write() {
   line("device_bytes", std::to_string(arena ? arena.getBytes() : 0));
   line("pinned_bytes", "0");
   line("scratch_bytes", std::to_string(options.scratchBytes));
-  line("streams", std::to_string(streams));
+  line("streams", streamSpan);
   line("events", std::to_string(events));
   line("communicators", communicatorSpan);
   line("parameters", *parameterSpan);

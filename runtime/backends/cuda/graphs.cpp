@@ -79,7 +79,9 @@ status detail::end_recording(const std::vector<stream *> &streams, bool is_wante
   cudaGraphExec_t ready = nullptr;
   if (cudaStreamEndCapture(cuda::native(*streams.front()), &commands) != cudaSuccess)
     commands = nullptr;
-  if (is_wanted && has_joined && commands != nullptr && cudaGraphInstantiate(&ready, commands, 0) == cudaSuccess)
+  // Each command keeps the priority of the stream that recorded it.
+  if (is_wanted && has_joined && commands != nullptr &&
+      cudaGraphInstantiate(&ready, commands, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
     out = std::make_unique<cuda::graph>(streams, ready);
   if (commands != nullptr)
     cudaGraphDestroy(commands);

@@ -4,8 +4,6 @@
 #include "epilogues.h"
 #include "products.h"
 
-#include "windlass/rt/streams.h"
-
 #include "windlass/rt/detail/backend.h"
 
 #include <ctime>
@@ -22,12 +20,19 @@ namespace cuda {
 
 cudaStream_t native(const stream &s) { return static_cast<const device_stream &>(s).native(); }
 
-device_stream::device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes)
+device_stream::device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
+                             stream_priority priority)
     : is_blocking_(is_blocking) {
   threads_ = threads;
   scratch_ = scratch;
   scratch_bytes_ = scratch_bytes;
-  made_ = check(cudaStreamCreateWithFlags(&native_, cudaStreamNonBlocking), "making a stream");
+  // The greatest priority is the least number; 0 is that of other streams. A device without priorities says 0 twice.
+  int least = 0, greatest = 0;
+  made_ = check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making a stream");
+  if (made_.is_ok())
+    made_ = check(
+        cudaStreamCreateWithPriority(&native_, cudaStreamNonBlocking, priority == stream_priority::high ? greatest : 0),
+        "making a stream");
   void *memory = nullptr;
   if (made_.is_ok())
     made_ = check(cudaHostAlloc(&memory, sizeof(fault), cudaHostAllocDefault), "making a stream");
@@ -193,11 +198,12 @@ status device_stream::enqueue(const void *command, std::size_t, status (*run)(vo
 } // namespace cuda
 
 std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
-  return std::make_unique<cuda::device_stream>(true, threads, scratch, scratch_bytes);
+  return std::make_unique<cuda::device_stream>(true, threads, scratch, scratch_bytes, stream_priority::normal);
 }
 
-std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
-  return std::make_unique<cuda::device_stream>(false, threads, scratch, scratch_bytes);
+std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
+                                           stream_priority priority) {
+  return std::make_unique<cuda::device_stream>(false, threads, scratch, scratch_bytes, priority);
 }
 
 } // namespace windlass::rt

@@ -5,7 +5,7 @@
 #include "device_event.h"
 
 #include "windlass/rt/detail/cuda_device.h"
-#include "windlass/rt/stream.h"
+#include "windlass/rt/streams.h"
 
 #include <functional>
 #include <memory>
@@ -28,7 +28,8 @@ class products;
 class device_stream final : public stream {
 public:
   /// `is_blocking`: every command is done when the call that issues it returns.
-  device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
+  device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
+                stream_priority priority);
   ~device_stream() override;
   bool is_inline() const override { return false; }
   status record(event &e) override;

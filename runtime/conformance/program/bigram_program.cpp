@@ -127,7 +127,8 @@ const scalar_entry scalars[] = {
     {scalar::loss_scale, loss_scale_at},         {scalar::inverse_loss_scale, inverse_scale_at}};
 const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
 const std::int32_t data_axes[] = {0};
-const communicator_entry communicators[] = {{{data_axes, 1}}};
+const stream_entry streams[] = {{stream_kind::compute, "compute"}, {stream_kind::communicator, "over data"}};
+const communicator_entry communicators[] = {{{data_axes, 1}, 1}};
 const action one_actions[] = {{action_kind::repeat, 0, 1, 2},          {action_kind::forward, 0, 0, 0},
                               {action_kind::backward, 0, 0, 0},        {action_kind::forward, 0, 0, 0},
                               {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
@@ -147,7 +148,7 @@ template <bool scales> program make(span<axis> axes, span<action> actions) {
   p.precision = scales ? "f16" : "f32";
   p.device_bytes = arena_bytes;
   p.scratch_bytes = 1 << 20;
-  p.streams = 2;
+  p.streams = {streams, 2};
   p.events = 2;
   p.communicators = {communicators, 1};
   p.parameters = {parameters, 2};

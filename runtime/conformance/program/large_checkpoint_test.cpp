@@ -44,7 +44,8 @@ public:
     out_.axes = {axes_.data(), 1};
     out_.data_axis = -1;
     out_.micro_batches = 1;
-    out_.streams = 1;
+    static constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
+    out_.streams = {streams, 1};
     out_.device_bytes = parameters * 8;
     out_.parameters = {parameters_.data(), parameters};
     out_.states = {states_.data(), parameters};

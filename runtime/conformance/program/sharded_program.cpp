@@ -101,7 +101,8 @@ template <cut Layout> const program &make() {
     p.micro_batches = 1;
     p.kind = optimizer::sgd;
     p.device_bytes = arena_bytes;
-    p.streams = 1;
+    static constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
+    p.streams = {streams, 1};
     p.parameters = {parameters, 2};
     p.states = {states, 1};
     p.gradients = {gradients, 1};

@@ -54,17 +54,22 @@ TEST(OperatorNames, OtherTextsAreRefused) {
 }
 
 TEST(Timeline, NamesAreEscaped) {
-  std::vector<kernel_times> streams(2);
-  for (kernel_times &times : streams) {
-    times.keep_commands(true);
-    times.add({"matmul", 8, 16, {2, 2}}, 1.0, 1.5);
+  const stream_entry streams[] = {{stream_kind::compute, "compute"}, {stream_kind::communicator, "over \"data\""}};
+  std::vector<kernel_times> times(2);
+  for (kernel_times &of_stream : times) {
+    of_stream.keep_commands(true);
+    of_stream.add({"matmul", 8, 16, {2, 2}}, 1.0, 1.5);
   }
   json root;
-  ASSERT_TRUE(parse_json(timeline_text(3, streams, {{"a\"}]\n\xff"}, {}}), root).is_ok());
+  ASSERT_TRUE(parse_json(timeline_text(3, {streams, 2}, times, {{"a\"}]\n\xff"}, {}}), root).is_ok());
   std::vector<const json *> commands;
+  std::vector<std::string> threads;
   for (const json &event : root.find("traceEvents")->items)
     if (event.find("ph")->string == "X")
       commands.push_back(event.find("args"));
+    else if (event.find("name")->string == "thread_name")
+      threads.push_back(event.find("args")->find("name")->string);
+  EXPECT_THAT(threads, ElementsAre("compute", "over \"data\"")); // as the program's table has them
   ASSERT_EQ(commands.size(), 2u);
   EXPECT_EQ(commands[0]->find("operator")->string, "a\"}]\n\xef\xbf\xbd");
   EXPECT_EQ(commands[1]->find("operator"), nullptr); // not known

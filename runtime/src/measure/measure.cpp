@@ -197,7 +197,7 @@ private:
 
   /// Commands were measured with them; where nothing was found there is nothing to say.
   std::string write_products() {
-    stream &compute = context_.get_stream(0);
+    stream &compute = context_.compute();
     if (detail::tuned_products(compute).empty() && epilogues_.empty())
       return "";
     std::string text = ",\n \"products\": {\"device\": " + json_string(detail::device_name()) +
@@ -228,7 +228,7 @@ private:
     if (attentions_.empty())
       return "";
     std::string text = ",\n \"attention\": {\"device\": " + json_string(detail::device_name()) +
-                       ", \"library\": " + json_string(detail::attention_library_name(context_.get_stream(0))) +
+                       ", \"library\": " + json_string(detail::attention_library_name(context_.compute())) +
                        ", \"choices\": {";
     const char *separator = "\n  ";
     for (const auto &[key, times] : attentions_) {
@@ -290,22 +290,25 @@ private:
       for (std::int32_t axis = first; axis < count; ++axis)
         groups_.back().push_back(axis);
     }
-    std::vector<communicator_entry> entries;
-    for (const std::vector<std::int32_t> &group : groups_)
-      entries.push_back({{group.data(), static_cast<std::int64_t>(group.size())}, /*exchanges=*/true});
+    std::vector<stream_entry> streams = {{stream_kind::compute, "compute"}};
+    for (const std::vector<std::int32_t> &group : groups_) {
+      const auto stream = static_cast<std::int32_t>(streams.size());
+      entries_.push_back({{group.data(), static_cast<std::int64_t>(group.size())}, stream, /*exchanges=*/true});
+      streams.push_back({stream_kind::communicator, "collectives"});
+    }
     program p = {};
     p.axes = {axes_.data(), count};
     p.device_bytes = std::max(m_.arena_bytes, 2 * most_bytes);
     p.scratch_bytes = m_.scratch_bytes;
     p.precision = m_.precision;
-    p.streams = 1 + count;
+    p.streams = {streams.data(), static_cast<std::int64_t>(streams.size())};
     p.events = 2;
-    p.communicators = {entries.data(), count};
+    p.communicators = {entries_.data(), count};
     WINDLASS_TRY(context_.create(p, world_, threads_));
     // In the first turn of a command, which does not count.
     if constexpr (detail::backend_has_device) {
-      detail::tune_products(context_.get_stream(0));
-      const std::string said = detail::tune_attentions(context_.get_stream(0));
+      detail::tune_products(context_.compute());
+      const std::string said = detail::tune_attentions(context_.compute());
       if (world_.rank() == 0 && is_profile())
         std::fprintf(stderr, "windlass: %s\n", said.c_str());
     }
@@ -385,7 +388,7 @@ private:
       return {};
     };
     const auto turn = [&](int) -> status {
-      stream &compute = context_.get_stream(0);
+      stream &compute = context_.compute();
       kernel_times times;
       // A device says how long its part took; the host's time would be that of a launch.
       if (detail::backend_has_device)
@@ -404,10 +407,10 @@ private:
     WINDLASS_TRY(repeat(true, thread_seconds, prepare, turn, loaded));
     if constexpr (detail::backend_has_device) {
       detail::tuned_attention times;
-      if (detail::take_tuned_attention(context_.get_stream(0), times))
+      if (detail::take_tuned_attention(context_.compute(), times))
         attentions_[command.key] = times;
       detail::tuned_epilogue epilogue;
-      if (detail::take_tuned_epilogue(context_.get_stream(0), epilogue))
+      if (detail::take_tuned_epilogue(context_.compute(), epilogue))
         epilogues_[command.key] = epilogue;
     }
     alone = loaded;
@@ -416,7 +419,7 @@ private:
 
   /// As step programs do it: events order the communicator's stream after the compute stream and back.
   status measure(collective_kind kind, std::int32_t group, std::int64_t bytes, sample &result) {
-    stream &compute = context_.get_stream(0), &side = context_.get_stream(1 + group);
+    stream &compute = context_.compute(), &side = context_.get_stream(entries_[static_cast<std::size_t>(group)].stream);
     communicator &members = context_.get_communicator(group);
     const std::int64_t size = members.size(), whole = std::max(bytes / 4 / size, std::int64_t(1)) * size;
     const auto at = [&](std::int64_t offset, std::int64_t elements) {
@@ -461,6 +464,7 @@ private:
   std::unique_ptr<communicator> all_;
   std::vector<axis> axes_;
   std::vector<std::vector<std::int32_t>> groups_;
+  std::vector<communicator_entry> entries_;
   std::vector<std::int32_t> sizes_;
   // By the keys of their commands.
   std::map<std::string, detail::tuned_attention> attentions_;

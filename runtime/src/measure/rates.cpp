@@ -56,7 +56,7 @@ public:
 
 status measure_copies(context &c, std::vector<machine_rate> &out) {
   const std::int64_t bytes = std::min(most_bytes, c.device().size() / 2) / 4096 * 4096;
-  stream &there = c.get_stream(0);
+  stream &there = c.compute();
   const std::unique_ptr<stream> back = make_worker_stream(1, nullptr, 0);
   std::byte *const first = c.device().at(0), *const second = c.device().at(bytes);
   double rate = 0;

@@ -40,7 +40,7 @@ status action_graphs::open(context &c, const program &p, graph_policy policy, bo
   if (is_measuring || (policy == graph_policy::automatic && !is_alone))
     return {};
   policy_ = policy;
-  for (std::int32_t i = 0; i < p.streams; ++i)
+  for (std::int32_t i = 0; i < p.streams.size; ++i)
     streams_.push_back(&c.get_stream(i));
   return {};
 }

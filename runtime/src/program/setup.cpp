@@ -150,9 +150,9 @@ status trainer::set_up() {
   }
   if constexpr (detail::backend_has_device) {
     if (p_.products.device != nullptr)
-      say(detail::choose_products(context_.get_stream(0), p_.products));
+      say(detail::choose_products(context_.compute(), p_.products));
     if (p_.attentions.choices.size > 0)
-      say(detail::choose_attentions(context_.get_stream(0), p_.attentions));
+      say(detail::choose_attentions(context_.compute(), p_.attentions));
   }
   if (p_.init)
     WINDLASS_TRY(p_.init(context_));

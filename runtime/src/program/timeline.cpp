@@ -34,18 +34,18 @@ std::string metadata(const char *what, const std::string &process, std::size_t t
 
 } // namespace
 
-std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams,
+std::string timeline_text(std::int32_t rank, const span<stream_entry> &streams, const std::vector<kernel_times> &times,
                           const std::vector<std::vector<std::string_view>> &operators) {
   const std::string process = std::to_string(rank + 1);
   double first = std::numeric_limits<double>::infinity();
-  for (const kernel_times &times : streams)
-    for (const kernel_times::command &command : times.commands())
+  for (const kernel_times &of_stream : times)
+    for (const kernel_times::command &command : of_stream.commands())
       first = std::min(first, command.begin);
   std::string out = "{\"traceEvents\": [\n" + metadata("process_name", process, 0, "rank " + std::to_string(rank));
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    out += ",\n" + metadata("thread_name", process, i, i == 0 ? "compute" : "communicator_" + std::to_string(i - 1));
-    for (std::size_t k = 0; k < streams[i].commands().size(); ++k) {
-      const kernel_times::command &command = streams[i].commands()[k];
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    out += ",\n" + metadata("thread_name", process, i, streams[static_cast<std::int64_t>(i)].name);
+    for (std::size_t k = 0; k < times[i].commands().size(); ++k) {
+      const kernel_times::command &command = times[i].commands()[k];
       const work &what = command.what;
       const std::string_view of = operators[i].empty() ? std::string_view() : operators[i][k];
       out += std::string(",\n{\"name\": ") + json_string(what.is_map ? "map" : what.name) +

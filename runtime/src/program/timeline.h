@@ -3,6 +3,7 @@
 #define WINDLASS_RT_SRC_PROGRAM_TIMELINE_H
 
 #include "windlass/rt/kernel_times.h"
+#include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 
 #include <string>
@@ -12,9 +13,9 @@
 namespace windlass::rt {
 
 /// In the format of Chrome's trace viewer, with the names and threads of `windlass simulate -o`, which is process 0;
-/// rank r is process r + 1. `streams` has the kept commands of each stream; times count from the earliest. `operators`
+/// rank r is process r + 1. `times` has the kept commands of each stream; they count from the earliest. `operators`
 /// has for each of a stream's commands the operator of the model that it is of, or nothing where these are not known.
-std::string timeline_text(std::int32_t rank, const std::vector<kernel_times> &streams,
+std::string timeline_text(std::int32_t rank, const span<stream_entry> &streams, const std::vector<kernel_times> &times,
                           const std::vector<std::vector<std::string_view>> &operators);
 
 /// The name of a rank's file.

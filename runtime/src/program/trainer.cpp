@@ -384,18 +384,18 @@ status trainer::finish() {
   log_.line("done after step " + std::to_string(summary_.last_step));
   if constexpr (detail::backend_has_device)
     if (p_.products.device != nullptr)
-      log_.line(detail::describe_products(context_.get_stream(0)));
+      log_.line(detail::describe_products(context_.compute()));
   record_.last_step = summary_.last_step;
   WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));
   return o_.profile ? write_profile() : ok_status();
 }
 
 void trainer::count_kernels(bool on, bool keeps) {
-  kernel_times_.resize(static_cast<std::size_t>(p_.streams));
+  kernel_times_.resize(static_cast<std::size_t>(p_.streams.size));
   if (on) // what a device has measured is read when it ends
     for (kernel_times &times : kernel_times_)
       times.keep_commands(keeps);
-  for (std::int32_t i = 0; i < p_.streams; ++i)
+  for (std::int32_t i = 0; i < p_.streams.size; ++i)
     context_.get_stream(i).count_times(on ? &kernel_times_[static_cast<std::size_t>(i)] : nullptr);
 }
 
@@ -404,7 +404,7 @@ status trainer::name_operators(operator_names &names, std::vector<std::vector<st
   std::string path, text;
   WINDLASS_TRY(find_program_file("operators.json", path));
   WINDLASS_TRY(read_text(path, max_bytes, text));
-  WINDLASS_TRY(names.read(text, p_.streams));
+  WINDLASS_TRY(names.read(text, static_cast<std::int32_t>(p_.streams.size)));
   for (std::size_t i = 0; i < kernel_times_.size(); ++i) {
     std::vector<std::string_view> of = names.of(i, traced_);
     if (const std::size_t ran = kernel_times_[i].commands().size(); ran != of.size())
@@ -438,8 +438,8 @@ status trainer::write_profile() {
   if (traced.is_ok())
     traced = traces.make("traces", traces);
   if (traced.is_ok())
-    traced =
-        replace_file(traces, timeline_name(context_.rank()), timeline_text(context_.rank(), kernel_times_, operators));
+    traced = replace_file(traces, timeline_name(context_.rank()),
+                          timeline_text(context_.rank(), p_.streams, kernel_times_, operators));
   WINDLASS_TRY(together(std::move(traced).as(diagnostic::output)));
   if (context_.rank() != 0)
     return together(ok_status());

@@ -34,6 +34,7 @@
 // CHECK: func @backward
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func private @chain(%x: f32) -> f32 attributes {sched.scalar_function} {
   %y = train.relu %x : f32
   return %y : f32
@@ -44,16 +45,16 @@ func.func @forward() {
   %a = sched.buffer @device_arena[256] : memref<4x4xf32>
   %b = sched.buffer @device_arena[512] : memref<4x4xf32>
   %c = sched.buffer @device_arena[768] : memref<4x4xf32>
-  sched.launch_map @chain stream 0 ins(%a) outs(%b) {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>) -> memref<4x4xf32>
-  sched.launch matmul stream 0 ins(%b, %w) outs(%a) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
-  sched.record 0 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
-  sched.wait 1 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
-  sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 0>}
-  sched.launch_map @chain stream 0 ins(%b) outs(%c) {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>) -> memref<4x4xf32>
-  sched.launch matmul stream 0 ins(%c, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
-  sched.record 1 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
-  sched.wait 0 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
-  sched.record 2 stream 0 {plan.repeat = #plan.repeat<"layer", 1>}
+  sched.launch_map @chain on @compute ins(%a) outs(%b) {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch matmul on @compute ins(%b, %w) outs(%a) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.record 0 on @compute {plan.repeat = #plan.repeat<"layer", 0>}
+  sched.wait 1 on @compute {plan.repeat = #plan.repeat<"layer", 0>}
+  sched.record 2 on @compute {plan.repeat = #plan.repeat<"layer", 0>}
+  sched.launch_map @chain on @compute ins(%b) outs(%c) {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>) -> memref<4x4xf32>
+  sched.launch matmul on @compute ins(%c, %w) outs(%b) {batch_rank = 0 : i64, contract_rank = 1 : i64} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  sched.record 1 on @compute {plan.repeat = #plan.repeat<"layer", 1>}
+  sched.wait 0 on @compute {plan.repeat = #plan.repeat<"layer", 1>}
+  sched.record 2 on @compute {plan.repeat = #plan.repeat<"layer", 1>}
   return
 }
 func.func @backward() { return }

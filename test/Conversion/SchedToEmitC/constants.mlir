@@ -21,18 +21,19 @@
 // CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_0">
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @init() {
   %a = sched.buffer @device_arena[0] : memref<3xf32>
   %b = sched.buffer @device_arena[64] : memref<3xi1>
   %c = sched.buffer @device_arena[128] : memref<3xi64>
-  sched.launch constant stream 0 ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
-  sched.launch constant stream 0 ins() outs(%b) {value = dense<[true, false, true]> : tensor<3xi1>} : () -> memref<3xi1>
-  sched.launch constant stream 0 ins() outs(%c) {value = dense<[-1, 2, 3]> : tensor<3xi64>} : () -> memref<3xi64>
+  sched.launch constant on @compute ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
+  sched.launch constant on @compute ins() outs(%b) {value = dense<[true, false, true]> : tensor<3xi1>} : () -> memref<3xi1>
+  sched.launch constant on @compute ins() outs(%c) {value = dense<[-1, 2, 3]> : tensor<3xi64>} : () -> memref<3xi64>
   return
 }
 func.func @forward() {
   %a = sched.buffer @device_arena[256] : memref<3xf32>
-  sched.launch constant stream 0 ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
+  sched.launch constant on @compute ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
   return
 }
 func.func @backward() { return }

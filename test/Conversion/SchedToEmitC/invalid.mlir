@@ -7,11 +7,12 @@ module {}
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
+  sched.stream @compute compute
   func.func @init() {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' names axis 2, which the mesh of 2 axes lacks or the setting has already}}
-    sched.launch own_part stream 0 ins(%a) outs(%b) {axes = array<i64: 0, 2>} : (memref<2x4xf32>) -> memref<4xf32>
+    sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 0, 2>} : (memref<2x4xf32>) -> memref<4xf32>
     return
   }
   func.func @forward() { return }
@@ -25,11 +26,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
+  sched.stream @compute compute
   func.func @init() {
     %a = sched.buffer @device_arena[0] : memref<4x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' names axis 0, which the mesh of 2 axes lacks or the setting has already}}
-    sched.launch own_part stream 0 ins(%a) outs(%b) {axes = array<i64: 0, 0>} : (memref<4x4xf32>) -> memref<4xf32>
+    sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 0, 0>} : (memref<4x4xf32>) -> memref<4xf32>
     return
   }
   func.func @forward() { return }
@@ -43,11 +45,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
+  sched.stream @compute compute
   func.func @init() {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' takes one of 4 blocks, but its operand is 'memref<2x4xf32>' and its result 'memref<4xf32>'}}
-    sched.launch own_part stream 0 ins(%a) outs(%b) {axes = array<i64: 1, 0>} : (memref<2x4xf32>) -> memref<4xf32>
+    sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 1, 0>} : (memref<2x4xf32>) -> memref<4xf32>
     return
   }
   func.func @forward() { return }
@@ -61,11 +64,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
+  sched.stream @compute compute
   func.func @init() {
     %a = sched.buffer @device_arena[0] : memref<2x3xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' takes one of 2 blocks, but its operand is 'memref<2x3xf32>' and its result 'memref<4xf32>'}}
-    sched.launch own_part stream 0 ins(%a) outs(%b) {axes = array<i64: 1>} : (memref<2x3xf32>) -> memref<4xf32>
+    sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 1>} : (memref<2x3xf32>) -> memref<4xf32>
     return
   }
   func.func @forward() { return }
@@ -78,6 +82,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @init() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<2x2xf32>
@@ -88,7 +93,7 @@ func.func @init() {
   %w = sched.buffer @device_arena[640] : memref<2x2xf32>
   %g = sched.buffer @device_arena[256] : memref<2x2xf32, strided<[1, 2]>>
   // expected-error@+1 {{of several parameters needs them dense, but one is 'memref<2x2xf32, strided<[1, 2]>>'}}
-  sched.launch adamw stream 0 ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %b, %n, %w) {} : (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>)
+  sched.launch adamw on @compute ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %b, %n, %w) {} : (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>)
   return
 }
 func.func @forward() { return }
@@ -102,14 +107,31 @@ func.func @evaluate() { return }
 // Equal offsets into two arenas are two places, which emitted code cannot say.
 module {
   sched.arena @device_arena bytes 64
+  sched.stream @compute compute
   sched.arena @host_arena bytes 64
   func.func @init() {
     %a = sched.buffer @device_arena[0] : memref<4xf32>
     // expected-error@+1 {{lies in @host_arena: emitted programs have the arena @device_arena only}}
     %b = sched.buffer @host_arena[0] : memref<4xf32>
-    sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+    sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @backward_reduce() { return }
+  func.func @update() { return }
+  func.func @evaluate() { return }
+}
+
+// -----
+
+// The runtime makes streams for kernels and collectives.
+module {
+  sched.arena @device_arena bytes 64
+  sched.stream @compute compute
+  // expected-error@+1 {{is of kind h2d: emitted programs have streams of the kinds compute and communicator only}}
+  sched.stream @fetch h2d
+  func.func @init() { return }
   func.func @forward() { return }
   func.func @backward() { return }
   func.func @backward_reduce() { return }

@@ -12,6 +12,7 @@
 // CHECK: %[[SUM:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
 // CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @init() { return }
 func.func @forward() {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -19,8 +20,8 @@ func.func @forward() {
   %x = sched.buffer @device_arena[128] : memref<2x4xf32>
   %y = sched.buffer @device_arena[192] : memref<2xi64>
   %n = sched.buffer @device_arena[256] : memref<f32>
-  sched.launch count_labels stream 0 ins(%y) outs(%n) {ignore_index = -100 : i64} : (memref<2xi64>) -> memref<f32>
-  sched.launch softmax_cross_entropy_with_grad stream 0 ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
+  sched.launch count_labels on @compute ins(%y) outs(%n) {ignore_index = -100 : i64} : (memref<2xi64>) -> memref<f32>
+  sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
   return
 }
 func.func @backward() { return }

@@ -16,17 +16,18 @@
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 4>, <"c", 3>]>} {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   func.func @init() { return }
   func.func @forward() {
     %blocks = sched.buffer @device_arena[0] : memref<6x4x2xf32, strided<[2, 12, 1]>>
     %part = sched.buffer @device_arena[256] : memref<4x2xf32>
-    sched.launch own_part stream 0 ins(%blocks) outs(%part) {axes = array<i64: 2, 0>} : (memref<6x4x2xf32, strided<[2, 12, 1]>>) -> memref<4x2xf32>
+    sched.launch own_part on @compute ins(%blocks) outs(%part) {axes = array<i64: 2, 0>} : (memref<6x4x2xf32, strided<[2, 12, 1]>>) -> memref<4x2xf32>
     %a = sched.buffer @device_arena[512] : memref<4x8xf32>
     %b = sched.buffer @device_arena[640] : memref<8xf32>
     %c = sched.buffer @device_arena[768] : memref<4x8xf32>
     %d = sched.buffer @device_arena[896] : memref<8xf32>
-    sched.launch own_part stream 0 ins(%a) outs(%b) {axes = array<i64: 1>} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x8xf32>) -> memref<8xf32>
-    sched.launch own_part stream 0 ins(%c) outs(%d) {axes = array<i64: 1>} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x8xf32>) -> memref<8xf32>
+    sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 1>} {plan.repeat = #plan.repeat<"layer", 0>} : (memref<4x8xf32>) -> memref<8xf32>
+    sched.launch own_part on @compute ins(%c) outs(%d) {axes = array<i64: 1>} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x8xf32>) -> memref<8xf32>
     return
   }
   func.func @backward() { return }

@@ -8,7 +8,9 @@
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 4096
-  sched.communicator @communicator_0 over ["a", "b"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_a_x_b communicator
+  sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b
   func.func @init() { return }
   func.func @forward() {
     %in = sched.buffer @device_arena[0] : memref<4x2xf32>

@@ -46,7 +46,9 @@
 
 module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   sched.arena @device_arena bytes 4096
-  sched.communicator @c0 over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c0 over ["data"] on @over_data
   sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 0 : i64, logical_name = "fc.weight"}
   func.func private @chain(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
     %0 = train.mul %x, %y : f32
@@ -58,20 +60,20 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
     %s = sched.buffer @device_arena[256] : memref<8xf32, strided<[0]>>
     %y = sched.buffer @device_arena[512] : memref<8xf32>
-    sched.launch fill stream 0 ins() outs(%y) {value = 0.5 : f64} : () -> memref<8xf32>
-    sched.launch_map @chain stream 0 ins(%w, %s) outs(%y) : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch fill on @compute ins() outs(%y) {value = 0.5 : f64} : () -> memref<8xf32>
+    sched.launch_map @chain on @compute ins(%w, %s) outs(%y) : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
     return
   }
   func.func @backward() {
     %y = sched.buffer @device_arena[512] : memref<8xf32>
     %g = sched.buffer @device_arena[1024] : memref<8xf32>
-    sched.launch_map @chain stream 0 ins(%y, %y) outs(%g) accumulate_after_first : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @chain on @compute ins(%y, %y) outs(%g) accumulate_after_first : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
     return
   }
   func.func @backward_reduce() {
     %g = sched.buffer @device_arena[1024] : memref<8xf32>
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c0, %g -> %g : memref<8xf32> -> memref<8xf32>
     return
   }

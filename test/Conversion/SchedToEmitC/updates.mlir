@@ -11,6 +11,7 @@
 // CHECK: %[[H:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"960">
 // CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @init() { return }
 func.func @forward() { return }
 func.func @backward() { return }
@@ -28,8 +29,8 @@ func.func @update() {
   %bg = sched.buffer @device_arena[640] : memref<4xf32>
   %bh = sched.buffer @device_arena[704] : memref<4xbf16>
   %h = sched.buffer @device_arena[960] : memref<4xbf16>
-  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av, %ah, %b, %bm, %bv, %bh) {decays} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xbf16>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
-  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw on @compute ins(%a, %am, %av, %ag, %b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av, %ah, %b, %bm, %bv, %bh) {decays} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xbf16>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return
 }
 func.func @evaluate() { return }

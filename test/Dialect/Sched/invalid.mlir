@@ -274,10 +274,11 @@ sched.arena @device_arena bytes -1
 
 // -----
 
+sched.stream @compute compute
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{accumulate and accumulate_after_first exclude each other}}
-  sched.launch softmax stream 0 ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
+  sched.launch softmax on @compute ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -291,41 +292,45 @@ func.func @f() {
 
 // -----
 
+sched.stream @compute compute
 func.func private @s(%x: f32) attributes {sched.scalar_function}
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{'sched.launch_map' op writes nothing}}
-  sched.launch_map @s stream 0 ins(%a) outs() : (memref<4xf32>) -> ()
+  sched.launch_map @s on @compute ins(%a) outs() : (memref<4xf32>) -> ()
   return
 }
 
 // -----
 
+sched.stream @compute compute
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[256] : memref<4x1xf32>
   // expected-error @below {{has buffers of types 'memref<4xf32>' and 'memref<4x1xf32>', which differ in shape}}
-  sched.launch_map @s stream 0 ins(%a) outs(%b) : (memref<4xf32>) -> memref<4x1xf32>
+  sched.launch_map @s on @compute ins(%a) outs(%b) : (memref<4xf32>) -> memref<4x1xf32>
   return
 }
 
 // -----
 
+sched.stream @compute compute
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{'sched.launch_map' op names @s, which is no scalar function of the module}}
-  sched.launch_map @s stream 0 ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
 // -----
 
+sched.stream @compute compute
 func.func private @s(%x: f32) -> f16 attributes {sched.scalar_function}
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{'sched.launch_map' op operands or results do not fit @s of type '(f32) -> f16'}}
-  sched.launch_map @s stream 0 ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -341,7 +346,8 @@ func.func @f() {
 
 // -----
 
-sched.communicator @c over ["data"] stream 1
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[0] : memref<4xf32>
@@ -352,7 +358,8 @@ func.func @f() {
 
 // -----
 
-sched.communicator @c over ["data"] stream 1
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{does not say where members send to, as a permute must}}
@@ -362,7 +369,8 @@ func.func @f() {
 
 // -----
 
-sched.communicator @c over ["data"] stream 1
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{says where members send to, as only a permute does}}
@@ -372,10 +380,115 @@ func.func @f() {
 
 // -----
 
-sched.communicator @c over ["data"] stream 1
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{'sched.launch_collective' op sends to array<i64: 0, 0>: every member must receive from one member}}
   sched.launch_collective permute sum @c, %a -> %a to [0, 0] : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+// Streams and events.
+
+// expected-error @below {{expected ::windlass::sched::StreamKind to be one of: compute, communicator, h2d, d2h, host}}
+// expected-error @below {{failed to parse Sched_StreamKindAttr parameter 'value'}}
+sched.stream @s disk {note}
+
+// -----
+
+// expected-error @below {{'sched.communicator' op names @s, which is no sched.stream of the module}}
+sched.communicator @c over ["data"] on @s
+
+// -----
+
+sched.stream @s compute
+// expected-error @below {{'sched.communicator' op names @s, a stream of kind compute, but collectives run on one of kind communicator}}
+sched.communicator @c over ["data"] on @s
+
+// -----
+
+sched.arena @s bytes 64
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch' op names @s, which is no sched.stream of the module}}
+  sched.launch fill on @s ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  return
+}
+
+// -----
+
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op names @compute, which is no sched.stream of the module}}
+  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.stream @s communicator
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch' op is a kernel on @s, a stream of kind communicator, which runs collectives only}}
+  sched.launch fill on @s ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.stream @fetch h2d
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch' op is a kernel on @fetch, a stream of kind h2d, which runs copies only}}
+  sched.launch softmax on @fetch ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.stream @flush d2h
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op is a kernel on @flush, a stream of kind d2h, which runs copies only}}
+  sched.launch_map @s on @flush ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'sched.record' op names @s, which is no sched.stream of the module}}
+  sched.record 0 on @s
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'sched.wait' op names @s, which is no sched.stream of the module}}
+  sched.wait 0 on @s
+  return
+}
+
+// -----
+
+sched.stream @compute compute
+func.func @f() {
+  // expected-error @below {{'sched.record' op attribute 'event' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  sched.record -1 on @compute
+  return
+}
+
+// -----
+
+sched.stream @compute compute
+func.func @f() {
+  // expected-error @below {{'sched.wait' op attribute 'event' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  sched.wait -1 on @compute
   return
 }

@@ -5,6 +5,7 @@
 // In place: a result over the operand that its kernel names, both results of a sum of norms over terms, and updates.
 // CHECK-LABEL: func.func @forward
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %b = sched.buffer @device_arena[128] : memref<4x8xf32>
@@ -14,75 +15,80 @@ func.func @forward() {
   %r = sched.buffer @device_arena[512] : memref<4xf32>
   %s = sched.buffer @device_arena[576] : memref<f32>
   %empty = sched.buffer @device_arena[0] : memref<0x8xf32>
-  // CHECK: sched.launch softmax stream 0
-  sched.launch softmax stream 0 ins(%a) outs(%a) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-  // CHECK: sched.launch softmax_grad stream 0
-  sched.launch softmax_grad stream 0 ins(%a, %b) outs(%b) {} : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-  // CHECK: sched.launch add_layer_norm stream 0
-  sched.launch add_layer_norm stream 0 ins(%a, %b, %c, %v) outs(%b, %c, %m, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>, memref<4xf32>)
-  // CHECK: sched.launch sgd stream 0
-  sched.launch sgd stream 0 ins(%a, %b, %c, %s, %s, %s, %s) outs(%a, %b) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>)
-  // CHECK: sched.launch square_sum stream 0 ins({{.*}}) outs({{.*}}) {} accumulate :
-  sched.launch square_sum stream 0 ins(%a) outs(%s) {} accumulate : (memref<4x8xf32>) -> memref<f32>
+  // CHECK: sched.launch softmax on @compute
+  sched.launch softmax on @compute ins(%a) outs(%a) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+  // CHECK: sched.launch softmax_grad on @compute
+  sched.launch softmax_grad on @compute ins(%a, %b) outs(%b) {} : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+  // CHECK: sched.launch add_layer_norm on @compute
+  sched.launch add_layer_norm on @compute ins(%a, %b, %c, %v) outs(%b, %c, %m, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>, memref<4xf32>)
+  // CHECK: sched.launch sgd on @compute
+  sched.launch sgd on @compute ins(%a, %b, %c, %s, %s, %s, %s) outs(%a, %b) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>)
+  // CHECK: sched.launch square_sum on @compute ins({{.*}}) outs({{.*}}) {} accumulate :
+  sched.launch square_sum on @compute ins(%a) outs(%s) {} accumulate : (memref<4x8xf32>) -> memref<f32>
   // What has no elements is over nothing.
   // CHECK: sched.launch rotary
-  sched.launch rotary stream 0 ins(%empty, %a, %a) outs(%empty) {} : (memref<0x8xf32>, memref<4x8xf32>, memref<4x8xf32>) -> memref<0x8xf32>
+  sched.launch rotary on @compute ins(%empty, %a, %a) outs(%empty) {} : (memref<0x8xf32>, memref<4x8xf32>, memref<4x8xf32>) -> memref<0x8xf32>
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{there is no kernel 'paint'}}
-  sched.launch paint stream 0 ins() outs(%a) {} : () -> memref<4xf32>
+  sched.launch paint on @compute ins() outs(%a) {} : () -> memref<4xf32>
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{kernel 'copy' does not take 0 operands and 1 results}}
-  sched.launch copy stream 0 ins() outs(%a) {} : () -> memref<4xf32>
+  sched.launch copy on @compute ins() outs(%a) {} : () -> memref<4xf32>
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{kernel 'copy' does not take 1 operands and 0 results}}
-  sched.launch copy stream 0 ins(%a) outs() {} : (memref<4xf32>) -> ()
+  sched.launch copy on @compute ins(%a) outs() {} : (memref<4xf32>) -> ()
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %s = sched.buffer @device_arena[256] : memref<8xf32>
   %r = sched.buffer @device_arena[320] : memref<4xf32>
   %y = sched.buffer @device_arena[384] : memref<4x8xf32>
   // expected-error @below {{kernel 'add_rms_norm' of 3 terms does not take 3 operands and 3 results}}
-  sched.launch add_rms_norm stream 0 ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %s = sched.buffer @device_arena[256] : memref<8xf32>
   %r = sched.buffer @device_arena[320] : memref<4xf32>
   %y = sched.buffer @device_arena[384] : memref<4x8xf32>
   // expected-error @below {{kernel 'add_rms_norm' adds 2 or 3 terms up, not 4}}
-  sched.launch add_rms_norm stream 0 ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 4 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 4 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
 
@@ -90,12 +96,13 @@ func.func @forward() {
 
 // Every parameter has three operands, then there are four scalars.
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @update() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %m = sched.buffer @device_arena[128] : memref<4xf32>
   // expected-error @below {{kernel 'sgd' does not take 6 operands and 2 results}}
-  sched.launch sgd stream 0 ins(%a, %m, %s, %s, %s, %s) outs(%a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>)
+  sched.launch sgd on @compute ins(%a, %m, %s, %s, %s, %s) outs(%a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>)
   return
 }
 
@@ -103,19 +110,21 @@ func.func @update() {
 
 // The runtime has no step of SGD for several parameters.
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @update() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %m = sched.buffer @device_arena[128] : memref<4xf32>
   %g = sched.buffer @device_arena[192] : memref<4xf32>
   // expected-error @below {{kernel 'sgd' does not take 10 operands and 4 results}}
-  sched.launch sgd stream 0 ins(%a, %m, %g, %a, %m, %g, %s, %s, %s, %s) outs(%a, %m, %a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch sgd on @compute ins(%a, %m, %g, %a, %m, %g, %s, %s, %s, %s) outs(%a, %m, %a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @update() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
@@ -126,13 +135,14 @@ func.func @update() {
   %n = sched.buffer @device_arena[384] : memref<4xf32>
   %w = sched.buffer @device_arena[448] : memref<4xf32>
   // expected-error @below {{kernel 'adamw' works in place: its result 3 must be its operand 4}}
-  sched.launch adamw stream 0 ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %g, %n, %w) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch adamw on @compute ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %g, %n, %w) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %d = sched.buffer @device_arena[64] : memref<f32>
@@ -140,7 +150,7 @@ func.func @forward() {
   %y = sched.buffer @device_arena[192] : memref<2xi64>
   %z = sched.buffer @device_arena[256] : memref<2x4xf32>
   // expected-error @below {{kernel 'softmax_cross_entropy_with_grad' works in place: its result 1 must be its operand 1}}
-  sched.launch softmax_cross_entropy_with_grad stream 0 ins(%d, %x, %y) outs(%s, %z) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
+  sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %z) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
   return
 }
 
@@ -148,10 +158,11 @@ func.func @forward() {
 
 // A copy onto itself is no command.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch copy stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @compute ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -159,12 +170,13 @@ func.func @forward() {
 
 // Of a gradient of a softmax only the gradient that arrives may go, not the softmax.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @backward() {
   %y = sched.buffer @device_arena[0] : memref<4xf32>
   %dy = sched.buffer @device_arena[64] : memref<4xf32>
   %same = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch softmax_grad stream 0 ins(%y, %dy) outs(%same) {} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+  sched.launch softmax_grad on @compute ins(%y, %dy) outs(%same) {} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -172,18 +184,20 @@ func.func @backward() {
 
 // The place of a term may take the sum or the norm, not the statistics.
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<1x1xf32>
   %y = sched.buffer @device_arena[64] : memref<1x1xf32>
   %s = sched.buffer @device_arena[128] : memref<1xf32>
   // expected-error @below {{writes over its operand 2, which it may not do in place}}
-  sched.launch add_rms_norm stream 0 ins(%a, %a, %s) outs(%a, %y, %s) {epsilon = 1.0e-5 : f64} : (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>) -> (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>)
+  sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %s) {epsilon = 1.0e-5 : f64} : (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>) -> (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<2x4xf32>
   %s = sched.buffer @device_arena[64] : memref<4xf32>
@@ -191,18 +205,19 @@ func.func @forward() {
   %r = sched.buffer @device_arena[192] : memref<2xf32>
   %same = sched.buffer @device_arena[192] : memref<2xf32>
   // expected-error @below {{writes results 1 and 2 to the same bytes}}
-  sched.launch layer_norm stream 0 ins(%a, %s) outs(%y, %r, %same) {epsilon = 1.0e-5 : f64} : (memref<2x4xf32>, memref<4xf32>) -> (memref<2x4xf32>, memref<2xf32>, memref<2xf32>)
+  sched.launch layer_norm on @compute ins(%a, %s) outs(%y, %r, %same) {epsilon = 1.0e-5 : f64} : (memref<2x4xf32>, memref<4xf32>) -> (memref<2x4xf32>, memref<2xf32>, memref<2xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @backward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[64] : memref<4xf32>
   // expected-error @below {{kernel 'softmax' cannot add to its result}}
-  sched.launch softmax stream 0 ins(%a) outs(%b) {} accumulate : (memref<4xf32>) -> memref<4xf32>
+  sched.launch softmax on @compute ins(%a) outs(%b) {} accumulate : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -210,11 +225,12 @@ func.func @backward() {
 
 // Sums add up, greatest numbers do not.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @backward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[64] : memref<f32>
-  sched.launch reduce stream 0 ins(%a) outs(%b) {kind = #train<reduction sum>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>
+  sched.launch reduce on @compute ins(%a) outs(%b) {kind = #train<reduction sum>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>
   // expected-error @below {{kernel 'reduce' cannot add to its result}}
-  sched.launch reduce stream 0 ins(%a) outs(%b) {kind = #train<reduction max>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>
+  sched.launch reduce on @compute ins(%a) outs(%b) {kind = #train<reduction max>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>
   return
 }

@@ -79,10 +79,22 @@ module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
 module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   // CHECK: sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
   sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
-  // CHECK: sched.communicator @c0 over ["data"] stream 1{{$}}
-  sched.communicator @c0 over ["data"] stream 1
-  // CHECK: sched.communicator @c1 over ["data"] stream 2 exchanges
-  sched.communicator @c1 over ["data"] stream 2 exchanges
+  // CHECK: sched.stream @compute compute
+  sched.stream @compute compute
+  // CHECK: sched.stream @over_data communicator
+  sched.stream @over_data communicator
+  // CHECK: sched.stream @over_data_again communicator
+  sched.stream @over_data_again communicator
+  // CHECK: sched.stream @fetch h2d
+  sched.stream @fetch h2d
+  // CHECK: sched.stream @flush d2h
+  sched.stream @flush d2h
+  // CHECK: sched.stream @host host {sched.note}
+  sched.stream @host host {sched.note}
+  // CHECK: sched.communicator @c0 over ["data"] on @over_data{{$}}
+  sched.communicator @c0 over ["data"] on @over_data
+  // CHECK: sched.communicator @c1 over ["data"] on @over_data_again exchanges
+  sched.communicator @c1 over ["data"] on @over_data_again exchanges
   // CHECK: sched.resource value @v : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 256 : i64}
   sched.resource value @v : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 256 : i64}
   func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
@@ -100,20 +112,20 @@ module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %c = sched.buffer @device_arena[1024] : memref<16xf32>
     // CHECK: %[[D:.*]] = sched.buffer @device_arena[2048] : memref<4xf32>
     %d = sched.buffer @device_arena[2048] : memref<4xf32>
-    // CHECK: sched.launch fill stream 0 ins() outs(%[[A]]) {value = 0.000000e+00 : f64} : () -> memref<8xf32>
-    sched.launch fill stream 0 ins() outs(%a) {value = 0.0 : f64} : () -> memref<8xf32>
-    // CHECK: sched.launch reduce stream 0 ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch reduce stream 0 ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    // CHECK: sched.launch reduce stream 0 ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch reduce stream 0 ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch_map @twice stream 0 ins(%b) outs(%a) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    // CHECK: sched.launch_map @twice stream 0 ins(%[[B]]) outs(%[[A]]) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    sched.launch_map @twice stream 0 ins(%b) outs(%a) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
-    // CHECK: sched.record 0 stream 0
-    sched.record 0 stream 0
-    // CHECK: sched.wait 0 stream 1 {plan.repeat = #plan.repeat<"layers", 0>}
-    sched.wait 0 stream 1 {plan.repeat = #plan.repeat<"layers", 0>}
+    // CHECK: sched.launch fill on @compute ins() outs(%[[A]]) {value = 0.000000e+00 : f64} : () -> memref<8xf32>
+    sched.launch fill on @compute ins() outs(%a) {value = 0.0 : f64} : () -> memref<8xf32>
+    // CHECK: sched.launch reduce on @compute ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch reduce on @compute ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate {train.id = "e"} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch reduce on @compute ins(%[[B]]) outs(%[[A]]) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch reduce on @compute ins(%b) outs(%a) {kind = #train<reduction sum>} accumulate_after_first : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch_map @twice on @compute ins(%[[B]]) outs(%[[A]]) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch_map @twice on @compute ins(%b) outs(%a) : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.launch_map @twice on @compute ins(%[[B]]) outs(%[[A]]) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch_map @twice on @compute ins(%b) outs(%a) accumulate_after_first {plan.repeat = #plan.repeat<"layers", 0>} : (memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    // CHECK: sched.record 0 on @compute
+    sched.record 0 on @compute
+    // CHECK: sched.wait 0 on @over_data {plan.repeat = #plan.repeat<"layers", 0>}
+    sched.wait 0 on @over_data {plan.repeat = #plan.repeat<"layers", 0>}
     // CHECK: sched.launch_collective all_reduce sum @c0, %[[A]] -> %[[A]] : memref<8xf32> -> memref<8xf32>
     sched.launch_collective all_reduce sum @c0, %a -> %a : memref<8xf32> -> memref<8xf32>
     // CHECK: sched.launch_collective all_gather sum @c0, %[[A]] -> %[[C]] : memref<8xf32> -> memref<16xf32>

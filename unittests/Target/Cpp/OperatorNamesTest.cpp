@@ -22,10 +22,12 @@ TEST_F(OperatorNames, AreInOrderOfIssueByStream) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
 module {
   sched.arena @device_arena bytes 256
-  sched.communicator @communicator over ["batch"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_batch communicator
+  sched.communicator @communicator over ["batch"] on @over_batch
   func.func @forward() {
     %a = sched.buffer @device_arena[0] : memref<f32>
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
     return
   }
   func.func @backward() {
@@ -33,11 +35,11 @@ module {
   }
   func.func @backward_reduce() {
     %a = sched.buffer @device_arena[0] : memref<f32>
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_batch
     sched.launch_collective all_reduce sum @communicator, %a -> %a : memref<f32> -> memref<f32>
-    sched.launch fill stream 0 ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
+    sched.launch fill on @compute ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
     return
   }
   func.func @update() {

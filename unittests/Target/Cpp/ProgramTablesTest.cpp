@@ -29,6 +29,9 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
                    train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
   train.parameter weight @w "w" : tensor<4xWIDTHxf32> from <packed, "", 0, 384> {trainable}
   sched.arena @device_arena bytes 4096
+  sched.stream @over_a_x_b communicator
+  sched.stream @compute compute
+  sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b
   sched.arena @host_arena bytes 512
   sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
   sched.resource parameter @p : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> LAYOUT {logical_name = "w", of = @w, arena = @device_arena, offset = 64 : i64}
@@ -84,6 +87,15 @@ TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
 TEST_F(ProgramTables, OnlyTheDeviceArenaIsDeviceMemory) {
   llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
   EXPECT_THAT(tablesOf(columns, columns), HasSubstr("/*device_bytes=*/4096,"));
+}
+
+TEST_F(ProgramTables, CommunicatorsNameTheirStreams) {
+  llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
+  std::string text = tablesOf(columns, columns);
+  EXPECT_THAT(text, HasSubstr("constexpr stream_entry streams[] = {\n    {stream_kind::communicator, \"over a x b\"},\n"
+                              "    {stream_kind::compute, \"compute\"},\n};"));
+  EXPECT_THAT(text, HasSubstr("{{communicator_axes_2, 2}, 0, false}"));
+  EXPECT_THAT(text, HasSubstr("/*streams=*/{streams, 2},"));
 }
 
 TEST_F(ProgramTables, TooManyPiecesAreRefused) {

@@ -37,9 +37,59 @@ LogicalResult ResourceOp::verify() {
   return getLayout().verifyFits(getGlobalTensorType(), [&] { return emitOpError(); });
 }
 
+/// The stream of that name.
+static FailureOr<StreamOp> findStream(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
+  if (auto stream = tables.lookupNearestSymbolFrom<StreamOp>(op, name))
+    return stream;
+  return op->emitOpError("names ") << name << ", which is no sched.stream of the module";
+}
+
+/// A stream that runs a kernel; `isCopy` says whether it only moves bytes.
+static LogicalResult verifyKernelStream(Operation *op, FlatSymbolRefAttr name, bool isCopy,
+                                        SymbolTableCollection &tables) {
+  FailureOr<StreamOp> stream = findStream(op, name, tables);
+  if (failed(stream))
+    return failure();
+  StringRef runs;
+  switch (stream->getKind()) {
+  case StreamKind::compute:
+  case StreamKind::host:
+    return success();
+  case StreamKind::communicator:
+    runs = "collectives";
+    break;
+  case StreamKind::h2d:
+  case StreamKind::d2h:
+    if (isCopy)
+      return success();
+    runs = "copies";
+    break;
+  }
+  return op->emitOpError("is a kernel on ") << name << ", a stream of kind " << stringifyStreamKind(stream->getKind())
+                                            << ", which runs " << runs << " only";
+}
+
+LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return findStream(*this, getStreamAttr(), tables);
+}
+
+LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return findStream(*this, getStreamAttr(), tables);
+}
+
 LogicalResult ArenaOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 0)
     return emitOpError("has ") << static_cast<int64_t>(getBytes()) << " bytes; an allocation has at least 0";
+  return success();
+}
+
+LogicalResult CommunicatorOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<StreamOp> stream = findStream(*this, getStreamAttr(), tables);
+  if (failed(stream))
+    return failure();
+  if (stream->getKind() != StreamKind::communicator)
+    return emitOpError("names ") << getStreamAttr() << ", a stream of kind " << stringifyStreamKind(stream->getKind())
+                                 << ", but collectives run on one of kind communicator";
   return success();
 }
 
@@ -120,6 +170,8 @@ LogicalResult MapOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult LaunchMapOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (failed(verifyKernelStream(*this, getStreamAttr(), /*isCopy=*/false, tables)))
+    return failure();
   return verifyScalarFunction(*this, getFunctionAttr(), getIns().getTypes(), getOuts().getTypes(), tables);
 }
 
@@ -149,6 +201,10 @@ LogicalResult LaunchCollectiveOp::verify() {
   if (getDestinations() && !isPermutation(*getDestinations()))
     return emitOpError("sends to ") << getDestinationsAttr() << ": every member must receive from one member";
   return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyKernelStream(*this, getStreamAttr(), getKernel() == KernelKind::copy, tables);
 }
 
 KernelArity LaunchOp::getArity() {

@@ -33,7 +33,8 @@ public:
     Issue issue;
     issue.communicator = bucket.communicator;
     issue.position = lastTouch.lookup(bucket.storage);
-    int64_t stream = Program::getStream(bucket.communicator), ready = program.events++;
+    unsigned stream = program.communicators[bucket.communicator].stream;
+    int64_t ready = program.events++;
     issue.commands.push_back(makeEvent(Command::Kind::Record, kComputeStream, ready));
     issue.commands.push_back(makeEvent(Command::Kind::Wait, stream, ready));
     Command command(Command::Kind::Collective, bucket.op.getLoc());
@@ -92,7 +93,7 @@ private:
     SmallVector<unsigned, 2> transients;
   };
 
-  Command makeEvent(Command::Kind kind, int64_t stream, int64_t event) {
+  Command makeEvent(Command::Kind kind, unsigned stream, int64_t event) {
     Command command(kind, loc);
     command.stream = stream;
     command.event = event;
@@ -161,7 +162,7 @@ private:
     for (unsigned communicator : withTransients) {
       Flight &flight = inFlight[communicator];
       flight.done = program.events++;
-      Command record = makeEvent(Command::Kind::Record, Program::getStream(communicator), *flight.done);
+      Command record = makeEvent(Command::Kind::Record, program.communicators[communicator].stream, *flight.done);
       record.repeat = repeat;
       result.push_back(std::move(record));
     }

@@ -10,9 +10,9 @@ static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train::ReductionKind reduction,
                                       ArrayAttr axes, const View &out, const View &in) {
   unsigned communicator = program.getCommunicator(axes);
-  int64_t stream = Program::getStream(communicator);
+  unsigned stream = program.communicators[communicator].stream;
   int64_t ready = program.events++, done = program.events++;
-  auto pushEvent = [&](Command::Kind what, int64_t onStream, int64_t event) {
+  auto pushEvent = [&](Command::Kind what, unsigned onStream, int64_t event) {
     Command command(what, op->getLoc());
     command.stream = onStream;
     command.event = event;

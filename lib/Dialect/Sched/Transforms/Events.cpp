@@ -86,7 +86,7 @@ static int64_t numberEventsOf(std::vector<Command> &commands) {
 /// What a function waits for at its end is one event per stream: a stream ends its commands in order. Records elsewhere
 /// that only the end waits for are left out.
 static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
-  llvm::DenseMap<int64_t, int64_t> streams;
+  llvm::DenseMap<int64_t, unsigned> streams;
   llvm::DenseMap<int64_t, unsigned> waits;
   for (const Command &command : commands) {
     if (command.kind == Command::Kind::Record)
@@ -97,7 +97,7 @@ static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
   size_t tail = commands.size();
   while (tail > 0 && isEvent(commands[tail - 1]))
     --tail;
-  std::map<int64_t, Command> last; // by the stream waited for
+  std::map<unsigned, Command> last; // by the stream waited for
   llvm::DenseSet<int64_t> merged;
   for (size_t i = tail; i < commands.size(); ++i) {
     const Command &wait = commands[i];
@@ -122,9 +122,9 @@ static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
 static void mergeEqualRecords(std::vector<Command> &commands) {
   struct Recorded {
     int64_t event = 0;
-    llvm::SmallDenseSet<int64_t> waited; // by which streams
+    llvm::SmallDenseSet<unsigned> waited; // by which streams
   };
-  std::map<int64_t, Recorded> recorded; // by stream, while it stands still
+  std::map<unsigned, Recorded> recorded; // by stream, while it stands still
   llvm::DenseMap<int64_t, int64_t> replacement;
   llvm::DenseSet<const Command *> dropped;
   Attribute repeat;

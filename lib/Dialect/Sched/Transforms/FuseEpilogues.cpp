@@ -86,7 +86,7 @@ private:
   bool fuseNorm(LaunchOp product) {
     auto norm = dyn_cast<LaunchOp>(getNextCommand(product));
     size_t terms = norm ? norm.getArity().terms : 0;
-    if (terms == 0 || norm.getStream() != product.getStream() || product.getAccumulate() ||
+    if (terms == 0 || norm.getStreamAttr() != product.getStreamAttr() || product.getAccumulate() ||
         product.getAccumulateAfterFirst())
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0], sum = norm.getOuts()[0];
@@ -119,8 +119,8 @@ private:
 
   bool fuseMap(LaunchOp product) {
     auto map = dyn_cast<LaunchMapOp>(getNextCommand(product));
-    if (!map || map.getIns().size() > 3 || map.getStream() != product.getStream() || map.getAccumulateAfterFirst() ||
-        product.getAccumulate() || product.getAccumulateAfterFirst())
+    if (!map || map.getIns().size() > 3 || map.getStreamAttr() != product.getStreamAttr() ||
+        map.getAccumulateAfterFirst() || product.getAccumulate() || product.getAccumulateAfterFirst())
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
 
@@ -190,11 +190,11 @@ private:
     for (LaunchOp *it = sums.begin(); it != sums.end(); ++it) {
       LaunchOp sum = *it;
       Value vector = sum.getOuts()[0];
-      bool isLike = sum.getStream() == product.getStream() && sum.getIntegerSetting("reduced_rank") == contracted &&
-                    sum.getAccumulate() == product.getAccumulate() &&
-                    sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
-                    typeOf(vector).getElementType() == typeOf(out).getElementType() &&
-                    typeOf(vector).getLayout().isIdentity();
+      bool isLike =
+          sum.getStreamAttr() == product.getStreamAttr() && sum.getIntegerSetting("reduced_rank") == contracted &&
+          sum.getAccumulate() == product.getAccumulate() &&
+          sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
+          typeOf(vector).getElementType() == typeOf(out).getElementType() && typeOf(vector).getLayout().isIdentity();
       bool sumsB = isLike && sumsOver(sum, b, turned(typeOf(b), contracted));
       if (!sumsB && !(isLike && sumsOver(sum, a, typeOf(a))))
         continue;

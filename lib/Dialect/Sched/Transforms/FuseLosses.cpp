@@ -48,7 +48,8 @@ private:
   bool isOnStream(Operation *op) {
     auto launch = dyn_cast<LaunchOp>(op);
     auto map = dyn_cast<LaunchMapOp>(op);
-    return (launch && launch.getStream() == loss.getStream()) || (map && map.getStream() == loss.getStream());
+    return (launch && launch.getStreamAttr() == loss.getStreamAttr()) ||
+           (map && map.getStreamAttr() == loss.getStreamAttr());
   }
   bool isBehind(Operation *op) { return op->getBlock() == &forward && loss->isBeforeInBlock(op); }
 

@@ -114,7 +114,7 @@ private:
       if (auto map = dyn_cast<LaunchMapOp>(op);
           map && map->isBeforeInBlock(norm) && map.getOuts().size() == 1 && isSame(map.getOuts()[0], x))
         sum = map;
-    if (!sum || sum.getStream() != norm.getStream() || sum.getAccumulateAfterFirst() || !canMove(sum, norm))
+    if (!sum || sum.getStreamAttr() != norm.getStreamAttr() || sum.getAccumulateAfterFirst() || !canMove(sum, norm))
       return;
     SmallVector<Value> ins = getTerms(sum), outs(norm.getOuts());
     size_t terms = ins.size();
@@ -142,7 +142,7 @@ private:
       auto [ins, outs] = getInsAndOuts(op);
       if (llvm::any_of(ins, [&](Value in) { return getStorage(in) == getStorage(out) && overlap(in, out); })) {
         auto map = dyn_cast<LaunchMapOp>(op);
-        if (reader || !map || map.getStream() != producer.getStream())
+        if (reader || !map || map.getStreamAttr() != producer.getStreamAttr())
           return {};
         reader = map;
       }

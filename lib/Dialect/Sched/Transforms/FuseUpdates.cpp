@@ -63,8 +63,8 @@ private:
       return;
     LaunchMapOp map = *place;
     Value rounded = map.getOuts()[0];
-    if (!isSame(map.getIns()[0], weight) || map.getStream() != update.getStream() || map.getAccumulateAfterFirst() ||
-        overlap(rounded, update.getIns()) || !canMove(update, map))
+    if (!isSame(map.getIns()[0], weight) || map.getStreamAttr() != update.getStreamAttr() ||
+        map.getAccumulateAfterFirst() || overlap(rounded, update.getIns()) || !canMove(update, map))
       return;
     found->second.erase(place);
     OpBuilder builder(map);

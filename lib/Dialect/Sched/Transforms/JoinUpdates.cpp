@@ -69,8 +69,8 @@ private:
     size_t operands = getUpdateOperands(a)->operands;
     auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
     auto inOneArena = [](auto pair) { return getPlace(std::get<0>(pair)).arena == getPlace(std::get<1>(pair)).arena; };
-    return a.getKernel() == b.getKernel() && a.getStream() == b.getStream() && a.getSettings() == b.getSettings() &&
-           a.getOuts().size() == b.getOuts().size() &&
+    return a.getKernel() == b.getKernel() && a.getStreamAttr() == b.getStreamAttr() &&
+           a.getSettings() == b.getSettings() && a.getOuts().size() == b.getOuts().size() &&
            typeOf(a.getOuts().back()).getElementType() == typeOf(b.getOuts().back()).getElementType() &&
            llvm::all_of(llvm::zip_equal(a.getIns(), b.getIns()), inOneArena) &&
            llvm::all_of(llvm::zip_equal(a.getOuts(), b.getOuts()), inOneArena) &&

@@ -4,6 +4,7 @@
 #include "windlass/Schedule/ArenaPacker.h"
 
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -13,6 +14,7 @@ using namespace windlass;
 using namespace windlass::sched;
 
 Program::Program(ModuleOp module, func::FuncOp reduce) : module(module), symbols(module) {
+  streams.push_back({"compute", StreamKind::compute});
   if (reduce)
     collectBuckets(reduce);
   for (ResourceOp resource : module.getOps<ResourceOp>()) {
@@ -92,10 +94,13 @@ FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
 }
 
 unsigned Program::getCommunicator(ArrayAttr axes) {
-  auto it = llvm::find(communicators, axes);
-  if (it == communicators.end())
-    it = communicators.insert(it, axes);
-  return it - communicators.begin();
+  for (auto [index, known] : llvm::enumerate(communicators))
+    if (known.axes == axes)
+      return index;
+  std::string name = "over_" + llvm::join(axes.getAsValueRange<StringAttr>(), "_x_");
+  communicators.push_back({axes, static_cast<unsigned>(streams.size())});
+  streams.push_back({name, StreamKind::communicator});
+  return communicators.size() - 1;
 }
 
 std::vector<Command *> Program::getTimeline() {
@@ -302,14 +307,24 @@ void Program::emit() {
   arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
   arenaOp->setAttr(kPeakAttr, peak);
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
-  for (auto [index, axes] : llvm::enumerate(communicators))
-    CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(), axes, getStream(index));
+  emitQueues(builder);
   for (auto &[name, commands] : functions)
     emitFunction(name, commands);
   module.walk([&](LaunchCollectiveOp collective) {
     if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
       module.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
   });
+}
+
+void Program::emitQueues(OpBuilder &builder) {
+  // The model may have parameters of these names.
+  auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
+  for (const Stream &stream : streams)
+    streamNames.push_back(declare(StreamOp::create(builder, module.getLoc(), stream.name, stream.kind)));
+  for (auto [index, communicator] : llvm::enumerate(communicators))
+    communicatorNames.push_back(
+        declare(CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(),
+                                       communicator.axes, streamNames[communicator.stream].getValue())));
 }
 
 void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
@@ -339,29 +354,28 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
     for (const View &view : command.outs)
       outs.push_back(toBuffer(view, command.loc));
     Operation *op = nullptr;
+    FlatSymbolRefAttr stream = streamNames[command.stream];
     switch (command.kind) {
     case Command::Kind::Launch:
-      op = LaunchOp::create(builder, command.loc, command.kernel, command.stream, ins, outs,
+      op = LaunchOp::create(builder, command.loc, command.kernel, stream.getValue(), ins, outs,
                             builder.getDictionaryAttr(command.settings), command.accumulates,
                             command.accumulatesAfterFirst);
       break;
     case Command::Kind::Map:
-      op = LaunchMapOp::create(builder, command.loc, TypeRange(), command.function,
-                               builder.getI64IntegerAttr(command.stream), ins, outs,
+      op = LaunchMapOp::create(builder, command.loc, TypeRange(), command.function, stream, ins, outs,
                                command.accumulatesAfterFirst ? builder.getUnitAttr() : UnitAttr());
       break;
     case Command::Kind::Collective:
-      op = LaunchCollectiveOp::create(
-          builder, command.loc, CollectiveKindAttr::get(context, command.collective),
-          train::ReductionKindAttr::get(context, command.reduction),
-          FlatSymbolRefAttr::get(context, ("communicator_" + Twine(command.communicator)).str()), ins.front(),
-          outs.front(), command.destinations);
+      op = LaunchCollectiveOp::create(builder, command.loc, CollectiveKindAttr::get(context, command.collective),
+                                      train::ReductionKindAttr::get(context, command.reduction),
+                                      communicatorNames[command.communicator], ins.front(), outs.front(),
+                                      command.destinations);
       break;
     case Command::Kind::Record:
-      op = RecordOp::create(builder, command.loc, command.event, command.stream);
+      op = RecordOp::create(builder, command.loc, command.event, stream.getValue());
       break;
     case Command::Kind::Wait:
-      op = WaitOp::create(builder, command.loc, command.event, command.stream);
+      op = WaitOp::create(builder, command.loc, command.event, stream.getValue());
       break;
     }
     if (command.repeat)

@@ -19,6 +19,15 @@ struct Storage {
   int64_t offset = 0;
 };
 
+/// A queue of commands before it is an operation.
+struct Stream {
+  std::string name;
+  StreamKind kind = StreamKind::compute;
+};
+
+/// The place among the streams of a program of the one that computes.
+constexpr unsigned kComputeStream = 0;
+
 /// A command before it is an operation.
 struct Command {
   enum class Kind { Launch, Map, Collective, Record, Wait };
@@ -32,7 +41,8 @@ struct Command {
 
   Kind kind;
   mlir::Location loc;
-  int64_t stream = kComputeStream;
+  /// Its place among the program's.
+  unsigned stream = kComputeStream;
   llvm::SmallVector<View, 6> ins, outs;
   /// Launch.
   KernelKind kernel = KernelKind::copy;
@@ -55,6 +65,12 @@ struct Command {
   mlir::StringAttr owner;
 };
 
+/// The axes over which ranks communicate, and where their collectives run: a place among the program's streams.
+struct Communicator {
+  mlir::ArrayAttr axes;
+  unsigned stream = 0;
+};
+
 /// Resources that one collective reduces where they stand.
 struct Bucket {
   AllReduceOp op;
@@ -71,7 +87,8 @@ public:
   mlir::ModuleOp module;
   std::vector<Storage> storages;
   llvm::MapVector<mlir::StringAttr, std::vector<Command>> functions;
-  llvm::SmallVector<mlir::ArrayAttr> communicators;
+  llvm::SmallVector<Stream> streams;
+  llvm::SmallVector<Communicator> communicators;
   llvm::SmallVector<Bucket> buckets;
   int64_t events = 0;
 
@@ -79,11 +96,10 @@ public:
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
   plan::MeshAttr getMesh() { return module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr); }
-  /// Index of the communicator over these axes, created at its first use.
+  /// Index of the communicator over these axes, created at its first use, with its stream.
   unsigned getCommunicator(mlir::ArrayAttr axes);
   /// The scalar function of these elements that returns its argument, created at its first use.
   mlir::FlatSymbolRefAttr getIdentityFunction(mlir::Type element);
-  static int64_t getStream(unsigned communicator) { return kComputeStream + 1 + communicator; }
 
   /// Lets outputs take the place of inputs that die at the command, where the kernel may run in place.
   void shareStorages();
@@ -99,6 +115,8 @@ private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, View> resourceViews;
   llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
+  /// Of streams and communicators, once they are declared.
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> streamNames, communicatorNames;
   int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;
 
@@ -106,6 +124,8 @@ private:
   /// Commands of every function whose transients are live in some order of time; `backward` is part of
   /// `backward_reduce`.
   std::vector<Command *> getTimeline();
+  /// Declares the streams and communicators behind the arena.
+  void emitQueues(mlir::OpBuilder &builder);
   void emitFunction(mlir::StringAttr name, llvm::ArrayRef<Command> commands);
 };
 

@@ -2,6 +2,7 @@
 #include "Views.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Schedule/CollectiveOrder.h"
 #include "windlass/Schedule/MemoryTimeline.h"
@@ -48,12 +49,12 @@ struct Window {
 
 class Verifier {
 public:
-  explicit Verifier(ModuleOp module, int64_t memoryLimit) : module(module), memoryLimit(memoryLimit) {}
+  explicit Verifier(ModuleOp module, int64_t memoryLimit) : module(module), memoryLimit(memoryLimit), streams(module) {}
 
   LogicalResult run() {
-    return success(succeeded(checkLevel()) && succeeded(checkArenas()) && succeeded(checkResources()) &&
-                   succeeded(checkBuffers()) && succeeded(checkSchedule()) && succeeded(checkStep()) &&
-                   succeeded(checkCollectives()));
+    return success(succeeded(checkLevel()) && succeeded(checkStreams()) && succeeded(checkArenas()) &&
+                   succeeded(checkResources()) && succeeded(checkBuffers()) && succeeded(checkMemories()) &&
+                   succeeded(checkSchedule()) && succeeded(checkStep()) && succeeded(checkCollectives()));
   }
 
 private:
@@ -68,7 +69,7 @@ private:
 
   LogicalResult checkLevel() {
     for (Operation &op : *module.getBody())
-      if (!isa<ResourceOp, ArenaOp, CommunicatorOp, ScheduleOp, func::FuncOp, train::ParameterOp>(op))
+      if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp, train::ParameterOp>(op))
         return op.emitOpError("does not belong to the level of commands");
     for (auto function : module.getOps<func::FuncOp>()) {
       if (!isStepFunction(function))
@@ -79,6 +80,19 @@ private:
         if (!isa<BufferOp, LaunchOp, LaunchMapOp, LaunchCollectiveOp, RecordOp, WaitOp, func::ReturnOp>(op))
           return op.emitOpError("is no command: it must be lowered before");
     }
+    return success();
+  }
+
+  LogicalResult checkStreams() {
+    StreamOp compute;
+    for (StreamOp stream : module.getOps<StreamOp>())
+      if (stream.getKind() == StreamKind::compute && std::exchange(compute, stream))
+        return stream.emitOpError("is a second stream of kind compute");
+    DenseMap<int64_t, CommunicatorOp> owners;
+    for (CommunicatorOp communicator : module.getOps<CommunicatorOp>())
+      if (CommunicatorOp other = std::exchange(owners[streams.getNumber(communicator)], communicator))
+        return communicator.emitOpError("runs on ")
+               << communicator.getStreamAttr() << ", the stream of @" << other.getSymName();
     return success();
   }
 
@@ -181,6 +195,36 @@ private:
     return failure(result.wasInterrupted());
   }
 
+  /// Checks that a command's operands and results are in the memories that its stream works on.
+  LogicalResult checkMemories(Operation *op) {
+    StreamKind kind = streams.getKind(streams.getNumber(op));
+    auto check = [&](StringRef verb, Value buffer, bool isOnDevice) -> LogicalResult {
+      StringRef arena = windows[buffer].arena->name;
+      if ((arena == kDeviceArena) == isOnDevice)
+        return success();
+      return op->emitOpError(verb) << "s @" << arena << ", but on a stream of kind " << stringifyStreamKind(kind)
+                                   << " commands " << verb << (isOnDevice ? " @" : " other arenas than @")
+                                   << kDeviceArena;
+    };
+    auto [ins, outs] = getInsAndOuts(op);
+    for (Value in : ins)
+      if (failed(check("read", in, kind != StreamKind::h2d && kind != StreamKind::host)))
+        return failure();
+    for (Value out : outs)
+      if (failed(check("write", out, kind != StreamKind::d2h && kind != StreamKind::host)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult checkMemories() {
+    return failure(module
+                       .walk([&](Operation *op) {
+                         return isCommand(op) && failed(checkMemories(op)) ? WalkResult::interrupt()
+                                                                           : WalkResult::advance();
+                       })
+                       .wasInterrupted());
+  }
+
   /// Whether the command may read `in` where it writes `out`, which is the same window.
   static bool mayWorkInPlace(Operation *op, size_t in, size_t out) {
     if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
@@ -193,8 +237,8 @@ private:
     return a.arena == b.arena && a.isExact && b.isExact && schedule::overlap(a.ranges, b.ranges);
   }
 
-  LogicalResult runCommand(Operation *op, int64_t stream, ValueRange ins, ValueRange outs, bool accumulates) {
-    order.beginCommand(stream);
+  LogicalResult runCommand(Operation *op, ValueRange ins, ValueRange outs, bool accumulates) {
+    order.beginCommand(streams.getNumber(op));
     auto report = [&](const Window &window, const std::string &problem) -> LogicalResult {
       if (problem.empty())
         return success();
@@ -235,22 +279,20 @@ private:
     for (Operation &op : function.getBody().front()) {
       LogicalResult result = success();
       if (auto launch = dyn_cast<LaunchOp>(op)) {
-        result = runCommand(&op, launch.getStream(), launch.getIns(), launch.getOuts(),
+        result = runCommand(&op, launch.getIns(), launch.getOuts(),
                             launch.getAccumulate() || (launch.getAccumulateAfterFirst() && !isFirst));
       } else if (auto map = dyn_cast<LaunchMapOp>(op)) {
-        result =
-            runCommand(&op, map.getStream(), map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !isFirst);
+        result = runCommand(&op, map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !isFirst);
       } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
-        auto communicator = module.lookupSymbol<CommunicatorOp>(collective.getCommunicator());
         // Padding between the parts of a bucket is reduced too, whatever it holds.
         const Window &reduced = windows[collective.getIn()];
         for (const ByteRange &range : reduced.ranges)
           reduced.arena->memory.adoptPadding(range, reduced.owner, kAlignment);
-        result = runCommand(&op, communicator.getStream(), collective.getIn(), collective.getOut(), false);
+        result = runCommand(&op, collective.getIn(), collective.getOut(), false);
       } else if (auto record = dyn_cast<RecordOp>(op)) {
-        order.record(record.getEvent(), record.getStream());
+        order.record(record.getEvent(), streams.getNumber(record));
       } else if (auto wait = dyn_cast<WaitOp>(op)) {
-        std::string problem = order.wait(wait.getEvent(), wait.getStream());
+        std::string problem = order.wait(wait.getEvent(), streams.getNumber(wait));
         if (!problem.empty())
           return op.emitOpError(problem);
       }
@@ -413,6 +455,7 @@ private:
   int64_t memoryLimit;
   llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;
+  StreamTable streams;
   schedule::StreamOrder order;
 };
 

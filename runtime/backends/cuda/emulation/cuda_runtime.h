@@ -73,6 +73,7 @@ using cudaGraphExec_t = struct emulated_graph *;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 using cudaEvent_t = struct emulated_event *;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+constexpr unsigned long long cudaGraphInstantiateFlagUseNodePriority = 8;
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
                    cudaHostAllocDefault = 0;
 struct cudaDeviceProp {
@@ -106,7 +107,9 @@ cudaError_t cudaHostAlloc(void **out, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t stream);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);

@@ -24,6 +24,7 @@ struct emulated_graph {
 struct emulated_stream {
   std::shared_ptr<emulated_graph> recording;
   std::uint64_t news = 0, joined = 0;
+  int priority = 0;
 };
 struct emulated_event {
   double seconds = 0;                        ///< when it was recorded last
@@ -340,8 +341,18 @@ cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStre
   });
 }
 // Streams do at once what they are given, so that events have always been reached.
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5; // as on an H100
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int priority) {
   *out = new emulated_stream;
+  (*out)->priority = priority;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+  *priority = stream->priority;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

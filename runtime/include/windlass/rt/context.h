@@ -41,6 +41,8 @@ public:
 
   arena &device() { return device_; }
   arena &pinned() { return pinned_; }
+  /// The stream of kind compute.
+  stream &compute() { return *streams_[static_cast<std::size_t>(compute_)]; }
   stream &get_stream(std::int32_t i) { return *streams_[static_cast<std::size_t>(i)]; }
   event &get_event(std::int32_t i) { return events_[static_cast<std::size_t>(i)]; }
   communicator &get_communicator(std::int32_t i) { return *communicators_[static_cast<std::size_t>(i)]; }
@@ -60,7 +62,9 @@ private:
   std::vector<std::unique_ptr<communicator>> communicators_;
   std::vector<std::unique_ptr<stream>> streams_; // after what their commands use: they end first
   std::vector<std::int32_t> coordinates_, axis_sizes_;
-  std::int32_t rank_ = 0, ranks_ = 1;
+  std::int32_t rank_ = 0, ranks_ = 1, compute_ = 0;
+
+  status create_streams(const program &p, transport &world, std::int32_t threads, std::int64_t scratch_bytes);
 };
 
 } // namespace windlass::rt

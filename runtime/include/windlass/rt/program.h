@@ -124,9 +124,18 @@ struct scalar_entry {
 
 enum class optimizer : std::int32_t { adamw, sgd };
 
+/// What runs on a stream: the kernels of the step, or the collectives of one communicator.
+enum class stream_kind : std::int32_t { compute, communicator };
+
+struct stream_entry {
+  stream_kind kind;
+  const char *name; ///< in timelines
+};
+
 /// The members of a communicator: the ranks that differ from a rank in the coordinates of `axes` only.
 struct communicator_entry {
   span<std::int32_t> axes;
+  std::int32_t stream;    ///< that its collectives run on, a place in the program's `streams`, of kind communicator
   bool exchanges = false; ///< the program has all-to-alls or permutes on it
 };
 
@@ -157,7 +166,7 @@ struct program {
   std::int64_t device_bytes;  ///< device arena
   std::int64_t pinned_bytes;  ///< pinned host arena
   std::int64_t scratch_bytes; ///< of the compute stream for one thread, times threads
-  std::int32_t streams;       ///< 0 compute, then one per communicator
+  span<stream_entry> streams; ///< one of kind compute, and one of kind communicator for each communicator
   std::int32_t events;
   span<communicator_entry> communicators;
   span<parameter_entry> parameters;

@@ -11,8 +11,12 @@ namespace windlass::rt {
 /// Runs each command on the calling thread before `submit` returns. `scratch` belongs to the caller and outlives it.
 std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
 
+/// Whose kernels a device begins first where several streams have some that could begin. Threads have no order.
+enum class stream_priority : std::int32_t { normal, high };
+
 /// Runs commands on a thread of its own, which has finished all of them when the stream is destroyed.
-std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes);
+std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
+                                           stream_priority priority = stream_priority::normal);
 
 } // namespace windlass::rt
 

@@ -4,7 +4,9 @@
 // @evaluate stays.
 module {
   sched.arena @device_arena bytes 4096
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   sched.resource scalar @scale : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
   // CHECK-LABEL: func.func @forward
   // CHECK-NEXT: %[[X:.*]] = sched.buffer @device_arena[64]
@@ -13,17 +15,17 @@ module {
   // CHECK-NEXT: %[[C:.*]] = sched.buffer @device_arena[320] : memref<f32>
   // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
   // CHECK-NEXT: %[[ALL:.*]] = sched.buffer @device_arena[320] : memref<1xf32>
-  // CHECK-NEXT: sched.launch count_labels stream 0 ins(%[[Y]]) outs(%[[C]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4xi64>) -> memref<f32>
-  // CHECK-NEXT: sched.record 0 stream 0
-  // CHECK-NEXT: sched.wait 0 stream 1
+  // CHECK-NEXT: sched.launch count_labels on @compute ins(%[[Y]]) outs(%[[C]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4xi64>) -> memref<f32>
+  // CHECK-NEXT: sched.record 0 on @compute
+  // CHECK-NEXT: sched.wait 0 on @over_data
   // CHECK-NEXT: sched.launch_collective all_reduce sum @c, %[[ALL]] -> %[[ALL]]
-  // CHECK-NEXT: sched.record 0 stream 1
-  // CHECK-NEXT: sched.wait 0 stream 0
+  // CHECK-NEXT: sched.record 0 on @over_data
+  // CHECK-NEXT: sched.wait 0 on @compute
   // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[384] : memref<f32> {sched.storage = 5 : i64}
   // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-  // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[K]], %[[C]]) outs(%[[D]]) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
-  // CHECK-NEXT: sched.launch_map @divide stream 0 ins(%[[S]], %[[C]]) outs(%[[R]])
+  // CHECK-NEXT: sched.launch_map @divide on @compute ins(%[[K]], %[[C]]) outs(%[[D]]) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad on @compute ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
+  // CHECK-NEXT: sched.launch_map @divide on @compute ins(%[[S]], %[[C]]) outs(%[[R]])
   // CHECK-NEXT: return
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -33,13 +35,13 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %ac = sched.buffer @device_arena[320] : memref<1xf32> {sched.storage = 4 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c, %ac -> %ac : memref<1xf32> -> memref<1xf32>
-    sched.record 0 stream 1
-    sched.wait 0 stream 0
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.record 0 on @over_data
+    sched.wait 0 on @compute
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   // CHECK-LABEL: func.func @backward()
@@ -54,9 +56,9 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   // CHECK-LABEL: func.func @backward_reduce()
@@ -71,13 +73,13 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   // CHECK-LABEL: func.func @evaluate
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   func.func @evaluate() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 101 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 102 : i64}
@@ -85,8 +87,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 104 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 105 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 106 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -100,8 +102,9 @@ module {
 // The factor may have had a place of its own, and there may be no other backward function.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy_with_grad stream
+  // CHECK: launch softmax_cross_entropy_with_grad on @compute
   // CHECK-LABEL: func.func @backward
   // CHECK-NEXT: return
   func.func @forward() {
@@ -111,8 +114,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -121,8 +124,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -136,8 +139,9 @@ module {
 // The logits are read behind the loss, or before the gradient.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -147,9 +151,9 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -157,8 +161,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -171,8 +175,9 @@ module {
 
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -181,8 +186,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -191,9 +196,9 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -207,9 +212,11 @@ module {
 // Another stream may still read the logits.
 module {
   sched.arena @device_arena bytes 4096
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -221,8 +228,8 @@ module {
     %ax = sched.buffer @device_arena[64] : memref<32xf32> {sched.storage = 1 : i64}
     %az = sched.buffer @device_arena[576] : memref<32xf32> {sched.storage = 8 : i64}
     sched.launch_collective permute sum @c, %ax -> %az to [1, 0] : memref<32xf32> -> memref<32xf32>
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -230,8 +237,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -245,8 +252,9 @@ module {
 // Somebody else reads the logarithms.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -255,8 +263,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -265,9 +273,9 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %lz = sched.buffer @device_arena[576] : memref<4xf32> {sched.storage = 8 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%l) outs(%lz) {} : (memref<4xf32>) -> memref<4xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%l) outs(%lz) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -281,8 +289,9 @@ module {
 // Somebody else reads the factor.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -291,8 +300,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -301,9 +310,9 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%c) outs(%r) {} : (memref<f32>) -> memref<f32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%c) outs(%r) {} : (memref<f32>) -> memref<f32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -317,8 +326,9 @@ module {
 // The factor depends on what the host does not write.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -327,8 +337,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -337,8 +347,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch_map @divide stream 0 ins(%k, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%k, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -352,8 +362,9 @@ module {
 // The count is no longer there for the factor.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -361,8 +372,8 @@ module {
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -370,8 +381,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -385,8 +396,9 @@ module {
 // The sum is read before the count is known everywhere.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -395,9 +407,9 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch copy stream 0 ins(%s) outs(%r) {} : (memref<f32>) -> memref<f32>
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch copy on @compute ins(%s) outs(%r) {} : (memref<f32>) -> memref<f32>
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -405,8 +417,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -420,9 +432,11 @@ module {
 // Ranks join their sums first.
 module {
   sched.arena @device_arena bytes 4096
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -432,13 +446,13 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %as = sched.buffer @device_arena[256] : memref<1xf32> {sched.storage = 3 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c, %as -> %as : memref<1xf32> -> memref<1xf32>
-    sched.record 0 stream 1
-    sched.wait 0 stream 0
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.record 0 on @over_data
+    sched.wait 0 on @compute
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -446,8 +460,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -461,8 +475,9 @@ module {
 // Another label is ignored.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -471,8 +486,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -480,8 +495,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -495,8 +510,9 @@ module {
 // The gradient has a place of its own.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -505,8 +521,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -515,8 +531,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%z) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%z) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -530,8 +546,9 @@ module {
 // The logits are computed again.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -540,8 +557,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -550,9 +567,9 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %again = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 9 : i64}
-    sched.launch copy stream 0 ins(%z) outs(%again) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %again, %y, %l) outs(%again) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%z) outs(%again) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %again, %y, %l) outs(%again) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -566,8 +583,9 @@ module {
 // One of the backward functions does without.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -576,8 +594,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -585,14 +603,14 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func @backward_reduce() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -606,8 +624,9 @@ module {
 // The loss belongs to a repeated block.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -616,8 +635,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {plan.repeat = #plan.repeat<"h", 0>} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {plan.repeat = #plan.repeat<"h", 0>} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -625,8 +644,8 @@ module {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -640,6 +659,7 @@ module {
 // The factor is a hyperparameter: it is read as it is, and nothing counts labels that nobody asks for.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.resource scalar @inverse : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
   // CHECK-LABEL: func.func @forward
   // CHECK-NEXT: %[[X:.*]] = sched.buffer @device_arena[64]
@@ -648,8 +668,8 @@ module {
   // CHECK-NEXT: %[[R:.*]] = sched.buffer @device_arena[448]
   // CHECK-NEXT: %[[K:.*]] = sched.buffer @device_arena[704]
   // CHECK-NEXT: %[[D:.*]] = sched.buffer @device_arena[704]
-  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad stream 0 ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
-  // CHECK-NEXT: sched.launch_map @multiply stream 0 ins(%[[S]], %[[K]]) outs(%[[R]])
+  // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad on @compute ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
+  // CHECK-NEXT: sched.launch_map @multiply on @compute ins(%[[S]], %[[K]]) outs(%[[R]])
   // CHECK-NEXT: return
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -657,10 +677,10 @@ module {
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch_map @multiply stream 0 ins(%s, %k) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch_map @multiply on @compute ins(%s, %k) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   // CHECK-LABEL: func.func @backward_reduce()
@@ -674,8 +694,8 @@ module {
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
     %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%k, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%k, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @multiply(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -689,10 +709,11 @@ module {
 // Equal offsets into two arenas are two places: the factor is not the hyperparameter.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.arena @host_arena bytes 4096
   sched.resource scalar @scale : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @host_arena, offset = 512 : i64}
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy stream
+  // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -701,8 +722,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -711,7 +732,7 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
@@ -725,10 +746,11 @@ module {
 // The logarithms and the factor lie in no resource: that is in the other arena.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.arena @host_arena bytes 4096
   sched.resource value @kept : tensor<64xf32> of tensor<64xf32> #plan.layout<[#plan.dim<[#plan.factor<64>]>]> {arena = @host_arena, offset = 320 : i64}
   // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy_with_grad stream
+  // CHECK: launch softmax_cross_entropy_with_grad on @compute
   // CHECK-LABEL: func.func @backward
   func.func @forward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -737,8 +759,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy stream 0 ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide stream 0 ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
+    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
   func.func @backward() {
@@ -747,8 +769,8 @@ module {
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
     %own = sched.buffer @device_arena[512] : memref<f32> {sched.storage = 7 : i64}
-    sched.launch_map @divide stream 0 ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad stream 0 ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
+    sched.launch_map @divide on @compute ins(%c, %c) outs(%own) : (memref<f32>, memref<f32>) -> memref<f32>
+    sched.launch softmax_cross_entropy_grad on @compute ins(%own, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {

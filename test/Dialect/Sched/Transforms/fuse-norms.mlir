@@ -3,6 +3,7 @@
 // A norm adds up what it reads: three terms, the brackets as they were, and two; operator and block are the norm's.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   func.func @forward() {
     %p = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -18,14 +19,14 @@ module {
     // CHECK: %[[S:.*]] = sched.buffer @device_arena[320]
     // CHECK: %[[Y:.*]] = sched.buffer @device_arena[384]
     // CHECK-NOT: launch_map
-    // CHECK: sched.launch add_layer_norm stream 0 ins(%[[P]], %[[B]], %[[R]], %[[S]], %[[S]]) outs(%[[P]], %[[Y]], %{{.*}}, %{{.*}}) {epsilon = 1.000000e-05 : f64, terms = 3 : i64} {plan.repeat = #plan.repeat<"h", 1>, train.id = "norm"}
-    // CHECK-NEXT: sched.launch add_rms_norm stream 0 ins(%[[Y]], %[[P]], %[[S]]) outs(%[[R]], %[[P]], %{{.*}}) {epsilon = 1.000000e-05 : f64, terms = 2 : i64}
+    // CHECK: sched.launch add_layer_norm on @compute ins(%[[P]], %[[B]], %[[R]], %[[S]], %[[S]]) outs(%[[P]], %[[Y]], %{{.*}}, %{{.*}}) {epsilon = 1.000000e-05 : f64, terms = 3 : i64} {plan.repeat = #plan.repeat<"h", 1>, train.id = "norm"}
+    // CHECK-NEXT: sched.launch add_rms_norm on @compute ins(%[[Y]], %[[P]], %[[S]]) outs(%[[R]], %[[P]], %{{.*}}) {epsilon = 1.000000e-05 : f64, terms = 2 : i64}
     // CHECK-NEXT: return
-    sched.launch_map @three stream 0 ins(%p, %b, %r) outs(%p) {plan.repeat = #plan.repeat<"h", 0>, train.id = "add"} : (memref<4x8xf32>, memref<4x8xf32, strided<[0, 1]>>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch layer_norm stream 0 ins(%p, %s, %s) outs(%y, %m, %d) {epsilon = 1.0e-5 : f64} {plan.repeat = #plan.repeat<"h", 1>, train.id = "norm"} : (memref<4x8xf32>, memref<8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>, memref<4xf32>)
+    sched.launch_map @three on @compute ins(%p, %b, %r) outs(%p) {plan.repeat = #plan.repeat<"h", 0>, train.id = "add"} : (memref<4x8xf32>, memref<4x8xf32, strided<[0, 1]>>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch layer_norm on @compute ins(%p, %s, %s) outs(%y, %m, %d) {epsilon = 1.0e-5 : f64} {plan.repeat = #plan.repeat<"h", 1>, train.id = "norm"} : (memref<4x8xf32>, memref<8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>, memref<4xf32>)
     // The second result takes the place of a term.
-    sched.launch_map @two stream 0 ins(%y, %p) outs(%r) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%r, %s) outs(%p, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @two on @compute ins(%y, %p) outs(%r) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%r, %s) outs(%p, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
     return
   }
   // CHECK-NOT: @three
@@ -45,6 +46,7 @@ module {
 // What forbids it.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // The function does something else, the sum is read before, another stream may wait for it, or bytes overlap.
   // CHECK-LABEL: func.func @stays
   // CHECK-COUNT-5: launch_map
@@ -58,18 +60,18 @@ module {
     %o = sched.buffer @device_arena[512] : memref<4x8xf32>
     %in = sched.buffer @device_arena[144] : memref<4xf32>
     %turned = sched.buffer @device_arena[128] : memref<4x8xf32, strided<[1, 4]>>
-    sched.launch_map @product stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
-    sched.launch_map @sum stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch copy stream 0 ins(%x) outs(%o) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
-    sched.launch_map @sum stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.record 0 stream 0
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
-    sched.launch_map @sum stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %in) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
-    sched.launch_map @sum stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%turned, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32, strided<[1, 4]>>, memref<4xf32>)
+    sched.launch_map @product on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @sum on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch copy on @compute ins(%x) outs(%o) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @sum on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.record 0 on @compute
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @sum on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %in) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @sum on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%turned, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32, strided<[1, 4]>>, memref<4xf32>)
     return
   }
   func.func private @product(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
@@ -87,6 +89,7 @@ module {
 // The gradient of a norm adds to the gradients of its parameters, and what a map adds to that of its input.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @backward
   func.func @backward() {
     %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -104,12 +107,12 @@ module {
     // CHECK: %[[SCALE:.*]] = sched.buffer @device_arena[640]
     // CHECK: %[[BIAS:.*]] = sched.buffer @device_arena[704]
     // CHECK: %[[MORE:.*]] = sched.buffer @device_arena[768]
-    // CHECK-NEXT: sched.launch layer_norm_grad stream 0 ins(%[[G]], %[[X]], %{{.*}}, %{{.*}}, %{{.*}}, %[[MORE]]) outs(%[[MORE]], %[[SCALE]], %[[BIAS]]) {} accumulate_after_first {train.id = "norm"}
+    // CHECK-NEXT: sched.launch layer_norm_grad on @compute ins(%[[G]], %[[X]], %{{.*}}, %{{.*}}, %{{.*}}, %[[MORE]]) outs(%[[MORE]], %[[SCALE]], %[[BIAS]]) {} accumulate_after_first {train.id = "norm"}
     // CHECK-NEXT: return
-    sched.launch layer_norm_grad stream 0 ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} {train.id = "norm"} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
-    sched.launch_map @copy stream 0 ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
-    sched.launch_map @copy stream 0 ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
-    sched.launch_map @sum stream 0 ins(%more, %dx) outs(%more) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} {train.id = "norm"} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @sum on @compute ins(%more, %dx) outs(%more) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   // Only one of the parameters is added to; the gradient of the input is read twice; the sum would take the place of
@@ -133,13 +136,13 @@ module {
     %scale = sched.buffer @device_arena[640] : memref<8xf32> {sched.storage = 8 : i64}
     %more = sched.buffer @device_arena[768] : memref<4x8xf32> {sched.storage = 10 : i64}
     %again = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 11 : i64}
-    sched.launch layer_norm_grad stream 0 ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
-    sched.launch_map @copy stream 0 ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
-    sched.launch copy stream 0 ins(%dx) outs(%x) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch_map @sum stream 0 ins(%more, %dx) outs(%more) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm_grad stream 0 ins(%g, %x, %s, %m) outs(%again, %ds) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
-    sched.launch_map @copy stream 0 ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
-    sched.launch_map @sum stream 0 ins(%more, %again) outs(%g) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.launch copy on @compute ins(%dx) outs(%x) {} : (memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch_map @sum on @compute ins(%more, %dx) outs(%more) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm_grad on @compute ins(%g, %x, %s, %m) outs(%again, %ds) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @sum on @compute ins(%more, %again) outs(%g) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
   func.func private @copy(%x: f32) -> f32 attributes {sched.scalar_function} {
@@ -156,6 +159,7 @@ module {
 // Equal offsets into two arenas are two places: the sum is not what the norm reads.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.arena @host_arena bytes 4096
   // CHECK-LABEL: func.func @other_arena
   // CHECK: launch_map @two
@@ -167,8 +171,8 @@ module {
     %s = sched.buffer @device_arena[256] : memref<8xf32>
     %y = sched.buffer @device_arena[320] : memref<4x8xf32>
     %d = sched.buffer @device_arena[448] : memref<4xf32>
-    sched.launch_map @two stream 0 ins(%x, %r) outs(%other) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @two on @compute ins(%x, %r) outs(%other) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
     return
   }
   // What is written between them is none of their operands.
@@ -182,9 +186,9 @@ module {
     %s = sched.buffer @device_arena[256] : memref<8xf32>
     %y = sched.buffer @device_arena[320] : memref<4x8xf32>
     %d = sched.buffer @device_arena[448] : memref<4xf32>
-    sched.launch_map @two stream 0 ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
-    sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<4x8xf32>
-    sched.launch rms_norm stream 0 ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    sched.launch_map @two on @compute ins(%x, %r) outs(%x) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch fill on @compute ins() outs(%other) {value = 0.0 : f64} : () -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%x, %s) outs(%y, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
     return
   }
   func.func private @two(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {

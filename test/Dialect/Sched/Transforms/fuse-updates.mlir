@@ -3,6 +3,7 @@
 // A step writes the weight in 16 bits where a map behind it only rounds; operator and block are named as before.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   // CHECK-LABEL: func.func @update
   func.func @update() {
     %w = sched.buffer @device_arena[0] : memref<4x8xf32>
@@ -17,10 +18,10 @@ module {
     // CHECK: %[[G:.*]] = sched.buffer @device_arena[384]
     // CHECK: %[[S:.*]] = sched.buffer @device_arena[512]
     // CHECK: %[[H:.*]] = sched.buffer @device_arena[576]
-    // CHECK-NEXT: sched.launch adamw stream 0 ins(%[[W]], %[[M]], %[[V]], %[[G]], %[[S]], {{.*}}) outs(%[[W]], %[[M]], %[[V]], %[[H]]) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"}
+    // CHECK-NEXT: sched.launch adamw on @compute ins(%[[W]], %[[M]], %[[V]], %[[G]], %[[S]], {{.*}}) outs(%[[W]], %[[M]], %[[V]], %[[H]]) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"}
     // CHECK-NEXT: return
-    sched.launch adamw stream 0 ins(%w, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%w, %m, %v) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>)
-    sched.launch_map @round stream 0 ins(%w) outs(%h) {plan.repeat = #plan.repeat<"u", 1>, train.id = "cast.w"} : (memref<4x8xf32>) -> memref<4x8xbf16>
+    sched.launch adamw on @compute ins(%w, %m, %v, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%w, %m, %v) {decays} {plan.repeat = #plan.repeat<"u", 1>, train.id = "adamw.w"} : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>)
+    sched.launch_map @round on @compute ins(%w) outs(%h) {plan.repeat = #plan.repeat<"u", 1>, train.id = "cast.w"} : (memref<4x8xf32>) -> memref<4x8xbf16>
     return
   }
   // Nothing applies it any more.
@@ -35,11 +36,13 @@ module {
 
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
+  sched.stream @host host
   // The step moves over what touches none of its bytes, and over waits, to the map.
   // CHECK-LABEL: func.func @moves
   // CHECK-NOT: launch
   // CHECK: sched.launch sgd{{.*}} {train.id = "w"}
-  // CHECK-NEXT: sched.wait 0 stream 0
+  // CHECK-NEXT: sched.wait 0 on @compute
   // CHECK-NEXT: sched.launch sgd{{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}) {} {train.id = "u"}
   // CHECK-NEXT: sched.launch_map @other
   // CHECK-NEXT: return
@@ -51,11 +54,11 @@ module {
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %w2 = sched.buffer @device_arena[320] : memref<8xf32>
     %m2 = sched.buffer @device_arena[384] : memref<8xf32>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} {train.id = "u"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch sgd stream 0 ins(%w2, %m2, %g, %s, %s, %s, %s) outs(%w2, %m2) {} {train.id = "w"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.wait 0 stream 0
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
-    sched.launch_map @other stream 0 ins(%w2) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} {train.id = "u"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch sgd on @compute ins(%w2, %m2, %g, %s, %s, %s, %s) outs(%w2, %m2) {} {train.id = "w"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.wait 0 on @compute
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch_map @other on @compute ins(%w2) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // Another stream may wait for the step.
@@ -68,9 +71,9 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.record 0 stream 0
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.record 0 on @compute
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // The weight is written, or read, between them.
@@ -83,9 +86,9 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch fill stream 0 ins() outs(%w) {value = 0.0 : f64} : () -> memref<8xf32>
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch fill on @compute ins() outs(%w) {value = 0.0 : f64} : () -> memref<8xf32>
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // CHECK-LABEL: func.func @read
@@ -98,9 +101,9 @@ module {
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %o = sched.buffer @device_arena[320] : memref<8xf32>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch copy stream 0 ins(%w) outs(%o) {} : (memref<8xf32>) -> memref<8xf32>
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch copy on @compute ins(%w) outs(%o) {} : (memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // The rounded weight would take the place of the gradient, which the step reads.
@@ -113,8 +116,8 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[144] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // A part of the weight; before the step.
@@ -130,25 +133,25 @@ module {
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     %hpart = sched.buffer @device_arena[256] : memref<4xf16>
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch_map @round stream 0 ins(%part) outs(%hpart) : (memref<4xf32>) -> memref<4xf16>
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round on @compute ins(%part) outs(%hpart) : (memref<4xf32>) -> memref<4xf16>
     return
   }
   // The state; on another stream.
   // CHECK-LABEL: func.func @others
   // CHECK: launch sgd
   // CHECK: launch_map @round
-  // CHECK: launch_map @round stream 1
+  // CHECK: launch_map @round on @host
   func.func @others() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
     %m = sched.buffer @device_arena[64] : memref<8xf32>
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch_map @round stream 0 ins(%m) outs(%h) : (memref<8xf32>) -> memref<8xf16>
-    sched.launch_map @round stream 1 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round on @compute ins(%m) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch_map @round on @host ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // Added to what is there.
@@ -161,8 +164,8 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch_map @round stream 0 ins(%w) outs(%h) accumulate_after_first : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round on @compute ins(%w) outs(%h) accumulate_after_first : (memref<8xf32>) -> memref<8xf16>
     return
   }
   func.func private @round(%x: f32) -> f16 attributes {sched.scalar_function} {
@@ -181,6 +184,7 @@ module {
 // Equal offsets into two arenas are two places.
 module {
   sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
   sched.arena @host_arena bytes 4096
   // What is rounded is no weight of the step.
   // CHECK-LABEL: func.func @other_arena
@@ -193,8 +197,8 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @device_arena[256] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch_map @round stream 0 ins(%other) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch_map @round on @compute ins(%other) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   // What is written between them and where the result goes touch no byte of the step.
@@ -209,9 +213,9 @@ module {
     %g = sched.buffer @device_arena[128] : memref<8xf32>
     %s = sched.buffer @device_arena[192] : memref<f32>
     %h = sched.buffer @host_arena[128] : memref<8xf16>
-    sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
-    sched.launch_map @round stream 0 ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch fill on @compute ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
   func.func private @round(%x: f32) -> f16 attributes {sched.scalar_function} {

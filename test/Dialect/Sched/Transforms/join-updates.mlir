@@ -3,6 +3,7 @@
 // Steps of equal settings and scalars are one, at the place of the last; those with decay are another. What the scalars
 // of a step are, that it rounds, or a stride makes it none of them.
 sched.arena @device_arena bytes 4096
+sched.stream @compute compute
 // CHECK-LABEL: func.func @update
 func.func @update() {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -37,12 +38,12 @@ func.func @update() {
   // CHECK-DAG: %[[BG:.*]] = sched.buffer @device_arena[576] : memref<2x4xf32>
   // CHECK-DAG: %[[CH:.*]] = sched.buffer @device_arena[896]
   // CHECK-DAG: %[[DH:.*]] = sched.buffer @device_arena[1216]
-  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {plan.repeat = #plan.repeat<"u", 0>, train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv, %ch) {decays} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
-  // CHECK: sched.launch adamw stream 0 ins(%[[A]], %[[AM]], %[[AV]], %[[AG]], %[[B]], %[[BM]], %[[BV]], %[[BG]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]]) outs(%[[A]], %[[AM]], %[[AV]], %[[B]], %[[BM]], %[[BV]]) {} {train.id = "a and 1 more"}
-  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {plan.repeat = #plan.repeat<"u", 1>, train.id = "b"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
-  // CHECK-NEXT: sched.launch adamw stream 0 ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}}, %[[CH]], %{{.*}}, %{{.*}}, %{{.*}}, %[[DH]]) {decays} {train.id = "c and 1 more"}
-  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {decays} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw on @compute ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {plan.repeat = #plan.repeat<"u", 0>, train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw on @compute ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv, %ch) {decays} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  // CHECK: sched.launch adamw on @compute ins(%[[A]], %[[AM]], %[[AV]], %[[AG]], %[[B]], %[[BM]], %[[BV]], %[[BG]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]], %[[S]]) outs(%[[A]], %[[AM]], %[[AV]], %[[B]], %[[BM]], %[[BV]]) {} {train.id = "a and 1 more"}
+  sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {plan.repeat = #plan.repeat<"u", 1>, train.id = "b"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
+  // CHECK-NEXT: sched.launch adamw on @compute ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}}, %[[CH]], %{{.*}}, %{{.*}}, %{{.*}}, %[[DH]]) {decays} {train.id = "c and 1 more"}
+  sched.launch adamw on @compute ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {decays} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   // CHECK-NEXT: return
   return
 }
@@ -73,17 +74,17 @@ func.func @apart() {
   %dv = sched.buffer @device_arena[1088] : memref<4xf32>
   %dg = sched.buffer @device_arena[1152] : memref<4xf32>
   %dh = sched.buffer @device_arena[1216] : memref<4xbf16>
-  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "first"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
-  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bt, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "strided"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
-  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {} {train.id = "rounds"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw on @compute ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "first"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw on @compute ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch adamw on @compute ins(%b, %bm, %bv, %bt, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "strided"} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>)
+  sched.launch adamw on @compute ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv, %dh) {} {train.id = "rounds"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return
 }
 
 // An event, or a command that reads what a step writes, is between.
 // CHECK-LABEL: func.func @between
 // CHECK: sched.launch adamw{{.*}} {train.id = "a"}
-// CHECK-NEXT: sched.record 0 stream 0
+// CHECK-NEXT: sched.record 0 on @compute
 // CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "c"}
 // CHECK-NEXT: sched.launch copy
 // CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "d"}
@@ -103,11 +104,11 @@ func.func @between() {
   %dv = sched.buffer @device_arena[1088] : memref<4xf32>
   %dg = sched.buffer @device_arena[1152] : memref<4xf32>
   %x = sched.buffer @device_arena[1280] : memref<4xf32>
-  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.record 0 stream 0
-  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
-  sched.launch copy stream 0 ins(%c) outs(%x) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch adamw on @compute ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.record 0 on @compute
+  sched.launch adamw on @compute ins(%c, %cm, %cv, %cg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "c"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch copy on @compute ins(%c) outs(%x) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch adamw on @compute ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "d"} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
 
@@ -139,10 +140,10 @@ func.func @two_arenas() {
   %dv = sched.buffer @device_arena[1024] : memref<8xf32>
   %dg = sched.buffer @device_arena[1088] : memref<8xf32>
   %other = sched.buffer @host_arena[128] : memref<8xf32>
-  sched.launch adamw stream 0 ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch adamw stream 0 ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch adamw stream 0 ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "other state"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
-  sched.launch fill stream 0 ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
-  sched.launch adamw stream 0 ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "b"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw on @compute ins(%a, %am, %av, %ag, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av) {} {train.id = "a"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw on @compute ins(%c, %cm, %cv, %cg, %t, %s, %s, %s, %s, %s, %s, %s) outs(%c, %cm, %cv) {} {train.id = "other scalar"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch adamw on @compute ins(%d, %dm, %dv, %dg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%d, %dm, %dv) {} {train.id = "other state"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
+  sched.launch fill on @compute ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
+  sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "b"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
   return
 }

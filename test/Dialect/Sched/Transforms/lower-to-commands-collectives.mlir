@@ -11,17 +11,17 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
   sched.resource value @swapped : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
 
   // What sends between pairs says so: libraries keep more memory for that.
-  // CHECK: sched.communicator @communicator_0 over ["model"] stream 1 exchanges{{$}}
-  // CHECK: sched.communicator @communicator_1 over ["data"] stream 2{{$}}
+  // CHECK: sched.communicator @communicator_0 over ["model"] on @over_model exchanges{{$}}
+  // CHECK: sched.communicator @communicator_1 over ["data"] on @over_data{{$}}
   // CHECK-LABEL: func.func @init() {
   func.func @init() {
     // A gather along the last dim: blocks [2, 4, 6] are copied to their places in [4, 2, 6].
-    // CHECK: sched.record [[#E:]] stream 0
-    // CHECK-NEXT: sched.wait [[#E]] stream 1
+    // CHECK: sched.record [[#E:]] on @compute
+    // CHECK-NEXT: sched.wait [[#E]] on @over_model
     // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:[0-9]+]] {train.id = "w"} : memref<4x6xf32> -> memref<2x4x6xf32>
-    // CHECK-NEXT: sched.record [[#E]] stream 1
-    // CHECK: sched.wait [[#E]] stream 0
-    // CHECK: sched.launch copy stream 0 ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
+    // CHECK-NEXT: sched.record [[#E]] on @over_model
+    // CHECK: sched.wait [[#E]] on @compute
+    // CHECK: sched.launch copy on @compute ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
     %w = sched.load @w : tensor<4x6xf32>
     %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x12xf32>
     sched.store @whole, %g : tensor<4x12xf32>
@@ -60,10 +60,10 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.resource gradient @a.grad : tensor<8xf32> of tensor<16xf32> #plan.layout<[#plan.dim<[#plan.factor<16, ["data"]>]>]>
   // CHECK-LABEL: func.func @backward() {
   // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} : memref
-  // CHECK-NEXT: sched.record [[#E:]] stream 1
+  // CHECK-NEXT: sched.record [[#E:]] on @over_data
   // CHECK-NOT: sched.wait
   // CHECK: sched.launch matmul
-  // CHECK: sched.wait [[#E]] stream 0
+  // CHECK: sched.wait [[#E]] on @compute
   // CHECK: sched.launch_map {{.*}} accumulate_after_first
   func.func @forward() {
     return

@@ -11,31 +11,35 @@
 // COPIES-NOT: sched.launch copy
 // COPIES: func.func @evaluate() {
 
-// CHECK-DAG: sched.communicator @[[BATCH:.*]] over ["batch"] stream [[#BATCHSTREAM:]]
-// CHECK-DAG: sched.communicator @[[ALL:.*]] over ["data", "batch"] stream [[#ALLSTREAM:]]
+// Streams stand in the order of their numbers.
+// CHECK: sched.stream @compute compute
+// CHECK-NEXT: sched.stream @over_data_x_batch communicator
+// CHECK-NEXT: sched.stream @over_batch communicator
+// CHECK-DAG: sched.communicator @[[BATCH:.*]] over ["batch"] on @[[BATCHSTREAM:.*]]
+// CHECK-DAG: sched.communicator @[[ALL:.*]] over ["data", "batch"] on @[[ALLSTREAM:.*]]
 // CHECK: func.func @forward() {
-// CHECK: sched.launch attention stream 0 ins({{.*}}) outs({{.*}}) {causal, scale = {{.*}}} {{.*}} : (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, {{.*}}) -> (memref<2x2x8x8xf32, strided<[128, 8, 16, 1]>>, memref<2x2x8xf32>)
+// CHECK: sched.launch attention on @compute ins({{.*}}) outs({{.*}}) {causal, scale = {{.*}}} {{.*}} : (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, {{.*}}) -> (memref<2x2x8x8xf32, strided<[128, 8, 16, 1]>>, memref<2x2x8xf32>)
 // The count is reduced over the batch before the loss is made of it.
 // CHECK: sched.launch softmax_cross_entropy
-// CHECK: sched.record [[#E:]] stream 0
-// CHECK-NEXT: sched.wait [[#E]] stream [[#BATCHSTREAM]]
+// CHECK: sched.record [[#E:]] on @compute
+// CHECK-NEXT: sched.wait [[#E]] on @[[BATCHSTREAM]]
 // CHECK-NEXT: sched.buffer {{.*}} : memref<1xf32>
 // CHECK-NEXT: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[BATCH]], %{{.*}} : memref<1xf32>
 // The event of its start has been waited for: its end takes the same number.
-// CHECK-NEXT: sched.record [[#E]] stream [[#BATCHSTREAM]]
-// CHECK: sched.wait [[#E]] stream 0
+// CHECK-NEXT: sched.record [[#E]] on @[[BATCHSTREAM]]
+// CHECK: sched.wait [[#E]] on @compute
 // CHECK: return
 
 // CHECK: func.func @backward() {
 // The gradient of the logits takes their place; the row that has no label is cleared after.
-// CHECK: sched.launch softmax_cross_entropy_grad stream 0 ins(%{{.*}}, %[[LOGITS:.*]], %{{.*}}, %{{.*}}) outs(%[[LOGITS]])
+// CHECK: sched.launch softmax_cross_entropy_grad on @compute ins(%{{.*}}, %[[LOGITS:.*]], %{{.*}}, %{{.*}}) outs(%[[LOGITS]])
 // CHECK-NEXT: sched.buffer {{.*}} : memref<2x1x16xf32, strided<[128, 16, 1]>>
 // CHECK-NEXT: sched.launch fill
 // A tied weight: the second gradient is added to the first.
-// CHECK: sched.launch matmul stream 0 ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} accumulate_after_first {train.id = "logits.grad.rhs"}
+// CHECK: sched.launch matmul on @compute ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} accumulate_after_first {train.id = "logits.grad.rhs"}
 // Gradients of query, key and value are written into that of the joint projection.
 // CHECK: sched.launch attention_grad {{.*}} -> (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>)
-// CHECK: sched.launch embedding_grad stream 0 ins({{.*}}) outs(%[[TIED]]) {rows = 16 : i64} accumulate {train.id = "emb.grad.table"}
+// CHECK: sched.launch embedding_grad on @compute ins({{.*}}) outs(%[[TIED]]) {rows = 16 : i64} accumulate {train.id = "emb.grad.table"}
 // CHECK-NOT: launch_collective
 // CHECK: return
 
@@ -45,14 +49,14 @@
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[ALL]]
 // CHECK: sched.launch attention_grad
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[ALL]]
-// CHECK: sched.record [[#LAST:]] stream [[#ALLSTREAM]]
-// CHECK-NEXT: sched.wait [[#LAST]] stream 0
+// CHECK: sched.record [[#LAST:]] on @[[ALLSTREAM]]
+// CHECK-NEXT: sched.wait [[#LAST]] on @compute
 // CHECK-NEXT: return
 
 // The norm is summed by the kernel of its terms.
 // CHECK: func.func @update() {
-// CHECK: sched.launch square_sum stream 0 ins({{.*}}) outs(%[[NORM:.*]]) {} {train.id
-// CHECK: sched.launch square_sum stream 0 ins({{.*}}) outs(%[[NORM]]) {} accumulate
+// CHECK: sched.launch square_sum on @compute ins({{.*}}) outs(%[[NORM:.*]]) {} {train.id
+// CHECK: sched.launch square_sum on @compute ins({{.*}}) outs(%[[NORM]]) {} accumulate
 
 // CHECK: sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
 

@@ -74,45 +74,45 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 
 // Resources first; the bucket of weight and bias in one piece, then the loss.
 // CHECK: sched.arena @device_arena bytes [[#]] {sched.largest_live_set = [[#]] : i64, sched.peak = {at = "{{.+}}", live = [{bytes = {{[0-9]+}} : i64, count = {{[0-9]+}} : i64, of = "{{.+}}"}{{.*}}]}, sched.stash_bytes = [[#]] : i64}
-// CHECK: sched.communicator @communicator_0 over ["data"] stream 1
+// CHECK: sched.communicator @communicator_0 over ["data"] on @over_data
 // CHECK: sched.resource {{ *}}{{.*}} @dw {{.*}}offset = [[#DW:]] : i64
 // CHECK: sched.resource {{ *}}{{.*}} @db {{.*}}offset = [[#DW + 512]] : i64
 
 // Bias and activation are one map; its first result, the stash, takes the place of the matmul's.
 // CHECK-LABEL: func.func @forward() {
 // CHECK: %[[H:.*]] = sched.buffer @device_arena[{{.*}}] : memref<4x8xf32>
-// CHECK: sched.launch matmul stream 0 ins({{.*}}) outs(%[[H]]) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+// CHECK: sched.launch matmul on @compute ins({{.*}}) outs(%[[H]]) {batch_rank = 0 : i64, contract_rank = 1 : i64}
 // CHECK: %[[BIAS:.*]] = sched.buffer {{.*}} : memref<4x8xf32, strided<[0, 1]>>
-// CHECK: sched.launch_map @[[GELU:fused_0]] stream 0 ins(%[[H]], %[[BIAS]]) outs(%[[H]], %{{.*}})
+// CHECK: sched.launch_map @[[GELU:fused_0]] on @compute ins(%[[H]], %[[BIAS]]) outs(%[[H]], %{{.*}})
 // CHECK: sched.launch reduce {{.*}} {kind = #train<reduction sum>, reduced_rank = 2 : i64} accumulate_after_first
 // CHECK-NEXT: return
 
 // The weight's gradient is added where it is kept; a transpose is a view.
 // CHECK-LABEL: func.func @backward() {
-// CHECK: sched.launch_map @fused_1 stream 0 ins(%[[S:.*]]) outs(%[[S]])
+// CHECK: sched.launch_map @fused_1 on @compute ins(%[[S:.*]]) outs(%[[S]])
 // CHECK: %[[XT:.*]] = sched.buffer {{.*}} : memref<16x4xf32, strided<[1, 16]>>
 // CHECK: %[[GRADIENT:.*]] = sched.buffer @device_arena[[[#DW]]] : memref<16x8xf32>
-// CHECK: sched.launch matmul stream 0 ins(%[[XT]], %[[S]]) outs(%[[GRADIENT]]) {{.*}} accumulate_after_first
+// CHECK: sched.launch matmul on @compute ins(%[[XT]], %[[S]]) outs(%[[GRADIENT]]) {{.*}} accumulate_after_first
 // CHECK-NOT: launch_collective
 // CHECK: return
 
 // CHECK-LABEL: func.func @backward_reduce() {
-// CHECK-NEXT: sched.record [[#E0:]] stream 0
-// CHECK-NEXT: sched.wait [[#E0]] stream 1
+// CHECK-NEXT: sched.record [[#E0:]] on @compute
+// CHECK-NEXT: sched.wait [[#E0]] on @over_data
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @communicator_0, %{{.*}} : memref<1xf32>
 // CHECK: sched.launch_map @fused_1
 // CHECK: sched.launch reduce
-// CHECK-NEXT: sched.record [[#E1:]] stream 0
-// CHECK-NEXT: sched.wait [[#E1]] stream 1
+// CHECK-NEXT: sched.record [[#E1:]] on @compute
+// CHECK-NEXT: sched.wait [[#E1]] on @over_data
 // CHECK-NEXT: %[[BUCKET:.*]] = sched.buffer @device_arena[[[#DW]]] : memref<136xf32>
 // CHECK-NEXT: sched.launch_collective{{ +}}all_reduce{{ +}}sum @communicator_0, %[[BUCKET]] -> %[[BUCKET]]
-// CHECK-NEXT: sched.record [[#E2:]] stream 1
-// CHECK-NEXT: sched.wait [[#E2]] stream 0
+// CHECK-NEXT: sched.record [[#E2:]] on @over_data
+// CHECK-NEXT: sched.wait [[#E2]] on @compute
 // CHECK-NEXT: return
 
 // CHECK-NOT: func.func @reduce
 // CHECK-LABEL: func.func @update() {
-// CHECK: sched.launch sgd stream 0 ins(%[[W:.*]], %[[M:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) outs(%[[W]], %[[M]])
+// CHECK: sched.launch sgd on @compute ins(%[[W:.*]], %[[M:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) outs(%[[W]], %[[M]])
 
 // CHECK: sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
 

@@ -5,18 +5,18 @@
 
 // CHECK: func.func @backward_reduce() {
 // CHECK: "h.1/ln1.grad.input"
-// CHECK: sched.record [[#E:]] stream 0 {plan.repeat = #plan.repeat<"h", 1>}
-// CHECK-NEXT: sched.wait [[#E]] stream 1 {plan.repeat = #plan.repeat<"h", 1>}
+// CHECK: sched.record [[#E:]] on @compute {plan.repeat = #plan.repeat<"h", 1>}
+// CHECK-NEXT: sched.wait [[#E]] on @over_data {plan.repeat = #plan.repeat<"h", 1>}
 // CHECK-NOT: "h.0/
 // CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 1>, train.id = "h.1.{{.*}}"}
 // CHECK-NOT: sched.launch_collective
 // CHECK-NOT: sched.wait
 // CHECK: "h.0/ln1.grad.input"
-// CHECK: sched.record [[#E]] stream 0 {plan.repeat = #plan.repeat<"h", 0>}
-// CHECK-NEXT: sched.wait [[#E]] stream 1 {plan.repeat = #plan.repeat<"h", 0>}
+// CHECK: sched.record [[#E]] on @compute {plan.repeat = #plan.repeat<"h", 0>}
+// CHECK-NEXT: sched.wait [[#E]] on @over_data {plan.repeat = #plan.repeat<"h", 0>}
 // CHECK-COUNT-12: sched.launch_collective{{ +}}reduce_scatter{{.*}} {plan.repeat = #plan.repeat<"h", 0>, train.id = "h.0.{{.*}}"}
-// CHECK: sched.record [[#LAST:]] stream 1
-// CHECK-NEXT: sched.wait [[#LAST]] stream 0
+// CHECK: sched.record [[#LAST:]] on @over_data
+// CHECK-NEXT: sched.wait [[#LAST]] on @compute
 // CHECK-NEXT: return
 
 // What is gathered of new weights is received by the copy that the next step computes with.
@@ -24,6 +24,6 @@
 // CHECK: sched.launch adamw
 // CHECK: sched.launch_collective{{ +}}all_gather
 // CHECK-NOT: sched.launch copy
-// CHECK: sched.record [[#LAST]] stream 1
-// CHECK-NEXT: sched.wait [[#LAST]] stream 0
+// CHECK: sched.record [[#LAST]] on @over_data
+// CHECK-NEXT: sched.wait [[#LAST]] on @compute
 // CHECK-NEXT: return

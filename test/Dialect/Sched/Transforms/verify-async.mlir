@@ -230,7 +230,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @reduce() { return }
   func.func @update() {
     // expected-error @below {{does not belong to L4}}
-    sched.record 0 stream 0
+    %0 = sched.buffer @device_arena[0] : memref<4xf32>
     return
   }
 }

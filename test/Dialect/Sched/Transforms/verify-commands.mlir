@@ -2,16 +2,17 @@
 
 // Two values share bytes one after the other; a softmax runs in place.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
 func.func @evaluate() {
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 3 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch softmax stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.launch reduce stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch reduce stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch softmax on @compute ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch reduce on @compute ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch reduce on @compute ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
   return
 }
 
@@ -85,25 +86,27 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   // expected-error @below {{reads byte 0 before it is written}}
-  sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{reads byte 8 of value 1 after value 2 overwrote it}}
-  sched.launch copy stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @compute ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -111,14 +114,15 @@ func.func @evaluate() {
 
 // A matrix product may not work in place, whatever the window.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<2x2xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<2x2xf32> {sched.storage = 2 : i64}
   %t = sched.buffer @device_arena[0] : memref<2x2xf32, strided<[1, 2]>> {sched.storage = 1 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<2x2xf32>
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<2x2xf32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<2x2xf32>
+  sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<2x2xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch matmul stream 0 ins(%a, %b) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32, strided<[1, 2]>>
+  sched.launch matmul on @compute ins(%a, %b) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32, strided<[1, 2]>>
   return
 }
 
@@ -126,22 +130,23 @@ func.func @evaluate() {
 
 // The stash lives from forward to backward; a transient does not live from backward to update.
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @forward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
 func.func @backward_reduce() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
-  sched.launch copy stream 0 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 func.func @update() {
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
   // expected-error @below {{reads byte 64 before it is written}}
-  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @compute ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -150,10 +155,12 @@ func.func @update() {
 // A collective that does not wait for what it reduces.
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.arena @device_arena bytes 256
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     // expected-error @below {{reads byte 0 without waiting for its write on stream 0}}
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
@@ -165,16 +172,18 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 // A reader that does not wait for the collective.
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.arena @device_arena bytes 256
-  sched.communicator @c over ["data"] stream 1
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-    sched.record 0 stream 0
-    sched.wait 0 stream 1
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
-    sched.record 1 stream 1
+    sched.record 1 on @over_data
     // expected-error @below {{reads byte 0 without waiting for its write on stream 1}}
-    sched.launch softmax stream 0 ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+    sched.launch softmax on @compute ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
 }
@@ -182,9 +191,10 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @evaluate() {
   // expected-error @below {{waits for event 3, which nothing has recorded}}
-  sched.wait 3 stream 0
+  sched.wait 3 on @compute
   return
 }
 
@@ -192,11 +202,15 @@ func.func @evaluate() {
 
 module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.arena @device_arena bytes 256
+  sched.stream @compute compute
+  sched.stream @over_model communicator
   // expected-error @below {{names axis 'model', which the mesh does not have}}
-  sched.communicator @c over ["model"] stream 0
+  sched.communicator @c over ["model"] on @over_model
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_model
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
   }
@@ -206,19 +220,20 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 
 // An optimizer step works in place on weight and state, and may write the weight in 16 bits beside.
 sched.arena @device_arena bytes 512
+sched.stream @compute compute
 func.func @evaluate() {
   %w = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %m = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %g = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
   %s = sched.buffer @device_arena[192] : memref<f32> {sched.storage = 4 : i64}
   %h = sched.buffer @device_arena[256] : memref<4xbf16> {sched.storage = 5 : i64}
-  sched.launch fill stream 0 ins() outs(%w) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill stream 0 ins() outs(%m) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill stream 0 ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<f32>
-  sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch fill on @compute ins() outs(%w) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%m) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%s) {value = 1.0 : f64} : () -> memref<f32>
+  sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   // expected-error @below {{writes over its operand 2, which it may not do in place}}
-  sched.launch sgd stream 0 ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
 
@@ -227,6 +242,7 @@ func.func @evaluate() {
 // A norm may write the sum and its result over terms, of whatever value, but no statistics; its gradient goes over what is
 // added to it, and later micro-batches add to its parameters' gradients only.
 sched.arena @device_arena bytes 1024
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
@@ -236,30 +252,31 @@ func.func @evaluate() {
   %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
   %over = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 7 : i64}
   %z = sched.buffer @device_arena[448] : memref<4x8xf32> {sched.storage = 8 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
-  sched.launch add_rms_norm stream 0 ins(%a, %b, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
-  sched.launch rms_norm_grad stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
-  sched.launch rms_norm_grad stream 0 ins(%y, %y, %s, %r, %a) outs(%a, %d) {} accumulate : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill on @compute ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch add_rms_norm on @compute ins(%a, %b, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch rms_norm_grad on @compute ins(%y, %y, %s, %r, %a) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch rms_norm_grad on @compute ins(%y, %y, %s, %r, %a) outs(%a, %d) {} accumulate : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4x8xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch add_rms_norm stream 0 ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
+  sched.launch add_rms_norm on @compute ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 1024
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
   %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 4 : i64}
   %r = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 5 : i64}
   %d = sched.buffer @device_arena[384] : memref<8xf32> {sched.storage = 6 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
-  sched.launch fill stream 0 ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
-  sched.launch fill stream 0 ins() outs(%r) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4x8xf32>
+  sched.launch fill on @compute ins() outs(%s) {value = 1.0 : f64} : () -> memref<8xf32>
+  sched.launch fill on @compute ins() outs(%r) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
-  sched.launch rms_norm_grad stream 0 ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+  sched.launch rms_norm_grad on @compute ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   return
 }
 
@@ -320,13 +337,14 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @compute compute
 func.func @evaluate() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<2xf32> {sched.storage = 1 : i64}
   %x = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
-  sched.launch fill stream 0 ins() outs(%x) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%x) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{writes results 0 and 1 to the same bytes}}
-  sched.launch rms_norm stream 0 ins(%x, %x) outs(%a, %b) {epsilon = 1.0e-5 : f64} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
+  sched.launch rms_norm on @compute ins(%x, %x) outs(%a, %b) {epsilon = 1.0e-5 : f64} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
   return
 }
 
@@ -346,10 +364,14 @@ func.func @evaluate() {
 // expected-error @below {{has collectives but no plan.mesh}}
 module {
   sched.arena @device_arena bytes 256
-  sched.communicator @c over ["data"] stream 0
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
   func.func @evaluate() {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
     sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
     return
   }
@@ -375,22 +397,53 @@ sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.a
 // -----
 
 // Two arenas, with the same offsets for resources, for values that live at one time, and for an operand and a result of
-// one command. One event orders the streams for both.
+// one command. Copies move what one arena holds to the other one, and what lies outside of the device's is computed with
+// by the host; events order all of them.
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 8192
+sched.stream @compute compute
+sched.stream @fetch h2d
+sched.stream @flush d2h
+sched.stream @host host
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
 sched.resource state @m : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
+func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
+  %0 = train.add %x, %x : f32
+  return %0 : f32
+}
 func.func @evaluate() {
   %m = sched.buffer @host_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
   %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 4 : i64}
-  sched.launch copy stream 1 ins(%m) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.launch copy stream 1 ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
-  sched.record 0 stream 1
-  sched.wait 0 stream 0
-  sched.launch reduce stream 0 ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
-  sched.launch reduce stream 0 ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch copy on @fetch ins(%m) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.record 0 on @fetch
+  sched.wait 0 on @compute
+  sched.wait 0 on @flush
+  sched.launch reduce on @compute ins(%a) outs(%e) {} : (memref<4xf32>) -> memref<f32>
+  sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.record 1 on @flush
+  sched.wait 1 on @host
+  sched.launch softmax on @host ins(%b) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch_map @twice on @host ins(%b) outs(%m) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+// The same without the event that orders the copy back behind the first.
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 8192
+sched.stream @fetch h2d
+sched.stream @flush d2h
+sched.resource state @m : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
+func.func @evaluate() {
+  %m = sched.buffer @host_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+  %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+  %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
+  sched.launch copy on @fetch ins(%m) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  // expected-error @below {{reads byte 64 without waiting for its write on stream 0}}
+  sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
@@ -399,46 +452,133 @@ func.func @evaluate() {
 // The other arena holds nothing at that offset.
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
+sched.stream @compute compute
+sched.stream @fetch h2d
 func.func @evaluate() {
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   // expected-error @below {{reads byte 64 before it is written, in @host_arena}}
-  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @fetch ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+
+// -----
+
+// What a stream's commands may read and write.
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+sched.stream @compute compute
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %b = sched.buffer @host_arena[64] : memref<4xf32>
+  // expected-error @below {{reads @host_arena, but on a stream of kind compute commands read @device_arena}}
+  sched.launch copy on @compute ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+sched.stream @fetch h2d
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %b = sched.buffer @host_arena[64] : memref<4xf32>
+  // expected-error @below {{reads @device_arena, but on a stream of kind h2d commands read other arenas than @device_arena}}
+  sched.launch copy on @fetch ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+sched.stream @flush d2h
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %b = sched.buffer @device_arena[128] : memref<4xf32>
+  // expected-error @below {{writes @device_arena, but on a stream of kind d2h commands write other arenas than @device_arena}}
+  sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.stream @host host
+func.func @evaluate() {
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  // expected-error @below {{writes @device_arena, but on a stream of kind host commands write other arenas than @device_arena}}
+  sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.arena @host_arena bytes 256
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @evaluate() {
+  %b = sched.buffer @host_arena[64] : memref<4xf32>
+  // expected-error @below {{reads @host_arena, but on a stream of kind communicator commands read @device_arena}}
+  sched.launch_collective all_reduce sum @c, %b -> %b : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.stream @compute compute
+// expected-error @below {{is a second stream of kind compute}}
+sched.stream @other compute
+
+// -----
+
+sched.arena @device_arena bytes 256
+sched.stream @over_data communicator
+sched.communicator @a over ["data"] on @over_data
+// expected-error @below {{runs on @over_data, the stream of @a}}
+sched.communicator @b over ["data"] on @over_data
 
 // -----
 
 // Transients of every arena are forgotten.
 sched.arena @device_arena bytes 256
+sched.stream @host host
+sched.stream @fetch h2d
 sched.arena @host_arena bytes 256
 func.func @init() {
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @host ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
 func.func @evaluate() {
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
   // expected-error @below {{reads byte 64 before it is written, in @host_arena}}
-  sched.launch copy stream 0 ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @fetch ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 
 // -----
 
 sched.arena @device_arena bytes 256
+sched.stream @host host
+sched.stream @fetch h2d
 sched.arena @host_arena bytes 256
 func.func @evaluate() {
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
-  sched.launch fill stream 0 ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill stream 0 ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch fill on @host ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.record 0 on @host
+  sched.wait 0 on @fetch
   // expected-error @below {{reads byte 64 of value 1 after value 2 overwrote it, in @host_arena}}
-  sched.launch copy stream 0 ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch copy on @fetch ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
 

@@ -13,7 +13,8 @@ protected:
 
   int64_t perThread(llvm::StringRef commands) {
     std::string text =
-        "sched.arena @device_arena bytes 1048576\nfunc.func @forward() {\n" + commands.str() + "\n  return\n}\n";
+        "sched.arena @device_arena bytes 1048576\nsched.stream @compute compute\nfunc.func @forward() {\n" +
+        commands.str() + "\n  return\n}\n";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module);
     return module ? getScratchBytesPerThread(*module) : -1;
@@ -30,7 +31,7 @@ TEST_F(Scratch, AttentionNeedsRowsOfScores) {
     %q = sched.buffer @device_arena[0] : memref<2x3x16x8xf32>
     %l = sched.buffer @device_arena[8192] : memref<2x3x16xf32>
     %o = sched.buffer @device_arena[16384] : memref<2x3x16x8xf32>
-    sched.launch attention stream 0 ins(%q, %q, %q) outs(%o, %l) {scale = 1.0 : f64}
+    sched.launch attention on @compute ins(%q, %q, %q) outs(%o, %l) {scale = 1.0 : f64}
       : (memref<2x3x16x8xf32>, memref<2x3x16x8xf32>, memref<2x3x16x8xf32>) -> (memref<2x3x16x8xf32>, memref<2x3x16xf32>)
   )");
   EXPECT_GT(bytes, 0);
@@ -41,14 +42,14 @@ TEST_F(Scratch, MatmulThatGemmCannotReadNeedsPacking) {
   EXPECT_EQ(perThread(R"(
     %a = sched.buffer @device_arena[0] : memref<8x8xf32>
     %c = sched.buffer @device_arena[8192] : memref<8x8xf32>
-    sched.launch matmul stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+    sched.launch matmul on @compute ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
       : (memref<8x8xf32>, memref<8x8xf32>) -> memref<8x8xf32>
   )"),
             0);
   EXPECT_GT(perThread(R"(
     %a = sched.buffer @device_arena[0] : memref<8x8xf32, strided<[32, 2]>>
     %c = sched.buffer @device_arena[8192] : memref<8x8xf32>
-    sched.launch matmul stream 0 ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
+    sched.launch matmul on @compute ins(%a, %a) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64}
       : (memref<8x8xf32, strided<[32, 2]>>, memref<8x8xf32, strided<[32, 2]>>) -> memref<8x8xf32>
   )"),
             0);
@@ -59,8 +60,8 @@ TEST_F(Scratch, ShapesThatDoNotFitAreNoReasonToCrash) {
     %a = sched.buffer @device_arena[0] : memref<8xf32>
     %b = sched.buffer @device_arena[64] : memref<8xf32>
     %c = sched.buffer @device_arena[128] : memref<8xf32>
-    sched.launch attention stream 0 ins(%a, %a, %a) outs(%b, %c) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> (memref<8xf32>, memref<8xf32>)
-    sched.launch matmul stream 0 ins(%a, %a) outs(%b) {} : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
+    sched.launch attention on @compute ins(%a, %a, %a) outs(%b, %c) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.launch matmul on @compute ins(%a, %a) outs(%b) {} : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
   )"),
             0);
 }

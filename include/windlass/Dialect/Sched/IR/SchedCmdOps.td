@@ -24,14 +24,26 @@ def ArenaOp : Sched_Op<"arena", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def CommunicatorOp : Sched_Op<"communicator", [Symbol]> {
-  let summary = "the ranks that differ only in their coordinates on `axes`; its commands run on `stream`";
+def StreamOp : Sched_Op<"stream", [Symbol]> {
+  let summary = "a queue of commands that run one after another, beside those of other streams";
   let description = [{
-    `exchanges` says that some of them are all-to-alls or permutes, for which a rank sends to each other member: libraries
+    A stream has a number, by which schedules are checked and emitted programs name it: its place among the streams of
+    the module. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a module), the
+    collectives of one communicator (`communicator`), copies from another arena to the device's (`h2d`) and back
+    (`d2h`), or kernels on memory of other arenas (`host`). Emitted programs have streams of the first two kinds only.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Sched_StreamKindAttr:$kind);
+  let assemblyFormat = "$sym_name $kind attr-dict";
+}
+
+def CommunicatorOp : Sched_Op<"communicator", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the ranks that differ only in their coordinates on `axes`; its collectives run on `stream`";
+  let description = [{
+    No two communicators share a stream. `exchanges` says that some of them are all-to-alls or permutes, for which a rank sends to each other member: libraries
     keep more memory for that than for a ring.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, I64Attr:$stream, UnitAttr:$exchanges);
-  let assemblyFormat = "$sym_name `over` $axes `stream` $stream (`exchanges` $exchanges^)? attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, FlatSymbolRefAttr:$stream, UnitAttr:$exchanges);
+  let assemblyFormat = "$sym_name `over` $axes `on` $stream (`exchanges` $exchanges^)? attr-dict";
 }
 
 def BufferOp : Sched_Op<"buffer", [Pure]> {
@@ -44,7 +56,7 @@ def BufferOp : Sched_Op<"buffer", [Pure]> {
   let assemblyFormat = "$arena `[` $offset `]` `:` type($result) attr-dict";
 }
 
-def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
+def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one kernel: the `train` op `kernel` on buffers";
   let description = [{
     `kernel` is one of the table include/windlass/Dialect/Sched/IR/Kernels.def (`windlass-opt --show-kernel-table`), which says how
@@ -67,10 +79,10 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
     `adamw` may have several parameters, the operands and results of each together, scalars last. `accumulate` adds to the outs, `accumulate_after_first` does from the second micro-batch of a step on and
     overwrites in the first.
   }];
-  let arguments = (ins Sched_KernelAttr:$kernel, I64Attr:$stream, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
-                       DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
+  let arguments = (ins Sched_KernelAttr:$kernel, FlatSymbolRefAttr:$stream, Variadic<Sched_Buffer>:$ins,
+                       Variadic<Sched_Buffer>:$outs, DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
   let assemblyFormat = [{
-    custom<LaunchedKernel>($kernel) `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
+    custom<LaunchedKernel>($kernel) `on` $stream `ins` `(` $ins `)` `outs` `(` $outs `)` $settings
     (`accumulate` $accumulate^)? (`accumulate_after_first` $accumulate_after_first^)? attr-dict
     `:` functional-type($ins, $outs)
   }];
@@ -93,10 +105,10 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments]> {
 
 def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a fused scalar function over buffers of the iteration space's shape (broadcasts are 0 strides)";
-  let arguments = (ins FlatSymbolRefAttr:$function, I64Attr:$stream, Variadic<Sched_Buffer>:$ins,
+  let arguments = (ins FlatSymbolRefAttr:$function, FlatSymbolRefAttr:$stream, Variadic<Sched_Buffer>:$ins,
                        Variadic<Sched_Buffer>:$outs, UnitAttr:$accumulate_after_first);
   let assemblyFormat = [{
-    $function `stream` $stream `ins` `(` $ins `)` `outs` `(` $outs `)`
+    $function `on` $stream `ins` `(` $ins `)` `outs` `(` $outs `)`
     (`accumulate_after_first` $accumulate_after_first^)? attr-dict `:` functional-type($ins, $outs)
   }];
   let hasVerifier = 1;
@@ -113,16 +125,19 @@ def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethod
   let hasVerifier = 1;
 }
 
-def RecordOp : Sched_Op<"record"> {
+def Sched_Event : ConfinedAttr<I64Attr, [IntNonNegative]>;
+
+def RecordOp : Sched_Op<"record", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "marks the point that the stream has reached";
-  let arguments = (ins I64Attr:$event, I64Attr:$stream);
-  let assemblyFormat = "$event `stream` $stream attr-dict";
+  let description = [{ Events are numbers that count from 0; a program has as many as the largest one that is recorded says. }];
+  let arguments = (ins Sched_Event:$event, FlatSymbolRefAttr:$stream);
+  let assemblyFormat = "$event `on` $stream attr-dict";
 }
 
-def WaitOp : Sched_Op<"wait"> {
+def WaitOp : Sched_Op<"wait", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "holds the stream until the event's last record before it has been reached";
-  let arguments = (ins I64Attr:$event, I64Attr:$stream);
-  let assemblyFormat = "$event `stream` $stream attr-dict";
+  let arguments = (ins Sched_Event:$event, FlatSymbolRefAttr:$stream);
+  let assemblyFormat = "$event `on` $stream attr-dict";
 }
 
 #endif

@@ -47,6 +47,11 @@ def Sched_ActionKind : Sched_Enum<"ActionKind", "unit of a rank's schedule", [
   I32EnumAttrCase<"repeat", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>,
   I32EnumAttrCase<"reduce", 3>, I32EnumAttrCase<"backward_reduce", 4>, I32EnumAttrCase<"update", 5>]>;
 
+def Sched_StreamKind : Sched_Enum<"StreamKind", "what runs on a stream", [
+  I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"communicator", 1>, I32EnumAttrCase<"h2d", 2>,
+  I32EnumAttrCase<"d2h", 3>, I32EnumAttrCase<"host", 4>]>;
+def Sched_StreamKindAttr : EnumAttr<SchedDialect, Sched_StreamKind, "stream_kind">;
+
 def Sched_CollectiveKind : Sched_Enum<"CollectiveKind", "collective", [
   I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
   I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"permute", 4>]>;

@@ -29,9 +29,8 @@ constexpr char kEvaluateFunction[] = "evaluate";
 /// The setting of the kernel `constant`, a DenseElementsAttr.
 constexpr char kConstantValue[] = "value";
 
-/// Name of the device arena, and the stream of compute commands.
+/// Name of the device arena.
 constexpr char kDeviceArena[] = "device_arena";
-constexpr int64_t kComputeStream = 0;
 
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";

@@ -94,8 +94,10 @@ def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
     Fails where an op is no command, a resource or buffer leaves its arena, resources overlap, a byte is read before it
     is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
     update in place, streams use a byte without an event that orders them, the device arena exceeds the limit, or the
-    collectives of the ranks do not meet. Each arena has bytes of its own; streams and events are common to all. Two steps are followed, of two micro-batches and of one. Where the module has
-    a schedule, the order of its actions must be legal.
+    collectives of the ranks do not meet. Each arena has bytes of its own; streams and events are common to all. The kind
+    of a stream says which arenas its commands read and write; one stream computes, and each communicator has its own.
+    Two steps are followed, of two micro-batches and of one. Where the module has a schedule, the order of its actions
+    must be legal.
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes that the device arena may have at most; 0: no limit">,

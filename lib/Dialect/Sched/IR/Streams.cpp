@@ -1,0 +1,32 @@
+#include "windlass/Dialect/Sched/IR/Streams.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace windlass::sched;
+
+StreamTable::StreamTable(ModuleOp module) {
+  for (StreamOp stream : module.getOps<StreamOp>()) {
+    numbers[stream.getSymNameAttr()] = static_cast<int64_t>(streams.size());
+    streams.push_back(stream);
+    shownNames.push_back(stream.getSymName().str());
+  }
+  for (CommunicatorOp communicator : module.getOps<CommunicatorOp>()) {
+    int64_t number = getNumber(communicator);
+    numbers[communicator.getSymNameAttr()] = number;
+    shownNames[number] = "over " + llvm::join(communicator.getAxes().getAsValueRange<StringAttr>(), " x ");
+  }
+}
+
+int64_t StreamTable::getNumber(Operation *command) const {
+  if (auto collective = dyn_cast<LaunchCollectiveOp>(command))
+    return numbers.at(collective.getCommunicatorAttr().getAttr());
+  return numbers.at(command->getAttrOfType<FlatSymbolRefAttr>("stream").getAttr());
+}
+
+std::optional<int64_t> StreamTable::getCompute() const {
+  for (int64_t number = 0; number < size(); ++number)
+    if (getKind(number) == StreamKind::compute)
+      return number;
+  return std::nullopt;
+}
