@@ -330,7 +330,7 @@ class Emulated(EmulatedCase):
         self.succeed(['cc', '-shared', '-fPIC', '-I', '/usr/local/cuda/include', '-o', tool, common.ROOT / 'integration_test' / 'nvtx_tool.c'])
         model = self.model('mlp')
         program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp'))
-        for flags, said in (((), {'step', 'forward', 'backward_reduce', 'update'}), (('--profile',), {'step', 'update', 'matmul', 'adamw'})):
+        for flags, said in (((), {'step', 'forward', 'backward', 'reduce', 'update'}), (('--profile',), {'step', 'update', 'matmul', 'adamw'})):
             log = self.folder / 'ranges.txt'
             self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / f'ranges{len(flags)}', *flags],
                          env={'NVTX_INJECTION64_PATH': str(tool), 'WINDLASS_RANGES': str(log)})

@@ -30,7 +30,7 @@ private:
   LogicalResult writeInputs(int64_t firstK);
   LogicalResult writeScalars(int64_t step);
   LogicalResult loadParameters();
-  LogicalResult runFunction(StringRef name, int64_t index);
+  LogicalResult runFunction(StringRef name, int64_t index, bool isLast);
   LogicalResult runAction(const schedule::Action &action, int64_t step, RunResult &result);
   /// Losses of the first G micro-batches with the parameters that the steps have left.
   LogicalResult evaluate(RunResult &result);
@@ -127,11 +127,11 @@ LogicalResult ScheduleRunner::writeScalars(int64_t step) {
   return success();
 }
 
-LogicalResult ScheduleRunner::runFunction(StringRef name, int64_t index) {
+LogicalResult ScheduleRunner::runFunction(StringRef name, int64_t index, bool isLast) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function)
     return module.emitError("has no @") << name;
-  return machine.run(function, index);
+  return machine.run(function, index, isLast);
 }
 
 FailureOr<Tensor> ScheduleRunner::wholeOf(ResourceOp resource) {
@@ -170,7 +170,7 @@ LogicalResult ScheduleRunner::runAction(const schedule::Action &action, int64_t 
         if (!isReplaced(resource, ResourceKind::reduced) &&
             failed(dump(resource, "gradient." + Twine(step) + ".", result)))
           return failure();
-  return runFunction(sched::getFunctionName(action.kind), action.microBatch);
+  return runFunction(sched::getFunctionName(action.kind), action.microBatch, action.isLast);
 }
 
 LogicalResult ScheduleRunner::evaluate(RunResult &result) {
@@ -180,7 +180,7 @@ LogicalResult ScheduleRunner::evaluate(RunResult &result) {
   ResourceOp output = *outputs.begin();
   int64_t groupCount = groups.size();
   for (int64_t k = 0; k + groupCount <= inputs.microBatches; k += groupCount) {
-    if (failed(writeInputs(k)) || failed(runFunction(sched::kEvaluateFunction, 0)) ||
+    if (failed(writeInputs(k)) || failed(runFunction(sched::kEvaluateFunction, 0, true)) ||
         failed(machine.finishStep({output})))
       return failure();
     FailureOr<Placement> placement = placementOf(output, false);
@@ -218,7 +218,7 @@ FailureOr<RunResult> ScheduleRunner::run() {
   if (failed(loadParameters()))
     return failure();
   if (auto init = module.lookupSymbol<func::FuncOp>(sched::kInitFunction))
-    if (failed(machine.run(init, 0)))
+    if (failed(machine.run(init, 0, true)))
       return failure();
   for (int64_t step = 0; step < inputs.options.steps; ++step) {
     if (inputs.options.keepsTrajectory)

@@ -18,8 +18,9 @@ public:
   virtual Tensor peek(sched::ResourceOp resource, int64_t rank) = 0;
   /// The host writes the resource on all ranks.
   virtual mlir::LogicalResult write(sched::ResourceOp resource, const RankValues &parts) = 0;
-  /// Runs a function for the rank's `index`-th micro-batch of the step.
-  virtual mlir::LogicalResult run(mlir::func::FuncOp function, int64_t index) = 0;
+  /// Runs a function for the rank's `index`-th micro-batch of the step; `isLast` says whether it runs for the last time
+  /// in the step.
+  virtual mlir::LogicalResult run(mlir::func::FuncOp function, int64_t index, bool isLast) = 0;
   virtual void waitForCompute() {}
   /// The host waits for all streams and reads the resources.
   virtual mlir::LogicalResult finishStep(llvm::ArrayRef<sched::ResourceOp> outputs) { return mlir::success(); }

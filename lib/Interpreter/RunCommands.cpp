@@ -6,6 +6,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
 
@@ -37,7 +38,7 @@ public:
     return load(resourceBuffers.find(resource.getSymNameAttr())->second, rank);
   }
   LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override;
-  LogicalResult run(func::FuncOp function, int64_t index) override;
+  LogicalResult run(func::FuncOp function, int64_t index, bool isLast) override;
   void waitForCompute() override {
     if (std::optional<int64_t> compute = streams.getCompute())
       checker->waitByHost(*compute);
@@ -396,10 +397,12 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   return success();
 }
 
-LogicalResult BufferMachine::run(func::FuncOp function, int64_t index) {
+LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, bool isLast) {
   if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
     return function.emitError("cannot be executed: needs one block and no arguments");
   for (Operation &op : function.getBody().front()) {
+    if (!sched::runsIn(&op, isLast))
+      continue;
     LogicalResult done = success();
     if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op)) {
       done = runLaunch(launch, index);

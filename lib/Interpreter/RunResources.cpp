@@ -29,7 +29,7 @@ public:
     contents[resource.getSymNameAttr()] = parts;
     return success();
   }
-  LogicalResult run(func::FuncOp function, int64_t index) override;
+  LogicalResult run(func::FuncOp function, int64_t index, bool isLast) override;
 
 private:
   FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index);
@@ -49,7 +49,7 @@ private:
 
 } // namespace
 
-LogicalResult TensorMachine::run(func::FuncOp function, int64_t index) {
+LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, bool) {
   SpmdValues arguments;
   if (function.getName() == sched::kBackwardFunction) {
     if (stash.empty())

@@ -13,8 +13,6 @@ llvm::StringRef windlass::schedule::getName(ActionKind kind) {
     return "backward";
   case ActionKind::Reduce:
     return "reduce";
-  case ActionKind::BackwardReduce:
-    return "backward_reduce";
   case ActionKind::Update:
     return "update";
   case ActionKind::InputGradient:
@@ -27,6 +25,13 @@ llvm::StringRef windlass::schedule::getName(ActionKind kind) {
     return "receive";
   }
   return "";
+}
+
+std::optional<ActionKind> windlass::schedule::findKind(llvm::StringRef name) {
+  for (ActionKind kind : kActionKinds)
+    if (name == getName(kind))
+      return kind;
+  return std::nullopt;
 }
 
 /// Reads rows that stand inside `depth` repeats.

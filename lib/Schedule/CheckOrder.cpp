@@ -21,7 +21,7 @@ public:
       Chunk &chunk = chunks[action.chunk];
       if (action.kind == ActionKind::Forward)
         chunk.microBatches.emplace_back();
-      if (isBackward(action))
+      if (action.kind == ActionKind::Backward)
         ++chunk.expectedBackwards;
     }
     if (chunks.empty())
@@ -49,10 +49,6 @@ private:
     int64_t countMicroBatches() const { return static_cast<int64_t>(microBatches.size()); }
   };
 
-  static bool isBackward(const Action &action) {
-    return action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardReduce;
-  }
-
   Error fail(const Twine &text) const { return llvm::createStringError(text + ", at action " + Twine(index)); }
 
   static std::string name(StringRef what, const Action &action) {
@@ -66,10 +62,6 @@ private:
       return runForward(chunk, action);
     case ActionKind::Backward:
       return runBackward(chunk, action);
-    case ActionKind::BackwardReduce:
-      if (Error error = runBackward(chunk, action))
-        return error;
-      return reduce(chunk, action);
     case ActionKind::Reduce:
       return reduce(chunk, action);
     case ActionKind::Update:

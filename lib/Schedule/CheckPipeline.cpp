@@ -81,8 +81,7 @@ private:
   }
 
   static bool makesWeightGradient(const Action &action) {
-    return action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardReduce ||
-           action.kind == ActionKind::WeightGradient;
+    return action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient;
   }
 
   /// What has to be known before the first step is taken; and that the chunk is one of this position.
@@ -117,9 +116,7 @@ private:
     case ActionKind::Receive:
       return runTransfer(chunk, microBatch, action);
     default:
-      if (Error error = runBackward(chunk, microBatch, action))
-        return error;
-      return action.kind == ActionKind::BackwardReduce ? reduce(chunk, action) : Error::success();
+      return runBackward(chunk, microBatch, action);
     }
   }
 

@@ -68,7 +68,6 @@ private:
   static int64_t getDuration(ActionKind kind) {
     switch (kind) {
     case ActionKind::Backward:
-    case ActionKind::BackwardReduce:
       return 2;
     case ActionKind::Forward:
     case ActionKind::InputGradient:
@@ -80,7 +79,7 @@ private:
   }
 
   static bool makesInputGradient(ActionKind kind) {
-    return kind == ActionKind::Backward || kind == ActionKind::BackwardReduce || kind == ActionKind::InputGradient;
+    return kind == ActionKind::Backward || kind == ActionKind::InputGradient;
   }
 
   /// What an action reads that another chunk computes.

@@ -101,7 +101,7 @@ private:
       chunk.freed.erase(microBatch.slot);
     }
     action.slot = microBatch.slot;
-    bool isBackward = action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardReduce;
+    bool isBackward = action.kind == ActionKind::Backward;
     microBatch.hasInputGradient |= isBackward || action.kind == ActionKind::InputGradient;
     microBatch.hasWeightGradient |= isBackward || action.kind == ActionKind::WeightGradient;
     microBatch.isGradientSent |= action.kind == ActionKind::Send && Message(action).isGradient();
@@ -118,8 +118,7 @@ private:
 
 /// The kind under which first and last actions are counted.
 static ActionKind getCountedKind(ActionKind kind) {
-  bool makesWeightGradient = kind == ActionKind::BackwardReduce || kind == ActionKind::WeightGradient;
-  return makesWeightGradient ? ActionKind::Backward : kind;
+  return kind == ActionKind::WeightGradient ? ActionKind::Backward : kind;
 }
 
 static void markFirstAndLast(std::vector<Action> &actions) {

@@ -9,11 +9,6 @@
 using namespace windlass::schedule;
 using llvm::Twine;
 
-/// The kind under which first and last actions are counted.
-static ActionKind getCountedKind(ActionKind kind) {
-  return kind == ActionKind::BackwardReduce ? ActionKind::Backward : kind;
-}
-
 int64_t Schedule::getSlots() const {
   int64_t slots = 0;
   for (const Action &action : actions)
@@ -44,7 +39,7 @@ public:
   Schedule finish() {
     std::map<std::pair<ActionKind, int64_t>, Action *> last;
     for (Action &action : schedule.actions) {
-      auto [before, isFirst] = last.try_emplace({getCountedKind(action.kind), action.chunk}, &action);
+      auto [before, isFirst] = last.try_emplace({action.kind, action.chunk}, &action);
       action.isFirst = isFirst;
       if (!isFirst)
         before->second->isLast = false;
@@ -79,7 +74,6 @@ private:
       chunk.slots.push_back(action.slot);
       break;
     case ActionKind::Backward:
-    case ActionKind::BackwardReduce:
       action.microBatch = chunk.backwards++;
       // A backward without a forward is for the checker to find.
       if (action.microBatch < static_cast<int64_t>(chunk.slots.size())) {
@@ -120,11 +114,4 @@ llvm::Expected<Schedule> windlass::schedule::expand(const ActionTable &table) {
   if (!expander.run(table))
     return llvm::createStringError("has more than " + Twine(kMaxActions) + " actions");
   return expander.finish();
-}
-
-void windlass::schedule::joinLastBackward(Schedule &schedule) {
-  for (Action &action : schedule.actions)
-    if (action.kind == ActionKind::Backward && action.isLast)
-      action.kind = ActionKind::BackwardReduce;
-  llvm::erase_if(schedule.actions, [](const Action &action) { return action.kind == ActionKind::Reduce; });
 }

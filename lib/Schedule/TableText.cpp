@@ -78,14 +78,10 @@ private:
   llvm::Expected<TableItem> parseAction() {
     TableItem item;
     StringRef word = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-    bool isKnown = false;
-    for (ActionKind kind : kActionKinds)
-      if (word == getName(kind)) {
-        item.kind = kind;
-        isKnown = true;
-      }
-    if (!isKnown)
+    std::optional<ActionKind> kind = findKind(word);
+    if (!kind)
       return fail("an action or a repeat");
+    item.kind = *kind;
     rest = rest.drop_front(word.size());
     if (rest.consume_front(":") && !consumeNumber(item.chunk))
       return fail("the number of a chunk");

@@ -26,7 +26,7 @@ void MeasuredCommands::add(ModuleOp schedule) {
   CommandKeys all(schedule);
   precision = train::getPrecision(schedule).str();
   for (llvm::StringRef name :
-       {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction})
+       {sched::kForwardFunction, sched::kBackwardFunction, sched::kReduceFunction, sched::kUpdateFunction})
     if (auto function = schedule.lookupSymbol<func::FuncOp>(name))
       for (Operation &op : function.getBody().front()) {
         if (!llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
@@ -82,6 +82,7 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
                             false);
   } else {
     Operation *copy = builder.clone(*command, mapping);
+    copy->removeAttr(sched::kInLastAttr);
     if (launch) {
       llvm::cast<sched::LaunchOp>(copy).setStream(compute.getSymName());
     } else {

@@ -24,9 +24,10 @@ struct Command {
   CommandTotal total = {};
 };
 
-/// A function as a first or a later micro-batch calls it.
+/// A function as a first, an inner or a last micro-batch calls it.
 struct StepFunction {
   std::string name;
+  bool isLast = false;
   std::vector<Command> commands; ///< by step
 };
 
@@ -47,69 +48,50 @@ public:
   /// Fails, with a diagnostic, where the table is malformed or repeats too much that differs.
   LogicalResult build() {
     for (auto op : module.getOps<sched::ScheduleOp>()) {
-      FailureOr<schedule::ActionTable> table = sched::getActionTable(op);
-      if (failed(table))
+      FailureOr<schedule::Schedule> actions = sched::expandSchedule(op);
+      if (failed(actions))
         return failure();
-      if (!addItems(*table, rank.segments))
-        return op.emitOpError("repeats more actions that differ than ") << schedule::kMaxActions;
+      addRows(schedule::makeRows(*actions));
     }
     return success();
   }
 
   simulation::Rank rank;
   std::vector<StepFunction> functions;
-  /// The function of a name, for the first or for later micro-batches.
-  std::map<std::pair<std::string, bool>, int64_t> indices;
+  /// The function of a name, by whether it runs for the first and for the last time in the step.
+  std::map<std::tuple<std::string, bool, bool>, int64_t> indices;
   sched::StreamTable streams;
 
 private:
-  /// The segments of the items; false where there are too many.
-  bool addItems(const schedule::ActionTable &items, std::vector<simulation::Segment> &segments) {
-    for (const schedule::TableItem &item : items)
-      if (!(item.isRepeat() ? addRepeat(item, segments) : addCall(getFunction(item.kind), segments)))
-        return false;
-    return true;
-  }
-
-  static bool addCall(int64_t function, std::vector<simulation::Segment> &segments) {
-    if (segments.empty() || segments.back().count != 1 || segments.back().calls.size() >= kMostFolded)
-      segments.emplace_back();
-    segments.back().calls.push_back(function);
-    return segments.size() <= schedule::kMaxActions;
-  }
-
-  /// The first turn may be of the first micro-batch; the others are equal.
-  bool addRepeat(const schedule::TableItem &item, std::vector<simulation::Segment> &segments) {
-    if (!addItems(item.body, segments) || item.count == 1)
-      return segments.size() <= schedule::kMaxActions;
-    std::vector<simulation::Segment> turn;
-    if (!addItems(item.body, turn))
-      return false;
-    if (turn.size() == 1 && turn.front().count == 1) {
-      turn.front().count = item.count - 1;
-      segments.push_back(std::move(turn.front()));
-      return segments.size() <= schedule::kMaxActions;
+  void addRows(ArrayRef<schedule::StepRow> rows) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!rows[i].isRepeat()) {
+        if (rank.segments.empty() || rank.segments.back().count != 1 ||
+            rank.segments.back().calls.size() >= kMostFolded)
+          rank.segments.emplace_back();
+        rank.segments.back().calls.push_back(getFunction(rows[i].action));
+        continue;
+      }
+      simulation::Segment segment;
+      segment.count = rows[i].count;
+      for (const schedule::StepRow &row : rows.slice(i + 1, rows[i].length))
+        segment.calls.push_back(getFunction(row.action));
+      rank.segments.push_back(std::move(segment));
+      i += rows[i].length;
     }
-    for (int64_t i = 1; i < item.count; ++i) {
-      if (segments.size() + turn.size() > schedule::kMaxActions)
-        return false;
-      llvm::append_range(segments, turn);
-    }
-    return true;
   }
 
-  int64_t getFunction(schedule::ActionKind kind) {
-    bool isLater = kind != schedule::ActionKind::Update && hasBackward;
-    hasBackward |= kind == schedule::ActionKind::Backward || kind == schedule::ActionKind::BackwardReduce;
-    llvm::StringRef name = sched::getFunctionName(kind);
-    auto [found, isNew] = indices.try_emplace({name.str(), isLater}, functions.size());
+  int64_t getFunction(const schedule::Action &action) {
+    llvm::StringRef name = sched::getFunctionName(action.kind);
+    auto [found, isNew] = indices.try_emplace({name.str(), action.isFirst, action.isLast}, functions.size());
     if (!isNew)
       return found->second;
-    functions.push_back({name.str(), {}});
+    functions.push_back({name.str(), action.isLast, {}});
     rank.functions.push_back({{}, costs.getIssuePicoseconds(name == sched::kUpdateFunction)});
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       for (Operation &op : function.getBody().front())
-        addStep(&op, isLater);
+        if (sched::runsIn(&op, action.isLast))
+          addStep(&op, !action.isFirst);
     return found->second;
   }
 
@@ -154,21 +136,24 @@ private:
   CommandKeys keys;
   plan::MeshAttr mesh;
   llvm::StringMap<sched::CommunicatorOp> communicators;
-  bool hasBackward = false;
 };
 
-/// The windows of a step: all runs of a function, of the first and of later micro-batches.
+/// The window that a function belongs to: the last backward has its own, for it runs beside reductions.
+llvm::StringRef getWindow(const StepFunction &function) {
+  if (function.name == sched::kReduceFunction || (function.name == sched::kBackwardFunction && function.isLast))
+    return "last backward";
+  return function.name;
+}
+
+/// The windows of a step: all runs of the functions of each.
 std::vector<StepWindow> makeWindows(const StepBuilder &step, ArrayRef<simulation::FunctionTotal> totals) {
   std::vector<StepWindow> windows;
-  for (auto [name, title] : {std::pair(sched::kForwardFunction, "forward"),
-                             {sched::kBackwardFunction, "backward"},
-                             {sched::kBackwardReduceFunction, "last backward"},
-                             {sched::kUpdateFunction, "update"}}) {
+  for (llvm::StringRef name : {"forward", "backward", "last backward", "update"}) {
     StepWindow window;
-    window.name = title;
+    window.name = name;
     std::map<int64_t, double> busy;
     for (auto [function, simulated, total] : llvm::zip_equal(step.functions, step.rank.functions, totals)) {
-      if (function.name != name)
+      if (getWindow(function) != name)
         continue;
       window.seconds += toSeconds(total.elapsedPicoseconds);
       for (auto [command, its] : llvm::zip_equal(function.commands, simulated.steps))

@@ -69,22 +69,26 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {mic
   sched.resource gradient @g : tensor<2xf32> of tensor<2xf32> #partial {logical_name = "w", arena = @device_arena, offset = 64 : i64}
   sched.resource loss @loss : tensor<f32> of tensor<f32> #sum {arena = @device_arena, offset = 128 : i64}
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 192 : i64}
-  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
   func.func @forward() {
     %loss = sched.buffer @device_arena[128] : memref<f32>
     sched.launch fill on @compute ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
-  func.func @backward_reduce() {
+  func.func @backward() {
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %loss = sched.buffer @device_arena[128] : memref<f32>
-    %scratch = sched.buffer @device_arena[200] : memref<f32>
     sched.launch copy on @compute ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
-    sched.record 0 on @compute // LINE: gradient-ready
-    sched.wait 0 on @over_batch // LINE: wait-for-gradient
-    sched.launch_collective all_reduce sum @communicator, %g -> %g : memref<2xf32> -> memref<2xf32>
-    sched.launch_collective all_reduce sum @communicator, %loss -> %loss : memref<f32> -> memref<f32>
+    sched.record 0 on @compute {sched.in_last} // LINE: gradient-ready
+    sched.wait 0 on @over_batch {sched.in_last} // LINE: wait-for-gradient
+    sched.launch_collective all_reduce sum @communicator, %g -> %g {sched.in_last} : memref<2xf32> -> memref<2xf32>
+    sched.launch_collective all_reduce sum @communicator, %loss -> %loss {sched.in_last} : memref<f32> -> memref<f32>
+    return
+  }
+  func.func @reduce() {
+    %w = sched.buffer @device_arena[0] : memref<2xf32>
+    %scratch = sched.buffer @device_arena[200] : memref<f32>
     sched.launch fill on @compute ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
     sched.record 1 on @over_batch
     sched.wait 1 on @compute // LINE: wait-for-reduction

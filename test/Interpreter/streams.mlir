@@ -37,7 +37,7 @@ module attributes {plan.mesh = #plan.mesh<[]>, train.settings = {micro_batches =
   sched.resource gradient @g : tensor<2xf32> of tensor<2xf32> #whole {logical_name = "w", arena = @device_arena, offset = 64 : i64}
   sched.resource loss @loss : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 128 : i64}
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 192 : i64}
-  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
   func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
     %0 = train.add %x, %x : f32
     return %0 : f32
@@ -47,7 +47,10 @@ module attributes {plan.mesh = #plan.mesh<[]>, train.settings = {micro_batches =
     sched.launch fill on @compute ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
-  func.func @backward_reduce() {
+  func.func @reduce() {
+    return
+  }
+  func.func @backward() {
     %w = sched.buffer @device_arena[0] : memref<2xf32> {sched.storage = 0 : i64}
     %g = sched.buffer @device_arena[64] : memref<2xf32> {sched.storage = 1 : i64}
     sched.launch copy on @compute ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>

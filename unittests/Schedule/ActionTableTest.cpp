@@ -78,7 +78,7 @@ TEST(ActionTable, NestingIsBounded) {
 
 TEST(ActionTable, WrongTextsAreRefused) {
   EXPECT_EQ(print(parseTable("")), "");
-  EXPECT_EQ(print(parseTable(" 2x( forward backward:1 )  backward_reduce ")), "2x(forward backward:1) backward_reduce");
+  EXPECT_EQ(print(parseTable(" 2x( forward backward:1 )  reduce ")), "2x(forward backward:1) reduce");
   EXPECT_EQ(print(parseTable("forward back")),
             "expected an action or a repeat at character 9 of the schedule 'forward back'");
   EXPECT_EQ(print(parseTable("forward)")), "expected an action or a repeat at character 8 of the schedule 'forward)'");

@@ -35,9 +35,9 @@ TEST(Schedule, MicroBatchesAreNumbered) {
               testing::ElementsAre("forward 0 in 0 first", "backward 0 in 0 first", "forward 1 in 0", "backward 1 in 0",
                                    "forward 2 in 0 last", "backward 2 in 0 last", "reduce 2 in 0 first last",
                                    "update 0 in 0 first last"));
-  EXPECT_THAT(list(make("forward backward_reduce update")),
-              testing::ElementsAre("forward 0 in 0 first last", "backward_reduce 0 in 0 first last",
-                                   "update 0 in 0 first last"));
+  EXPECT_THAT(list(make("forward backward reduce update")),
+              testing::ElementsAre("forward 0 in 0 first last", "backward 0 in 0 first last",
+                                   "reduce 0 in 0 first last", "update 0 in 0 first last"));
   EXPECT_THAT(list(make("2x(forward:1 2x(forward))")),
               testing::ElementsAre("forward:1 0 in 0 first", "forward 0 in 0 first", "forward 1 in 1",
                                    "forward:1 1 in 1 last", "forward 2 in 2", "forward 3 in 3 last"));
@@ -51,9 +51,6 @@ TEST(Schedule, SlotsAreTakenAgain) {
                                    "backward 1 in 1", "forward 3 in 1 last", "backward 2 in 0", "backward 3 in 1 last",
                                    "reduce 3 in 0 first last", "update 0 in 0 first last"));
   EXPECT_EQ(schedule.getSlots(), 2);
-  EXPECT_EQ(check(schedule), "");
-  joinLastBackward(schedule);
-  EXPECT_EQ(printTable(compress(schedule)), "forward 3x(forward backward) backward_reduce update");
   EXPECT_EQ(check(schedule), "");
 }
 
@@ -80,35 +77,54 @@ TEST(Schedule, PipelinesAreNotOfOnePosition) {
 
 TEST(Schedule, CompressesRuns) {
   for (const char *text :
-       {"", "forward backward forward backward_reduce update", "2x(forward backward) forward backward_reduce update",
-        "forward backward reduce update", "forward forward", "3x(forward)", "500x(forward:1 forward:2 backward)",
-        "forward 4x(forward backward) backward reduce update"})
+       {"", "forward backward reduce update", "2x(forward backward) reduce update", "forward forward", "3x(forward)",
+        "500x(forward:1 forward:2 backward)", "forward 4x(forward backward) backward reduce update"})
     EXPECT_EQ(printTable(compress(make(text))), text);
   EXPECT_EQ(printTable(compress(make("2x(forward backward) reduce update"))), "2x(forward backward) reduce update");
   EXPECT_EQ(printTable(compress(make("100000x(forward backward) forward backward reduce"))),
             "100001x(forward backward) reduce");
 }
 
-TEST(Schedule, JoinsTheLastBackward) {
-  auto join = [](llvm::StringRef text) {
-    Schedule schedule = make(text);
-    joinLastBackward(schedule);
-    EXPECT_EQ(check(schedule), "");
-    return printTable(compress(schedule));
-  };
-  EXPECT_EQ(join("forward backward reduce update"), "forward backward_reduce update");
-  EXPECT_EQ(join("2x(forward backward) reduce update"), "forward backward forward backward_reduce update");
-  EXPECT_EQ(join("3x(forward backward) reduce update"), "2x(forward backward) forward backward_reduce update");
-  EXPECT_EQ(join("3x(forward backward) forward backward_reduce update"),
-            "3x(forward backward) forward backward_reduce update");
-  EXPECT_EQ(join("forward forward:1 backward:1 backward reduce reduce:1 update update:1"),
-            "forward forward:1 backward_reduce:1 backward_reduce update update:1");
+/// Such as `backward 0 in 0 first`, by row; `2 of 3:` is a repeat, `+2` how far a micro-batch moves in each turn.
+std::vector<std::string> listRows(const Schedule &schedule) {
+  std::vector<std::string> texts;
+  for (const StepRow &row : makeRows(schedule)) {
+    if (row.isRepeat())
+      texts.push_back(std::to_string(row.count) + " of " + std::to_string(row.length) + ":");
+    else
+      texts.push_back(list({{row.action}}).front() + (row.perTurn ? " +" + std::to_string(row.perTurn) : ""));
+  }
+  return texts;
+}
+
+/// Every row says all that the actions that it stands for have in common; the first and the last ones stand alone.
+TEST(Schedule, RowsSayAllOfTheirActions) {
+  EXPECT_THAT(listRows(make("forward backward reduce update")),
+              testing::ElementsAre("forward 0 in 0 first last", "backward 0 in 0 first last",
+                                   "reduce 0 in 0 first last", "update 0 in 0 first last"));
+  EXPECT_THAT(listRows(make("1000x(forward backward) reduce update")),
+              testing::ElementsAre("forward 0 in 0 first", "backward 0 in 0 first", "998 of 2:", "forward 1 in 0 +1",
+                                   "backward 1 in 0 +1", "forward 999 in 0 last", "backward 999 in 0 last",
+                                   "reduce 999 in 0 first last", "update 0 in 0 first last"));
+  // Two slots in turn: micro-batches move by two.
+  EXPECT_THAT(listRows(make("2x(forward) 20x(backward forward) 2x(backward) reduce update")),
+              testing::ElementsAre("forward 0 in 0 first", "forward 1 in 1", "backward 0 in 0 first", "9 of 4:",
+                                   "forward 2 in 0 +2", "backward 1 in 1 +2", "forward 3 in 1 +2", "backward 2 in 0 +2",
+                                   "forward 20 in 0", "backward 19 in 1", "forward 21 in 1 last", "backward 20 in 0",
+                                   "backward 21 in 1 last", "reduce 21 in 0 first last", "update 0 in 0 first last"));
+  // Micro-batches that do not move evenly are no repeat.
+  Schedule uneven = make("5x(forward)");
+  uneven.actions[3].microBatch = 7;
+  for (size_t i = 0; i < uneven.actions.size(); ++i)
+    uneven.actions[i].slot = 0;
+  EXPECT_THAT(listRows(uneven), testing::ElementsAre("forward 0 in 0 first", "forward 1 in 0", "forward 2 in 0",
+                                                     "forward 7 in 0", "forward 4 in 0 last"));
 }
 
 TEST(CheckOrder, LegalOrders) {
   for (const char *text :
        {"forward backward reduce update", "3x(forward backward) reduce update",
-        "3x(forward backward) forward backward_reduce update", "4x(forward) 4x(backward) reduce update",
+        "forward 3x(forward backward) backward reduce update", "4x(forward) 4x(backward) reduce update",
         // Interleaved 1F1B of two chunks; their numbers are those of the model's chunks.
         "forward:1 forward:5 2x(forward:1 backward:5 forward:5 backward:1) backward:5 backward:1 reduce:5 reduce:1 "
         "update:1 update:5"})
@@ -128,11 +144,9 @@ TEST(CheckOrder, IllegalOrders) {
             "reduces chunk 0 before the backward of micro-batch 1, at action 3");
   EXPECT_EQ(check("forward reduce backward update"),
             "reduces chunk 0 before the backward of micro-batch 0, at action 1");
-  EXPECT_EQ(check("forward forward backward_reduce backward update"),
-            "reduces chunk 0 before the backward of micro-batch 1, at action 2");
   EXPECT_EQ(check("2x(forward backward reduce) update"),
             "reduces chunk 0 before the backward of micro-batch 1, at action 2");
-  EXPECT_EQ(check("forward backward_reduce reduce update"), "reduces chunk 0 twice, at action 2");
+  EXPECT_EQ(check("forward backward 2x(reduce) update"), "reduces chunk 0 twice, at action 3");
   EXPECT_EQ(check("forward backward update"), "updates chunk 0 before chunk 0 is reduced, at action 2");
   EXPECT_EQ(check("forward forward:1 backward:1 reduce:1 update:1 backward reduce update"),
             "updates chunk 1 before chunk 0 is reduced, at action 4");

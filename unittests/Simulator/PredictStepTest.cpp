@@ -16,15 +16,15 @@ using testing::StartsWith;
 
 namespace {
 
-/// Two ranks; the backward pass's reduction runs beside its second matmul. Four micro-batches.
+/// Two ranks; the reduction that the last backward begins runs beside the matmul behind it. Four micro-batches.
 constexpr char kModule[] = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
-  sched.schedule [#sched.action<repeat x 3 of 2>, #sched.action<forward>, #sched.action<backward>,
-                  #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward>,
+                  #sched.action<reduce>, #sched.action<update>]
   func.func @forward() {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
@@ -34,17 +34,17 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   }
   func.func @backward() {
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
+    %r = sched.buffer @device_arena[512] : memref<250xf32>
     sched.launch_map @fused_0 on @compute ins(%c, %c) outs(%c) accumulate_after_first : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @c, %r -> %r {sched.in_last} : memref<250xf32> -> memref<250xf32>
     return
   }
-  func.func @backward_reduce() {
+  func.func @reduce() {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
-    %r = sched.buffer @device_arena[512] : memref<250xf32>
-    sched.record 0 on @compute
-    sched.wait 0 on @over_data
-    sched.launch_collective all_reduce sum @c, %r -> %r : memref<250xf32> -> memref<250xf32>
     sched.launch matmul on @compute ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
     sched.record 0 on @over_data
     sched.wait 0 on @compute
@@ -142,14 +142,14 @@ TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
   EXPECT_EQ(getOperands(launch, false)[2].limit, 8);
 }
 
-/// (7 + 1) + 2 (7 + 2) of the repeat, 7, then the reduction, a matmul and the copy.
+/// (7 + 1) + 3 (7 + 2) of the repeat, then the reduction, a matmul and the copy.
 TEST_F(PredictStepTest, WhereRanksShareCoresStreamsAdd) {
   Profile profile = makeProfile("cpu:2");
   StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
-  EXPECT_NEAR(prediction.seconds, (8 + 18 + 7 + 5 + 7 + 3) * 1e-3, 1e-12);
+  EXPECT_NEAR(prediction.seconds, (8 + 27 + 5 + 7 + 3) * 1e-3, 1e-12);
   EXPECT_NEAR(prediction.bySource[CostSource::Measured], prediction.seconds, 1e-12);
   EXPECT_NEAR(prediction.byFamily["all_reduce"], 5e-3, 1e-12);
-  EXPECT_NEAR(prediction.errorSeconds, (8 + 18 + 7 + 7 + 3) * 1e-4, 1e-12);
+  EXPECT_NEAR(prediction.errorSeconds, (8 + 27 + 7 + 3) * 1e-4, 1e-12);
   EXPECT_EQ(prediction.uncalibratedSeconds, 0);
   StepPrediction guess = predictStep(*module, CostModel(profile.cluster));
   EXPECT_EQ(guess.errorSeconds, 0);
@@ -160,7 +160,7 @@ TEST_F(PredictStepTest, RepeatsMayBeNested) {
   Profile profile = makeProfile("cpu:2");
   auto predict = [&](llvm::StringRef repeat) {
     std::string text = kModule;
-    text.replace(text.find("repeat x 3 of 2"), 15, repeat);
+    text.replace(text.find("repeat x 4 of 2"), 15, repeat);
     module = parseSourceString<ModuleOp>(text, &context);
     return predictStep(*module, CostModel(profile.cluster, &profile)).seconds;
   };
@@ -170,7 +170,7 @@ TEST_F(PredictStepTest, RepeatsMayBeNested) {
   std::string error;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { error = diagnostic.str(); });
   EXPECT_EQ(predict("repeat x 3 of 9"), 0);
-  EXPECT_EQ(error, "'sched.schedule' op repeats 9 actions 3 times, but only 5 follow");
+  EXPECT_EQ(error, "'sched.schedule' op repeats 9 actions 3 times, but only 4 follow");
 }
 
 /// On devices of their own the reduction hides behind the matmul.
@@ -179,7 +179,7 @@ TEST_F(PredictStepTest, ElseTheyOverlap) {
   int64_t visited = 0;
   StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile),
                                           [&](const SimulatedCommand &command) { visited += command.picoseconds; });
-  EXPECT_NEAR(prediction.seconds, (8 + 18 + 7 + 7 + 3) * 1e-3, 1e-12);
+  EXPECT_NEAR(prediction.seconds, (8 + 27 + 7 + 3) * 1e-3, 1e-12);
   EXPECT_GT(visited, 0);
 }
 
@@ -189,11 +189,11 @@ TEST_F(PredictStepTest, CommandsWaitForASlowHost) {
   profile.device.emplace().issueSeconds = 10e-3;
   profile.device->updateIssueSeconds = 1e-3;
   StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
-  // Four matmuls and three maps, the reduction, and a matmul of 7 ms that ends before the copy begins.
-  EXPECT_NEAR(prediction.seconds, 9 * 10e-3 + 7e-3 + 3e-3, 1e-12);
+  // Four matmuls and four maps, the reduction, and a matmul of 7 ms that ends before the copy begins.
+  EXPECT_NEAR(prediction.seconds, 10 * 10e-3 + 7e-3 + 3e-3, 1e-12);
   // A fast one is never waited for.
   profile.device->issueSeconds = profile.device->updateIssueSeconds = 1e-4;
-  EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, (8 + 18 + 7 + 7 + 3) * 1e-3 + 1e-4,
+  EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, (8 + 27 + 7 + 3) * 1e-3 + 1e-4,
               1e-12);
 }
 
@@ -213,17 +213,17 @@ TEST_F(PredictStepTest, CommandsAreCountedByWhatTheyDo) {
 
 TEST_F(PredictStepTest, ManyMicroBatchesAreNotReplayedOneByOne) {
   std::string text = kModule;
-  text.replace(text.find("repeat x 3"), 10, "repeat x 100000000");
+  text.replace(text.find("repeat x 4"), 10, "repeat x 1000000");
   module = parseSourceString<ModuleOp>(text, &context);
   Profile profile = makeProfile("cpu:2");
   StepPrediction prediction = predictStep(*module, CostModel(profile.cluster, &profile));
-  EXPECT_NEAR(prediction.seconds, (8 + 9 * (1e8 - 1) + 7 + 5 + 7 + 3) * 1e-3, 1e-3);
+  EXPECT_NEAR(prediction.seconds, (8 + 9 * (1e6 - 1) + 5 + 7 + 3) * 1e-3, 1e-5);
   // Nor where commands are issued slowly, nor where the host gets ahead.
   for (double issue : {1e-3, 4e-3, 10e-3}) {
     profile = makeProfile("h200:2");
     profile.device.emplace().issueSeconds = issue;
     double each = std::max(2 * issue, 9e-3);
-    EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, each * 1e8, 1) << issue;
+    EXPECT_NEAR(predictStep(*module, CostModel(profile.cluster, &profile)).seconds, each * 1e6, 1) << issue;
   }
 }
 

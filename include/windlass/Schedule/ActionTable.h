@@ -16,9 +16,8 @@ namespace windlass::schedule {
 /// What an action does with its chunk.
 enum class ActionKind {
   Forward,        ///< of one micro-batch; fills a slot with what the backward reads
-  Backward,       ///< of one micro-batch; empties its slot
-  Reduce,         ///< sums the chunk's gradients over the ranks, after all backwards
-  BackwardReduce, ///< the chunk's last backward, with the reduction between its commands
+  Backward,       ///< of one micro-batch; empties its slot. The last one begins to reduce buckets that are complete
+  Reduce,         ///< sums the chunk's gradients over the ranks, after all backwards; waits for what the last one began
   Update,         ///< of the chunk's parameters
   InputGradient,  ///< that part of a backward which the chunk before waits for
   WeightGradient, ///< the rest of that backward
@@ -27,12 +26,15 @@ enum class ActionKind {
 };
 
 /// All kinds, in the order of their numbers.
-constexpr ActionKind kActionKinds[] = {ActionKind::Forward,        ActionKind::Backward, ActionKind::Reduce,
-                                       ActionKind::BackwardReduce, ActionKind::Update,   ActionKind::InputGradient,
-                                       ActionKind::WeightGradient, ActionKind::Send,     ActionKind::Receive};
+constexpr ActionKind kActionKinds[] = {ActionKind::Forward, ActionKind::Backward,      ActionKind::Reduce,
+                                       ActionKind::Update,  ActionKind::InputGradient, ActionKind::WeightGradient,
+                                       ActionKind::Send,    ActionKind::Receive};
 
 /// The word for the kind in texts, such as `forward` or `weight_gradient`.
 llvm::StringRef getName(ActionKind kind);
+
+/// The kind of that name; none where there is no such kind.
+std::optional<ActionKind> findKind(llvm::StringRef name);
 
 inline bool isTransfer(ActionKind kind) { return kind == ActionKind::Send || kind == ActionKind::Receive; }
 
@@ -64,7 +66,7 @@ constexpr int64_t kMaxMicroBatches = int64_t(1) << 20;
 /// Repeats may stand inside repeats, this many deep: what reads or runs a table may recurse.
 constexpr int kMaxNesting = 8;
 
-/// A row of the flat form that `#sched.action` and emitted programs hold.
+/// A row of the flat form that `#sched.action` holds.
 struct TableRow {
   /// None: a repeat of the `length` rows that follow, `count` times. The rows of a repeat inside it count too.
   std::optional<ActionKind> kind;

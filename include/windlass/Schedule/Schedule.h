@@ -17,8 +17,8 @@ struct Action {
   /// Which of the chunk's slots keeps the micro-batch's inputs and stash from its forward to its backward. Meaningless
   /// for other kinds.
   int64_t slot = 0;
-  /// Whether no action of the same chunk and kind stands before it, or none after it. A joined backward and reduction
-  /// counts as a backward here: the first backward overwrites the gradients, later ones add to them.
+  /// Whether no action of the same chunk and kind stands before it, or none after it. The first backward overwrites the
+  /// gradients, later ones add to them; the last one begins to reduce them.
   bool isFirst = true;
   bool isLast = true;
   /// Of a send or receive: the chunk at the other end, and the position that runs it. -1 of other kinds.
@@ -49,14 +49,25 @@ ActionTable compress(const Schedule &schedule);
 /// Fails with what is wrong where the order is not legal. In a legal order
 /// - each chunk has the same micro-batches 0, 1, ..., and each has one forward and behind it one backward,
 /// - a forward's slot is empty, and its backward reads that slot,
-/// - each chunk is reduced once, after all of its backwards; a joined backward and reduction is the last of them,
+/// - each chunk is reduced once, after all of its backwards,
 /// - each chunk is updated once, after all chunks are reduced,
 /// - `isFirst` and `isLast` say what they stand for.
 llvm::Error checkOrder(const Schedule &schedule);
 
-/// Makes the last backward of each chunk and its reduction one action, in the place of the backward. The order must be
-/// legal.
-void joinLastBackward(Schedule &schedule);
+/// A row of a step as programs hold it: an action with all that is known of it, or a repeat of the `length` rows that
+/// follow, `count` times. Repeats do not nest. In turn t of a repeat, from 0, an action is of micro-batch
+/// `action.microBatch + t * perTurn`; all else of it is the same in each turn.
+struct StepRow {
+  Action action;
+  int64_t perTurn = 0;
+  /// Of a repeat; 0: an action.
+  int64_t count = 0, length = 0;
+
+  bool isRepeat() const { return count > 0; }
+};
+
+/// Lists the rows of a schedule, with a repeat where that takes fewer rows.
+std::vector<StepRow> makeRows(const Schedule &schedule);
 
 } // namespace windlass::schedule
 

@@ -124,7 +124,7 @@ private:
   struct Scope {
     RuntimeCalls calls;
     cpp::Context context;
-    cpp::Expr<bool> adds;
+    cpp::Expr<bool> adds, isLast;
     const RepeatedBlock *block = nullptr;
     std::optional<cpp::Row> row;
     std::map<std::pair<std::string, std::string>, View> views; // (place, type) -> view
@@ -199,6 +199,35 @@ private:
                           hasColumns ? scope.calls.rowParameters(scope.context, *scope.row, rounded, places)
                                      : scope.calls.deviceParameters(scope.context, rounded, places),
                           scalars, op.getSettings().contains("decays"));
+    return success();
+  }
+
+  /// Commands of the last run of a function only stand behind a condition.
+  LogicalResult emitCommands(Scope &scope, llvm::ArrayRef<Operation *> commands) {
+    auto isInLast = [](Operation *command) { return command->hasAttr(sched::kInLastAttr); };
+    for (size_t i = 0; i < commands.size();) {
+      if (!isInLast(commands[i])) {
+        if (failed(emitCommand(scope, commands[i++])))
+          return failure();
+        continue;
+      }
+      if (!scope.isLast.value)
+        return commands[i]->emitOpError("is marked ")
+               << sched::kInLastAttr << " outside of @" << sched::kBackwardFunction;
+      OpBuilder::InsertionGuard guard(builder);
+      auto branch = emitc::IfOp::create(builder, commands[i]->getLoc(), scope.isLast.value, /*addThenBlock=*/true,
+                                        /*addElseBlock=*/false);
+      builder.setInsertionPointToStart(&branch.getThenRegion().front());
+      // What is declared there is not known behind it.
+      auto views = scope.views;
+      auto known = scope.streams;
+      for (; i < commands.size() && isInLast(commands[i]); ++i)
+        if (failed(emitCommand(scope, commands[i])))
+          return failure();
+      emitc::YieldOp::create(builder, branch.getLoc());
+      scope.views = std::move(views);
+      scope.streams = std::move(known);
+    }
     return success();
   }
 
@@ -285,9 +314,12 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     cpp::CppBuilder types(builder, module.getLoc());
     emitLabel(block.label);
-    auto type = builder.getFunctionType(
-        {types.typeOf<rt::context &>(), types.typeOf<const std::int64_t *>(), types.typeOf<bool>()},
-        {types.typeOf<rt::status>()});
+    llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>(), types.typeOf<const std::int64_t *>(),
+                                      types.typeOf<bool>()};
+    bool takesLast = hasLast(block);
+    if (takesLast)
+      inputs.push_back(builder.getI1Type()); // what a condition is of
+    auto type = builder.getFunctionType(inputs, {types.typeOf<rt::status>()});
     auto function = emitc::FuncOp::create(builder, module.getLoc(), blockName(index), type);
     function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
     Block *entry = function.addEntryBlock();
@@ -298,16 +330,21 @@ private:
     Scope scope{RuntimeCalls(builder, module.getLoc()),
                 cpp::Context(entry->getArgument(0)),
                 cpp::Expr<bool>(entry->getArgument(2)),
+                takesLast ? cpp::Expr<bool>(entry->getArgument(3)) : cpp::Expr<bool>(Value()),
                 &block,
                 cpp::Row(entry->getArgument(1)),
                 {},
                 {},
                 0};
-    for (Operation *command : block.commands)
-      if (failed(emitCommand(scope, command)))
-        return failure();
+    if (failed(emitCommands(scope, block.commands)))
+      return failure();
     scope.calls.returnOk();
     return success();
+  }
+
+  /// Whether some of the block's commands run in the last run only.
+  static bool hasLast(const RepeatedBlock &block) {
+    return llvm::any_of(block.commands, [](Operation *command) { return command->hasAttr(sched::kInLastAttr); });
   }
 
   void emitLabel(llvm::StringRef label) {
@@ -315,18 +352,16 @@ private:
       cpp::CppBuilder(builder, module.getLoc()).comment(label);
   }
 
-  static bool takesIndex(llvm::StringRef name) {
-    return name == sched::kForwardFunction || name == sched::kBackwardFunction ||
-           name == sched::kBackwardReduceFunction;
-  }
-
   LogicalResult emitFunction(func::FuncOp source, Repeats &repeats) {
     OpBuilder::InsertionGuard guard(builder);
     cpp::CppBuilder types(builder, source.getLoc());
     llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>()};
-    bool indexed = takesIndex(source.getName());
+    bool isBackward = source.getName() == sched::kBackwardFunction;
+    bool indexed = isBackward || source.getName() == sched::kForwardFunction;
     if (indexed)
       inputs.push_back(types.typeOf<std::int64_t>());
+    if (isBackward)
+      inputs.push_back(builder.getI1Type());
     auto function = emitc::FuncOp::create(builder, source.getLoc(), source.getName(),
                                           builder.getFunctionType(inputs, {types.typeOf<rt::status>()}));
     Block *entry = function.addEntryBlock();
@@ -334,6 +369,7 @@ private:
     Scope scope{RuntimeCalls(builder, source.getLoc()),
                 cpp::Context(entry->getArgument(0)),
                 cpp::boolean(false),
+                isBackward ? cpp::Expr<bool>(entry->getArgument(2)) : cpp::Expr<bool>(Value()),
                 nullptr,
                 std::nullopt,
                 {},
@@ -344,17 +380,20 @@ private:
       scope.adds = scope.calls.addsToEarlier(cpp::Expr<std::int64_t>(entry->getArgument(1)));
       types.callOpaque("static_cast<void>", Type(), {{scope.adds.value, ""}});
     }
+    if (isBackward)
+      types.callOpaque("static_cast<void>", Type(), {{scope.isLast.value, ""}});
     for (const Segment &segment : repeats.segmentsOf(source)) {
       if (segment.block < 0) {
-        for (Operation *command : segment.commands)
-          if (failed(emitCommand(scope, command)))
-            return failure();
+        if (failed(emitCommands(scope, segment.commands)))
+          return failure();
         continue;
       }
       std::string row = rowsName(segment.block) + "[" + std::to_string(segment.row) + "]";
-      scope.calls.check(
-          scope.calls.callOpaque(blockName(segment.block), types.typeOf<rt::status>(),
-                                 {{scope.context.value, ""}, {{}, row}, {scope.adds.value, scope.adds.text}}));
+      llvm::SmallVector<cpp::CppBuilder::Argument> arguments = {
+          {scope.context.value, ""}, {{}, row}, {scope.adds.value, scope.adds.text}};
+      if (hasLast(repeats.getBlocks()[segment.block]))
+        arguments.push_back({scope.isLast.value, ""});
+      scope.calls.check(scope.calls.callOpaque(blockName(segment.block), types.typeOf<rt::status>(), arguments));
     }
     scope.calls.returnOk();
     return success();
@@ -466,7 +505,7 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
   llvm::SmallVector<func::FuncOp> functions;
   for (llvm::StringRef name : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
-                               sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction}) {
+                               sched::kReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction}) {
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function)
       return module.emitError("level L5 needs a function @") << name;

@@ -1,5 +1,6 @@
 #include "windlass/Target/Cpp/OperatorNames.h"
 
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -25,11 +26,15 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
   llvm::StringMap<int64_t> places;
   using Streams = std::vector<std::vector<int64_t>>;
   std::vector<std::pair<llvm::StringRef, Streams>> functions;
-  for (llvm::StringRef name :
-       {sched::kForwardFunction, sched::kBackwardFunction, sched::kBackwardReduceFunction, sched::kUpdateFunction}) {
-    Streams &commands = functions.emplace_back(name, Streams(table.size())).second;
+  // The last backward has the commands that begin reductions, and a name of its own here.
+  for (auto [title, name, isLast] : {std::tuple(sched::kForwardFunction, sched::kForwardFunction, false),
+                                     {sched::kBackwardFunction, sched::kBackwardFunction, false},
+                                     {"last_backward", sched::kBackwardFunction, true},
+                                     {sched::kReduceFunction, sched::kReduceFunction, false},
+                                     {sched::kUpdateFunction, sched::kUpdateFunction, false}}) {
+    Streams &commands = functions.emplace_back(title, Streams(table.size())).second;
     for (Operation &op : module.lookupSymbol<func::FuncOp>(name).getBody().front()) {
-      if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op))
+      if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op) || !sched::runsIn(&op, isLast))
         continue;
       auto [place, isNew] = places.try_emplace(getShownOperator(&op), static_cast<int64_t>(names.size()));
       if (isNew)
@@ -42,7 +47,7 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
   llvm::raw_string_ostream out(text);
   llvm::json::OStream json(out);
   json.object([&] {
-    json.attribute("version", 1);
+    json.attribute("version", 2);
     json.attributeArray("names", [&] {
       for (const std::string &name : names)
         json.value(name);

@@ -287,16 +287,18 @@ FailureOr<std::string> Tables::actionTable() {
     return module.emitError("level L5 needs a sched.schedule"), failure();
   sched::ScheduleOp op = *schedules.begin();
   llvm::SmallVector<std::string> rows;
-  FailureOr<schedule::ActionTable> actions = sched::getActionTable(op);
+  FailureOr<schedule::Schedule> actions = sched::expandStep(op);
   if (failed(actions))
     return failure();
-  for (const schedule::TableRow &row : schedule::writeRows(*actions)) {
-    if (row.kind == schedule::ActionKind::Reduce)
-      return op.emitOpError("level L5 has no reduce action of its own"), failure();
-    llvm::StringRef kind = row.kind ? schedule::getName(*row.kind) : "repeat";
-    [[maybe_unused]] auto [k, chunk, count, length] = rt::action{};
-    rows.push_back(braces({"action_kind::" + kind.str(), std::to_string(row.chunk), std::to_string(row.count),
-                           std::to_string(row.length)}));
+  auto text = [](bool value) { return std::string(value ? "true" : "false"); };
+  for (const schedule::StepRow &row : schedule::makeRows(*actions)) {
+    const schedule::Action &action = row.action;
+    llvm::StringRef kindName = row.isRepeat() ? "repeat" : schedule::getName(action.kind);
+    [[maybe_unused]] auto [kind, chunk, microBatch, perTurn, slot, isFirst, isLast, count, length] = rt::action{};
+    rows.push_back(
+        braces({"action_kind::" + kindName.str(), std::to_string(action.chunk), std::to_string(action.microBatch),
+                std::to_string(row.perTurn), std::to_string(action.slot), text(action.isFirst), text(action.isLast),
+                std::to_string(row.count), std::to_string(row.length)}));
   }
   return table("action", "actions", rows);
 }
@@ -468,7 +470,7 @@ FailureOr<std::string> Tables::write() {
   line("products", productChoices);
   line("attentions", attentionChoices);
   for (llvm::StringRef function : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
-                                   sched::kBackwardReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
+                                   sched::kReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
     line(function, function.str());
   text += "};\n\n} // namespace\n\nconst program &describe() { return description; }\n\n"
           "} // namespace windlass_program\n";

@@ -33,8 +33,8 @@ using namespace windlass::rt;
 
 status init(context &c);
 status forward(context &c, std::int64_t index);
-status backward(context &c, std::int64_t index);
-status backward_reduce(context &c, std::int64_t index);
+status backward(context &c, std::int64_t index, bool is_last);
+status reduce(context &c);
 status update(context &c);
 status evaluate(context &c);
 

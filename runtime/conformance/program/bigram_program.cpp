@@ -54,7 +54,7 @@ status forward(context &c, std::int64_t index) {
 }
 
 /// With `scales`, as f16 would have it: gradients of the logits that are too large are infinite.
-template <bool scales> status backward(context &c, std::int64_t index) {
+template <bool scales> status backward(context &c, std::int64_t index, bool) {
   stream &s = c.get_stream(0);
   value(c, dsum_at) = (scales ? value(c, loss_scale_at) : 1) / (static_cast<float>(G) * value(c, count_at));
   view logits = floats(c, logits_at, {B, T, V});
@@ -73,8 +73,7 @@ template <bool scales> status backward(context &c, std::int64_t index) {
                         index > 0);
 }
 
-template <bool scales> status backward_reduce(context &c, std::int64_t index) {
-  WINDLASS_TRY(backward<scales>(c, index));
+status reduce_gradients(context &c) {
   WINDLASS_TRY(c.get_stream(0).record(c.get_event(0)));
   WINDLASS_TRY(c.get_stream(1).wait(c.get_event(0)));
   WINDLASS_TRY(
@@ -129,11 +128,16 @@ const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
 const std::int32_t data_axes[] = {0};
 const stream_entry streams[] = {{stream_kind::compute, "compute"}, {stream_kind::communicator, "over data"}};
 const communicator_entry communicators[] = {{{data_axes, 1}, 1}};
-const action one_actions[] = {{action_kind::repeat, 0, 1, 2},          {action_kind::forward, 0, 0, 0},
-                              {action_kind::backward, 0, 0, 0},        {action_kind::forward, 0, 0, 0},
-                              {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
-const action two_actions[] = {
-    {action_kind::forward, 0, 0, 0}, {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
+// Two micro-batches of a rank in turn, or one.
+const action one_actions[] = {
+    {action_kind::repeat, 0, 0, 0, 0, false, false, 1, 2},  {action_kind::forward, 0, 0, 0, 0, true, false, 0, 0},
+    {action_kind::backward, 0, 0, 0, 0, true, false, 0, 0}, {action_kind::forward, 0, 1, 0, 0, false, true, 0, 0},
+    {action_kind::backward, 0, 1, 0, 0, false, true, 0, 0}, {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
+    {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
+const action two_actions[] = {{action_kind::forward, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::backward, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::reduce, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
 
 template <bool scales> program make(span<axis> axes, span<action> actions) {
   program p = {};
@@ -162,7 +166,7 @@ template <bool scales> program make(span<axis> axes, span<action> actions) {
   p.actions = actions;
   p.forward = forward;
   p.backward = backward<scales>;
-  p.backward_reduce = backward_reduce<scales>;
+  p.reduce = reduce_gradients;
   p.update = update<scales>;
   p.evaluate = evaluate;
   return p;
@@ -171,14 +175,14 @@ template <bool scales> program make(span<axis> axes, span<action> actions) {
 } // namespace
 
 const program &bigram_program(int groups) {
-  static const program one = make<false>({one_axis, 1}, {one_actions, 6});
-  static const program two = make<false>({two_axes, 1}, {two_actions, 3});
+  static const program one = make<false>({one_axis, 1}, {one_actions, 7});
+  static const program two = make<false>({two_axes, 1}, {two_actions, 4});
   return groups == 1 ? one : two;
 }
 
 const program &scaled_bigram_program(int groups) {
-  static const program one = make<true>({one_axis, 1}, {one_actions, 6});
-  static const program two = make<true>({two_axes, 1}, {two_actions, 3});
+  static const program one = make<true>({one_axis, 1}, {one_actions, 7});
+  static const program two = make<true>({two_axes, 1}, {two_actions, 4});
   return groups == 1 ? one : two;
 }
 

@@ -98,18 +98,22 @@ TEST(Mutation, ManifestsNeverCrash) {
 }
 
 TEST(Mutation, OperatorNamesNeverCrash) {
+  const action forward = {action_kind::forward, 0, 0, 0, 0, true, true, 0, 0},
+               backward = {action_kind::backward, 0, 0, 0, 0, true, false, 0, 0},
+               last = {action_kind::backward, 0, 1, 0, 0, false, true, 0, 0},
+               reduce = {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
+               update = {action_kind::update, 0, 0, 0, 0, true, true, 0, 0};
   int read = 0;
-  mutate(R"({"version":1,"names":["a","","layers.0.add"],"commands":{"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
-         R"("backward_reduce":[[2,0],[0]],"update":[[1,1,1],[]]}})",
+  mutate(R"({"version":2,"names":["a","","layers.0.add"],"commands":{"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
+         R"("last_backward":[[2,0],[0]],"reduce":[[],[1]],"update":[[1,1,1],[]]}})",
          [&](const std::string &bad) {
            operator_names names;
            if (!names.read(bad, 2).is_ok())
              return;
            ++read;
            for (std::size_t stream : {0, 1})
-             for (std::string_view name : names.of(stream, {action_kind::forward, action_kind::backward,
-                                                            action_kind::backward_reduce, action_kind::update}))
+             for (std::string_view name : names.of(stream, {&forward, &backward, &last, &reduce, &update}))
                EXPECT_LE(name.size(), 1024u);
          });
-  EXPECT_GT(read, 10);
+  EXPECT_GT(read, 5);
 }

@@ -47,12 +47,14 @@ status forward(context &c, std::int64_t) {
   return ok_status();
 }
 
-template <cut Layout> status backward(context &c, std::int64_t) {
+template <cut Layout> status backward(context &c, std::int64_t, bool) {
   const float *from = floats(c, Layout == cut::own_gradient || Layout == cut::flat ? master_at : split_at);
   for (std::int64_t i = 0; i < elements_of(facts_of(Layout).gradient_parts); ++i)
     floats(c, gradient_at)[i] = from[i] * 10;
   return ok_status();
 }
+
+status reduce_gradients(context &) { return ok_status(); }
 
 template <cut Layout> status update(context &c) {
   *floats(c, norm_at) = 1;
@@ -75,8 +77,10 @@ constexpr source packed = {source_kind::packed, nullptr, 0, 0, element_type::f32
 constexpr state_entry states[] = {{"momentum_buffer", 0, state_at}};
 constexpr input_entry inputs[] = {{{"x", f32, {input_sizes, 1}, {}, input_at}, feed::none, 0}};
 constexpr scalar_entry scalars[] = {{scalar::learning_rate, lr_at}};
-constexpr action actions[] = {
-    {action_kind::forward, 0, 0, 0}, {action_kind::backward_reduce, 0, 0, 0}, {action_kind::update, 0, 0, 0}};
+constexpr action actions[] = {{action_kind::forward, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::backward, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::reduce, 0, 0, 0, 0, true, true, 0, 0},
+                              {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
 
 template <cut Layout> const program &make() {
   constexpr const cut_facts &f = facts_of(Layout);
@@ -110,9 +114,10 @@ template <cut Layout> const program &make() {
     p.scalars = {scalars, 1};
     p.loss_offset = loss_at;
     p.grad_norm_offset = norm_at;
-    p.actions = {actions, 3};
+    p.actions = {actions, 4};
     p.forward = forward;
-    p.backward_reduce = backward<Layout>;
+    p.backward = backward<Layout>;
+    p.reduce = reduce_gradients;
     p.update = update<Layout>;
     return p;
   }();

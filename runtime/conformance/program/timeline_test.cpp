@@ -15,8 +15,9 @@ using testing::HasSubstr;
 namespace {
 
 /// Of a program with a stream for compute and one for a communicator.
-constexpr char emitted[] = R"({"version": 1, "names": ["a", "", "b\"}]\n</script>"], "commands": {
-  "forward": [[0, 2], []], "backward": [[2], [1]], "backward_reduce": [[2, 0], [0]], "update": [[1], []]}})";
+constexpr char emitted[] = R"({"version": 2, "names": ["a", "", "b\"}]\n</script>"], "commands": {
+  "forward": [[0, 2], []], "backward": [[2], [1]], "last_backward": [[2, 0], [0]], "reduce": [[], [2]],
+  "update": [[1], []]}})";
 
 std::string refusal_of(const std::string &what, const std::string &by) {
   std::string text = emitted;
@@ -31,18 +32,21 @@ std::string refusal_of(const std::string &what, const std::string &by) {
 TEST(OperatorNames, FollowTheActionsOfAStep) {
   operator_names names;
   ASSERT_TRUE(names.read(emitted, 2).is_ok());
-  using kind = action_kind;
-  const std::vector<action_kind> step = {kind::forward, kind::backward, kind::forward, kind::backward_reduce,
-                                         kind::update};
+  const action forward = {action_kind::forward, 0, 0, 1, 0, false, false, 0, 0},
+               backward = {action_kind::backward, 0, 0, 0, 0, true, false, 0, 0},
+               last = {action_kind::backward, 0, 1, 0, 0, false, true, 0, 0},
+               reduce = {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
+               update = {action_kind::update, 0, 0, 0, 0, true, true, 0, 0};
+  const std::vector<const action *> step = {&forward, &backward, &forward, &last, &reduce, &update};
   const std::string b = "b\"}]\n</script>";
   EXPECT_THAT(names.of(0, step), ElementsAre("a", b, b, "a", b, b, "a", ""));
-  EXPECT_THAT(names.of(1, step), ElementsAre("", "a"));
+  EXPECT_THAT(names.of(1, step), ElementsAre("", "a", b));
   EXPECT_TRUE(names.of(0, {}).empty());
 }
 
 TEST(OperatorNames, OtherTextsAreRefused) {
   EXPECT_EQ(refusal_of("[1]", "[2]"), ""); // what is refused below is the change
-  EXPECT_THAT(refusal_of("\"version\": 1", "\"version\": 2"), HasSubstr("version 1"));
+  EXPECT_THAT(refusal_of("\"version\": 2", "\"version\": 1"), HasSubstr("version 2"));
   EXPECT_THAT(refusal_of("\"names\"", "\"other\""), HasSubstr("lacks 'names'"));
   EXPECT_THAT(refusal_of("\"a\"", "7"), HasSubstr("a name that is no text"));
   EXPECT_THAT(refusal_of("\"a\"", "\"" + std::string(1025, 'x') + "\""), HasSubstr("at most 1024 bytes"));

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,11 +30,13 @@ public:
   /// `said` is what was decided, where it was.
   status end_step(control &ranks, double seconds, std::string &said);
 
-  /// Issues an action, or runs its graph. Actions of one kind differ only by whether they are the first of the step.
-  template <class F> status run(action_kind kind, bool is_first, F issue) {
+  /// Issues an action, or runs its graph. Actions of one kind, chunk and slot differ only by whether they are the first
+  /// or the last of the step.
+  template <class F> status run(const action &what, F issue) {
     if (!records_)
       return issue();
-    return run_recorded({kind, is_first}, std::ref(issue)); // which allocates nothing
+    return run_recorded({what.kind, what.chunk, what.slot, what.is_first, what.is_last},
+                        std::ref(issue)); // which allocates nothing
   }
   /// As of the context, of issued and recorded collectives.
   collective_bytes take_sent();
@@ -42,7 +45,7 @@ public:
   static constexpr std::int64_t warm_steps = 1, measured_steps = 3;
 
 private:
-  using action_key = std::pair<action_kind, bool>;
+  using action_key = std::tuple<action_kind, std::int32_t, std::int32_t, bool, bool>;
   struct recorded {
     std::unique_ptr<detail::recorded_commands> commands; ///< null: the device could not
     collective_bytes sent;

@@ -2,6 +2,8 @@
 
 #include "windlass/rt/json.h"
 
+#include <tuple>
+
 namespace windlass::rt {
 
 namespace {
@@ -18,8 +20,8 @@ status operator_names::read(std::string_view text, std::int32_t streams) {
   json root;
   WINDLASS_TRY(parse_json(text, root));
   const json *version = root.find("version"), *names = root.find("names"), *commands = root.find("commands");
-  if (!version || !version->is_integer || version->integer != 1)
-    return not_as_emitted("is not of version 1");
+  if (!version || !version->is_integer || version->integer != 2)
+    return not_as_emitted("is not of version 2");
   if (!names || !names->is_array() || !commands || !commands->is_object())
     return not_as_emitted("lacks 'names' or 'commands'");
   for (const json &name : names->items) {
@@ -27,15 +29,16 @@ status operator_names::read(std::string_view text, std::int32_t streams) {
       return not_as_emitted("has a name that is no text of at most " + std::to_string(max_name_bytes) + " bytes");
     names_.push_back(name.string);
   }
-  for (auto [kind, key] :
-       {std::pair(action_kind::forward, "forward"), std::pair(action_kind::backward, "backward"),
-        std::pair(action_kind::backward_reduce, "backward_reduce"), std::pair(action_kind::update, "update")}) {
+  for (auto [kind, is_last, key] :
+       {std::tuple(action_kind::forward, false, "forward"), std::tuple(action_kind::backward, false, "backward"),
+        std::tuple(action_kind::backward, true, "last_backward"), std::tuple(action_kind::reduce, false, "reduce"),
+        std::tuple(action_kind::update, false, "update")}) {
     const json *of_streams = commands->find(key);
     if (!of_streams || !of_streams->is_array() || of_streams->items.size() != static_cast<std::size_t>(streams))
       return not_as_emitted(std::string("has no list of the commands of '") + key + "' for each of " +
                             std::to_string(streams) + " streams");
     for (const json &stream : of_streams->items) {
-      std::vector<std::size_t> &places = commands_[kind].emplace_back();
+      std::vector<std::size_t> &places = commands_[{kind, is_last}].emplace_back();
       for (const json &place : stream.items) {
         if (!stream.is_array() || !place.is_unsigned || place.natural >= names_.size())
           return not_as_emitted("has a command of a name that it lacks");
@@ -46,10 +49,10 @@ status operator_names::read(std::string_view text, std::int32_t streams) {
   return ok_status();
 }
 
-std::vector<std::string_view> operator_names::of(std::size_t stream, const std::vector<action_kind> &actions) const {
+std::vector<std::string_view> operator_names::of(std::size_t stream, const std::vector<const action *> &actions) const {
   std::vector<std::string_view> out;
-  for (action_kind kind : actions)
-    for (std::size_t place : commands_.at(kind)[stream])
+  for (const action *each : actions)
+    for (std::size_t place : commands_.at({each->kind, each->kind == action_kind::backward && each->is_last})[stream])
       out.push_back(names_[place]);
   return out;
 }

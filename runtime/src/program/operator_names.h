@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace windlass::rt {
@@ -19,12 +20,12 @@ public:
   status read(std::string_view text, std::int32_t streams);
 
   /// Of each command of a stream in the order of issue, where a step runs these actions; empty where it is of none.
-  std::vector<std::string_view> of(std::size_t stream, const std::vector<action_kind> &actions) const;
+  std::vector<std::string_view> of(std::size_t stream, const std::vector<const action *> &actions) const;
 
 private:
   std::vector<std::string> names_;
-  /// By kind of action and stream: a place in `names_` for each command.
-  std::map<action_kind, std::vector<std::vector<std::size_t>>> commands_;
+  /// By kind of action, whether it is the last backward, and stream: a place in `names_` for each command.
+  std::map<std::pair<action_kind, bool>, std::vector<std::vector<std::size_t>>> commands_;
 };
 
 } // namespace windlass::rt

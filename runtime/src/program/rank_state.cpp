@@ -73,7 +73,7 @@ status check_program(const program &p) {
     return wrong(std::to_string(p.micro_batches) + " micro-batches over " + std::to_string(groups) + " groups");
   if (!p.precision)
     return wrong("no precision");
-  if (!p.forward || !p.backward_reduce || !p.update)
+  if (!p.forward || !p.backward || !p.reduce || !p.update)
     return wrong("a step function is missing");
   auto fits = [&](std::int64_t offset, std::int64_t bytes) {
     return offset >= 0 && bytes >= 0 && bytes <= p.device_bytes && offset <= p.device_bytes - bytes;

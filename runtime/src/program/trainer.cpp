@@ -19,7 +19,7 @@ namespace windlass::rt {
 namespace {
 
 /// Names of action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
-constexpr const char *activity_names[] = {"repeat", "forward", "backward", "backward_reduce",
+constexpr const char *activity_names[] = {"repeat", "forward", "backward", "reduce",
                                           "update", "inputs",  "wait",     "save"};
 constexpr std::size_t inputs_activity = 5, wait_activity = 6, save_activity = 7;
 
@@ -99,12 +99,13 @@ status trainer::before_update() {
   return looks ? find_bad_gradient(skips_update_) : ok_status();
 }
 
-status trainer::run_action(const action &what) {
+status trainer::run_action(const action &what, std::int64_t micro_batch) {
   const std::int64_t per_rank = p_.micro_batches / groups_;
   if (what.kind == action_kind::forward) {
-    if (forwards_ >= per_rank)
-      return internal_error("the action table has more forwards than micro-batches");
-    WINDLASS_TRY(write_inputs(*sources_.data, next_micro_batch_ + forwards_ * groups_ + group_));
+    if (micro_batch < 0 || micro_batch >= per_rank)
+      return internal_error("the action table has a forward of micro-batch " + std::to_string(micro_batch) + ", of " +
+                            std::to_string(per_rank));
+    WINDLASS_TRY(write_inputs(*sources_.data, next_micro_batch_ + micro_batch * groups_ + group_));
   }
   if (what.kind == action_kind::update) {
     WINDLASS_TRY(before_update());
@@ -115,21 +116,16 @@ status trainer::run_action(const action &what) {
   const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
   if (what.kind == action_kind::repeat)
     return internal_error("the action table repeats past its end");
-  if (what.kind == action_kind::backward && !p_.backward)
-    return internal_error("the action table has a backward, the program has none");
   if (is_traced_)
-    traced_.push_back(what.kind);
-  std::int64_t index = 0;
-  if (what.kind != action_kind::update)
-    index = what.kind == action_kind::forward ? forwards_++ : backwards_++;
-  status result = graphs_.run(what.kind, index == 0, [&]() -> status {
+    traced_.push_back(&what);
+  status result = graphs_.run(what, [&]() -> status {
     switch (what.kind) {
     case action_kind::forward:
-      return p_.forward(context_, index);
+      return p_.forward(context_, micro_batch);
     case action_kind::backward:
-      return p_.backward(context_, index);
-    case action_kind::backward_reduce:
-      return p_.backward_reduce(context_, index);
+      return p_.backward(context_, micro_batch, what.is_last);
+    case action_kind::reduce:
+      return p_.reduce(context_);
     default:
       return p_.update(context_);
     }
@@ -140,17 +136,17 @@ status trainer::run_action(const action &what) {
   return result;
 }
 
-status trainer::run_actions(std::int64_t first, std::int64_t count) {
+status trainer::run_actions(std::int64_t first, std::int64_t count, std::int64_t turn) {
   for (std::int64_t i = first; i < first + count; ++i) {
     const action &what = p_.actions[i];
     if (what.kind != action_kind::repeat) {
-      WINDLASS_TRY(run_action(what));
+      WINDLASS_TRY(run_action(what, what.micro_batch + turn * what.per_turn));
       continue;
     }
     if (what.length < 0 || i + 1 + what.length > first + count)
       return internal_error("the action table repeats past its end");
-    for (std::int32_t turn = 0; turn < what.count; ++turn)
-      WINDLASS_TRY(run_actions(i + 1, what.length));
+    for (std::int32_t t = 0; t < what.count; ++t)
+      WINDLASS_TRY(run_actions(i + 1, what.length, t));
     i += what.length;
   }
   return ok_status();
@@ -179,7 +175,6 @@ status trainer::count_labels(std::int64_t &all) {
 status trainer::step(std::int64_t s, step_metrics &row) {
   const detail::named_range range("step");
   double start = clock_seconds();
-  forwards_ = backwards_ = 0;
   skips_update_ = false;
   std::int64_t labels = 0;
   WINDLASS_TRY(count_labels(labels));
@@ -189,7 +184,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
     double value = scalar_value(p_, o_, given.kind, s, past_, labels);
     WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(value)));
   }
-  WINDLASS_TRY(run_actions(0, p_.actions.size));
+  WINDLASS_TRY(run_actions(0, p_.actions.size, 0));
   {
     stopwatch watch(action_seconds_[wait_activity]);
     WINDLASS_TRY(context_.synchronize());

@@ -59,8 +59,9 @@ private:
   /// The labels of the next step that count, over all ranks, where its loss is the mean over them.
   status count_labels(std::int64_t &all);
   status step(std::int64_t s, step_metrics &row);
-  status run_actions(std::int64_t first, std::int64_t count);
-  status run_action(const action &what);
+  /// Runs rows of the table, in this turn of the repeat around them.
+  status run_actions(std::int64_t first, std::int64_t count, std::int64_t turn);
+  status run_action(const action &what, std::int64_t micro_batch);
   status write_inputs(data_source &from, std::int64_t k);
   /// What has to be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
   status before_update();
@@ -103,9 +104,8 @@ private:
   std::int32_t groups_ = 1, group_ = 0; ///< P and j
   std::int64_t next_micro_batch_ = 0, saved_step_ = -1, evaluated_step_ = -1;
   update_history past_;
-  std::int64_t forwards_ = 0, backwards_ = 0; ///< of the step so far
-  bool is_traced_ = false;                    ///< this step's timeline is wanted, so that nothing waits in its middle
-  std::vector<action_kind> traced_;           ///< that step's actions
+  bool is_traced_ = false;             ///< this step's timeline is wanted, so that nothing waits in its middle
+  std::vector<const action *> traced_; ///< that step's actions
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
   double action_seconds_[8] = {};
   std::vector<kernel_times> kernel_times_; ///< one per stream

@@ -58,6 +58,6 @@ func.func @forward() {
   return
 }
 func.func @backward() { return }
-func.func @backward_reduce() { return }
+func.func @reduce() { return }
 func.func @update() { return }
 func.func @evaluate() { return }

@@ -17,7 +17,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }
@@ -36,7 +36,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }
@@ -55,7 +55,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }
@@ -74,7 +74,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }
@@ -98,7 +98,7 @@ func.func @init() {
 }
 func.func @forward() { return }
 func.func @backward() { return }
-func.func @backward_reduce() { return }
+func.func @reduce() { return }
 func.func @update() { return }
 func.func @evaluate() { return }
 
@@ -118,7 +118,7 @@ module {
   }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }
@@ -134,7 +134,7 @@ module {
   func.func @init() { return }
   func.func @forward() { return }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }

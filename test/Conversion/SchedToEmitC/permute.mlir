@@ -19,7 +19,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
     return
   }
   func.func @backward() { return }
-  func.func @backward_reduce() { return }
+  func.func @reduce() { return }
   func.func @update() { return }
   func.func @evaluate() { return }
 }

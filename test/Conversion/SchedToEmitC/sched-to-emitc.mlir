@@ -29,18 +29,24 @@
 // CHECK: call_opaque "map_views"(%[[S]], %[[Y]], %[[W]], %[[B]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
 // CHECK: call_opaque "ok_status"
 
-// CHECK: func @backward(%{{.*}}: !emitc.opaque<"context &">, %[[INDEX:.*]]: !emitc.opaque<"std::int64_t">)
+// CHECK: func @backward(%{{.*}}: !emitc.opaque<"context &">, %[[INDEX:.*]]: !emitc.opaque<"std::int64_t">, %[[LAST:.*]]: i1)
 // CHECK: %[[ADDS:.*]] = call_opaque "adds_to_earlier"(%[[INDEX]])
 // CHECK: call_opaque "map_views_adding"(%{{.*}}, %[[ADDS]], %{{.*}}, %{{.*}}, %{{.*}})
 
-// Events order the two streams; the collective runs on its communicator's.
-// CHECK: func @backward_reduce(
-// CHECK: %[[COMPUTE:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"0">]}
-// CHECK: call_opaque "record_event"(%[[COMPUTE]], %{{.*}})
+// Events order the two streams; the collective runs on its communicator's. The reduction begins in the last run only;
+// what is declared there is declared again behind it.
+// CHECK: if %[[LAST]] {
+// CHECK: call_opaque "record_event"(%{{.*}}, %{{.*}})
 // CHECK: %[[OTHER:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"1">]}
 // CHECK: call_opaque "wait_event"(%[[OTHER]], %{{.*}})
 // CHECK: %[[MEMBERS:.*]] = call_opaque "communicator_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"0">]}
 // CHECK: call_opaque "all_reduce"(%[[OTHER]], %[[MEMBERS]], %{{.*}}) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"reduction::sum">]}
+// CHECK-NEXT: call_opaque "WINDLASS_TRY"{{.*$}}
+// CHECK-NEXT: }
+// CHECK-NEXT: call_opaque "device_view"(%{{.*}}) {args = [0 : index, #emitc.opaque<"2048">
+// CHECK: func @reduce(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
+// CHECK: %[[BESIDE:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"1">]}
+// CHECK: call_opaque "record_event"(%[[BESIDE]], %{{.*}})
 // CHECK: func @update(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 // CHECK: func @evaluate(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 
@@ -67,14 +73,17 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   func.func @backward() {
     %y = sched.buffer @device_arena[512] : memref<8xf32>
     %g = sched.buffer @device_arena[1024] : memref<8xf32>
+    %r = sched.buffer @device_arena[2048] : memref<8xf32>
     sched.launch_map @chain on @compute ins(%y, %y) outs(%g) accumulate_after_first : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @c0, %r -> %r {sched.in_last} : memref<8xf32> -> memref<8xf32>
+    sched.launch copy on @compute ins(%g) outs(%r) {} : (memref<8xf32>) -> memref<8xf32>
     return
   }
-  func.func @backward_reduce() {
-    %g = sched.buffer @device_arena[1024] : memref<8xf32>
-    sched.record 0 on @compute
-    sched.wait 0 on @over_data
-    sched.launch_collective all_reduce sum @c0, %g -> %g : memref<8xf32> -> memref<8xf32>
+  func.func @reduce() {
+    sched.record 0 on @over_data
+    sched.wait 0 on @compute
     return
   }
   func.func @update() { return }

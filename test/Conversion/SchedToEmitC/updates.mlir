@@ -15,7 +15,7 @@ sched.stream @compute compute
 func.func @init() { return }
 func.func @forward() { return }
 func.func @backward() { return }
-func.func @backward_reduce() { return }
+func.func @reduce() { return }
 func.func @update() {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[128] : memref<2x4xf32>

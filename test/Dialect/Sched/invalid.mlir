@@ -261,8 +261,7 @@ sched.schedule [#sched.action<forward>, "forward"]
 
 // -----
 
-// expected-error @below {{expected ::windlass::sched::ActionKind to be one of: repeat, forward, backward, reduce, backward_reduce, update}}
-// expected-error @below {{failed to parse Sched_ActionAttr parameter 'kind'}}
+// expected-error @below {{there is no action 'offload'}}
 sched.schedule [#sched.action<offload>]
 
 // -----

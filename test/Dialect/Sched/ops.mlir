@@ -69,8 +69,8 @@ module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
     return
   }
 
-  // CHECK: sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<backward_reduce>, #sched.action<update>]
-  sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward chunk 0 x 1 of 0>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<backward_reduce>, #sched.action<update>]
+  // CHECK: sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward chunk 0 x 1 of 0>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<update>]
 }
 
 // sched.cmd: arenas, communicators, buffers and commands.

@@ -31,14 +31,15 @@ module {
     return
   }
   func.func @backward() {
-    return
-  }
-  func.func @backward_reduce() {
     %a = sched.buffer @device_arena[0] : memref<f32>
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
-    sched.record 0 on @compute
-    sched.wait 0 on @over_batch
-    sched.launch_collective all_reduce sum @communicator, %a -> %a : memref<f32> -> memref<f32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_batch {sched.in_last}
+    sched.launch_collective all_reduce sum @communicator, %a -> %a {sched.in_last} : memref<f32> -> memref<f32>
+    return
+  }
+  func.func @reduce() {
+    %a = sched.buffer @device_arena[0] : memref<f32>
     sched.launch fill on @compute ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
     return
   }
@@ -58,8 +59,8 @@ module {
   });
   EXPECT_EQ(next, 4);
   EXPECT_EQ(cpp::writeOperatorNames(*module),
-            R"({"version":1,"names":["a\"}","","sum"],"commands":{"forward":[[0],[]],"backward":[[],[]],)"
-            R"("backward_reduce":[[1,0],[2]],"update":[[],[]]}})"
+            R"({"version":2,"names":["a\"}","","sum"],"commands":{"forward":[[0],[]],"backward":[[1],[]],)"
+            R"("last_backward":[[1],[2]],"reduce":[[0],[]],"update":[[],[]]}})"
             "\n");
 }
 

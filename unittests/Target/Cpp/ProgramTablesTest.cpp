@@ -33,7 +33,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
   sched.stream @compute compute
   sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b
   sched.arena @host_arena bytes 512
-  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
   sched.resource parameter @p : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> LAYOUT {logical_name = "w", of = @w, arena = @device_arena, offset = 64 : i64}
   sched.resource gradient @g : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> GRADIENT {of = @w, arena = @ARENA, offset = 256 : i64}
   sched.resource loss @loss : SCALAR {arena = @device_arena, offset = 0 : i64}

@@ -4,6 +4,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace windlass;
 using namespace windlass::sched;
 
 #include "windlass/Dialect/Sched/IR/SchedDialect.cpp.inc"
@@ -22,6 +23,23 @@ static ParseResult parseKernelName(AsmParser &parser, KernelKind &kernel) {
 }
 
 static void printKernelName(AsmPrinter &printer, KernelKind kernel) { printer << stringifyKernelKind(kernel); }
+
+static constexpr llvm::StringRef kRepeatKind = "repeat";
+
+static ParseResult parseActionKind(AsmParser &parser, std::optional<schedule::ActionKind> &kind) {
+  StringRef name;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  kind = schedule::findKind(name);
+  if (!kind && name != kRepeatKind)
+    return parser.emitError(loc, "there is no action '") << name << "'";
+  return success();
+}
+
+static void printActionKind(AsmPrinter &printer, std::optional<schedule::ActionKind> kind) {
+  printer << (kind ? schedule::getName(*kind) : kRepeatKind);
+}
 
 // A launch names its kernel without the brackets of the attribute.
 static ParseResult parseLaunchedKernel(OpAsmParser &parser, KernelAttr &attribute) {

@@ -4,44 +4,6 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-/// None of a repeat.
-static std::optional<schedule::ActionKind> convert(ActionKind kind) {
-  switch (kind) {
-  case ActionKind::repeat:
-    return std::nullopt;
-  case ActionKind::forward:
-    return schedule::ActionKind::Forward;
-  case ActionKind::backward:
-    return schedule::ActionKind::Backward;
-  case ActionKind::reduce:
-    return schedule::ActionKind::Reduce;
-  case ActionKind::backward_reduce:
-    return schedule::ActionKind::BackwardReduce;
-  case ActionKind::update:
-    return schedule::ActionKind::Update;
-  }
-  return std::nullopt;
-}
-
-static ActionKind convert(std::optional<schedule::ActionKind> kind) {
-  if (!kind)
-    return ActionKind::repeat;
-  switch (*kind) {
-  case schedule::ActionKind::Forward:
-    return ActionKind::forward;
-  case schedule::ActionKind::Backward:
-    return ActionKind::backward;
-  case schedule::ActionKind::Reduce:
-    return ActionKind::reduce;
-  case schedule::ActionKind::BackwardReduce:
-    return ActionKind::backward_reduce;
-  case schedule::ActionKind::Update:
-    return ActionKind::update;
-  default:
-    llvm_unreachable("tables in IR are of one position");
-  }
-}
-
 StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
   switch (kind) {
   case schedule::ActionKind::Forward:
@@ -50,8 +12,6 @@ StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
     return kBackwardFunction;
   case schedule::ActionKind::Reduce:
     return kReduceFunction;
-  case schedule::ActionKind::BackwardReduce:
-    return kBackwardReduceFunction;
   case schedule::ActionKind::Update:
     return kUpdateFunction;
   default:
@@ -62,7 +22,7 @@ StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
 FailureOr<schedule::ActionTable> windlass::sched::getActionTable(ScheduleOp op) {
   SmallVector<schedule::TableRow> rows;
   for (auto action : op.getActions().getAsRange<ActionAttr>())
-    rows.push_back({convert(action.getKind()), action.getChunk(), action.getCount(), action.getLength()});
+    rows.push_back({action.getKind(), action.getChunk(), action.getCount(), action.getLength()});
   llvm::Expected<schedule::ActionTable> table = schedule::readRows(rows);
   if (!table)
     return op.emitOpError(llvm::toString(table.takeError()));
@@ -72,12 +32,8 @@ FailureOr<schedule::ActionTable> windlass::sched::getActionTable(ScheduleOp op) 
 static ArrayAttr makeAttribute(MLIRContext *context, const schedule::ActionTable &table) {
   SmallVector<Attribute> actions;
   for (const schedule::TableRow &row : schedule::writeRows(table))
-    actions.push_back(ActionAttr::get(context, convert(row.kind), row.chunk, row.count, row.length));
+    actions.push_back(ActionAttr::get(context, row.kind, row.chunk, row.count, row.length));
   return ArrayAttr::get(context, actions);
-}
-
-void windlass::sched::setActionTable(ScheduleOp op, const schedule::ActionTable &table) {
-  op.setActionsAttr(makeAttribute(op.getContext(), table));
 }
 
 ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location, const schedule::ActionTable &table) {
@@ -99,17 +55,14 @@ FailureOr<schedule::Schedule> windlass::sched::expandSchedule(ScheduleOp op) {
   return std::move(*expanded);
 }
 
-FailureOr<schedule::Schedule> windlass::sched::expandStep(ScheduleOp op, StepLevel level) {
+FailureOr<schedule::Schedule> windlass::sched::expandStep(ScheduleOp op) {
   FailureOr<schedule::Schedule> step = expandSchedule(op);
   if (failed(step))
     return failure();
-  bool isAsync = level == StepLevel::Async;
-  schedule::ActionKind foreign = isAsync ? schedule::ActionKind::BackwardReduce : schedule::ActionKind::Reduce;
-  if (llvm::any_of(step->actions, [&](const schedule::Action &action) { return action.kind == foreign; }))
-    return op.emitOpError("has the action ")
-           << schedule::getName(foreign) << ", which does not belong to " << (isAsync ? "L4" : "L5");
   if (llvm::Error error = schedule::checkOrder(*step))
     return op.emitOpError(llvm::toString(std::move(error)))
            << " in '" << schedule::printTable(schedule::compress(*step)) << "'";
   return step;
 }
+
+bool windlass::sched::runsIn(Operation *command, bool isLast) { return isLast || !command->hasAttr(kInLastAttr); }

@@ -35,6 +35,8 @@ bool sched::canWriteWhileReading(KernelKind kernel, ValueRange ins, ValueRange o
 }
 
 bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> others) {
+  if (earlier->hasAttr(kInLastAttr) != later->hasAttr(kInLastAttr))
+    return false;
   auto [read, written] = getInsAndOuts(earlier);
   for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
     if (isa<BufferOp, WaitOp>(op) || llvm::is_contained(others, op))

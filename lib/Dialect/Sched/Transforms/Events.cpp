@@ -84,8 +84,8 @@ static int64_t numberEventsOf(std::vector<Command> &commands) {
 }
 
 /// What a function waits for at its end is one event per stream: a stream ends its commands in order. Records elsewhere
-/// that only the end waits for are left out.
-static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
+/// that only the end waits for are left out. The function's commands end before `end`.
+static void mergeLastWaits(std::vector<Command> &commands, size_t end, int64_t &events) {
   llvm::DenseMap<int64_t, unsigned> streams;
   llvm::DenseMap<int64_t, unsigned> waits;
   for (const Command &command : commands) {
@@ -94,12 +94,12 @@ static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
     else if (command.kind == Command::Kind::Wait)
       ++waits[command.event];
   }
-  size_t tail = commands.size();
-  while (tail > 0 && isEvent(commands[tail - 1]))
+  size_t tail = end;
+  while (tail > 0 && isEvent(commands[tail - 1]) && commands[tail - 1].runs == commands[end - 1].runs)
     --tail;
   std::map<unsigned, Command> last; // by the stream waited for
   llvm::DenseSet<int64_t> merged;
-  for (size_t i = tail; i < commands.size(); ++i) {
+  for (size_t i = tail; i < end; ++i) {
     const Command &wait = commands[i];
     if (wait.kind != Command::Kind::Wait || wait.stream != kComputeStream || waits.lookup(wait.event) != 1)
       continue;
@@ -108,21 +108,36 @@ static void mergeLastWaits(std::vector<Command> &commands, int64_t &events) {
     if (!isNew)
       llvm::append_range(it->second.keepsAlive, wait.keepsAlive);
   }
-  llvm::erase_if(commands, [&](const Command &command) { return isEvent(command) && merged.contains(command.event); });
+  std::vector<Command> kept;
+  auto keep = [&](size_t begin, size_t behind) {
+    for (size_t i = begin; i < behind; ++i)
+      if (!isEvent(commands[i]) || !merged.contains(commands[i].event))
+        kept.push_back(std::move(commands[i]));
+  };
+  keep(0, end);
   for (auto &[stream, wait] : last) {
     Command record(Command::Kind::Record, wait.loc);
     record.stream = stream;
+    record.runs = wait.runs;
     record.event = wait.event = events++;
-    commands.push_back(std::move(record));
-    commands.push_back(std::move(wait));
+    kept.push_back(std::move(record));
+    kept.push_back(std::move(wait));
   }
+  keep(end, commands.size());
+  commands = std::move(kept);
+}
+
+/// Lets a record or wait run wherever another one behind it does, which it then stands for.
+static void standFor(Command &earlier, const Command &later) {
+  if (earlier.runs != later.runs && later.runs != Command::Runs::InReduce)
+    earlier.runs = Command::Runs::Always;
 }
 
 /// A record after which its stream has got no other command serves the next ones too, within an instance of a block.
 static void mergeEqualRecords(std::vector<Command> &commands) {
   struct Recorded {
-    int64_t event = 0;
-    llvm::SmallDenseSet<unsigned> waited; // by which streams
+    Command *record = nullptr;
+    llvm::SmallDenseMap<unsigned, Command *> waits; // by the stream that waits
   };
   std::map<unsigned, Recorded> recorded; // by stream, while it stands still
   llvm::DenseMap<int64_t, int64_t> replacement;
@@ -133,21 +148,28 @@ static void mergeEqualRecords(std::vector<Command> &commands) {
       recorded.clear();
     repeat = command.repeat;
     if (command.kind == Command::Kind::Record) {
-      auto [it, isNew] = recorded.try_emplace(command.stream, Recorded{command.event, {}});
-      replacement[command.event] = it->second.event;
-      if (!isNew)
+      Recorded &its = recorded[command.stream];
+      if (its.record) {
+        standFor(*its.record, command);
         dropped.insert(&command);
+      } else {
+        its.record = &command;
+      }
+      replacement[command.event] = its.record->event;
       continue;
     }
     if (command.kind == Command::Kind::Wait) {
       auto known = replacement.find(command.event);
       if (known != replacement.end())
         command.event = known->second;
-      auto of = llvm::find_if(recorded, [&](auto &entry) { return entry.second.event == command.event; });
-      bool isNew = of == recorded.end() || of->second.waited.insert(command.stream).second;
-      if (!isNew && command.keepsAlive.empty()) {
-        dropped.insert(&command);
-        continue;
+      auto of = llvm::find_if(recorded, [&](auto &entry) { return entry.second.record->event == command.event; });
+      if (of != recorded.end()) {
+        auto [wait, isNew] = of->second.waits.try_emplace(command.stream, &command);
+        if (!isNew && command.keepsAlive.empty()) {
+          standFor(*wait->second, command);
+          dropped.insert(&command);
+          continue;
+        }
       }
     }
     recorded.erase(command.stream);
@@ -161,11 +183,15 @@ static void mergeEqualRecords(std::vector<Command> &commands) {
 
 void Program::numberEvents() {
   for (auto &[name, commands] : functions) {
-    mergeLastWaits(commands, events);
+    mergeLastWaits(commands, commands.size(), events);
+    // @reduce stands behind @backward.
+    auto isReduce = [](const Command &command) { return command.runs == Command::Runs::InReduce; };
+    if (size_t end = llvm::find_if(commands, isReduce) - commands.begin(); end < commands.size())
+      mergeLastWaits(commands, end, events);
     mergeEqualRecords(commands);
   }
   events = 0;
-  // What a function records is waited for in it, so functions share the numbers.
+  // What a function records is waited for in it or in the reduction behind it, so functions share the numbers.
   for (auto &[name, commands] : functions)
     events = std::max(events, numberEventsOf(commands));
 }

@@ -79,12 +79,12 @@ private:
     Operation *next = product->getNextNode();
     while (isa<BufferOp>(next))
       next = next->getNextNode();
-    return next;
+    return next->hasAttr(kInLastAttr) == product->hasAttr(kInLastAttr) ? next : nullptr;
   }
 
   /// A norm that adds a bias, or that and another matrix, to the product leaves the sum to the product.
   bool fuseNorm(LaunchOp product) {
-    auto norm = dyn_cast<LaunchOp>(getNextCommand(product));
+    auto norm = dyn_cast_if_present<LaunchOp>(getNextCommand(product));
     size_t terms = norm ? norm.getArity().terms : 0;
     if (terms == 0 || norm.getStreamAttr() != product.getStreamAttr() || product.getAccumulate() ||
         product.getAccumulateAfterFirst())
@@ -118,7 +118,7 @@ private:
   }
 
   bool fuseMap(LaunchOp product) {
-    auto map = dyn_cast<LaunchMapOp>(getNextCommand(product));
+    auto map = dyn_cast_if_present<LaunchMapOp>(getNextCommand(product));
     if (!map || map.getIns().size() > 3 || map.getStreamAttr() != product.getStreamAttr() ||
         map.getAccumulateAfterFirst() || product.getAccumulate() || product.getAccumulateAfterFirst())
       return false;

@@ -30,16 +30,16 @@ struct Gradient {
   LaunchOp launch;
 };
 
-/// A loss of @forward with its gradients, of which every backward function has one.
+/// A loss of @forward with its gradient.
 class LossFusion {
 public:
-  LossFusion(ModuleOp module, Block &forward, ArrayRef<Block *> backwards, CommandUses &uses, LaunchOp loss)
-      : module(module), forward(forward), backwards(backwards), uses(uses), loss(loss), logits(loss.getIns()[0]),
+  LossFusion(ModuleOp module, Block &forward, Block &backward, CommandUses &uses, LaunchOp loss)
+      : module(module), forward(forward), backward(backward), uses(uses), loss(loss), logits(loss.getIns()[0]),
         labels(loss.getIns()[1]), sum(loss.getOuts()[0]), count(loss.getOuts()[1]), logSum(loss.getOuts()[2]) {}
 
   void run() {
     if (isRepeated(loss) || !llvm::all_of(loss->getOperands(), [](Value buffer) { return getStorage(buffer); }) ||
-        !findReader() || !isLastOfLogits() || !findGradients() || !isCountReady() || !mayDropLogSum())
+        !findReader() || !isLastOfLogits() || !findGradient() || !isCountReady() || !mayDropLogSum())
       return;
     replace();
   }
@@ -73,7 +73,7 @@ private:
   /// A factor of the count needs it reduced over ranks. The reader of the sum runs behind that where it reads the count
   /// too.
   bool isCountReady() {
-    LaunchMapOp factor = gradients.front().factor;
+    LaunchMapOp factor = gradient.factor;
     return !factor || !reads(factor, count) ||
            (reads(reader, count) && llvm::none_of(uses.of(count, &forward), [&](Operation *op) {
               return isWrite(op, count) && !op->isBeforeInBlock(reader);
@@ -86,35 +86,26 @@ private:
            llvm::none_of(uses.of(labels, &forward), [&](Operation *op) { return isWrite(op, labels) && isBehind(op); });
   }
 
-  bool findGradients() {
-    for (Block *backward : backwards) {
-      SmallVector<Operation *> ofLogits = uses.of(logits, backward);
-      auto launch = ofLogits.empty() ? LaunchOp() : dyn_cast<LaunchOp>(ofLogits.front());
-      if (!launch || !isGradient(launch))
-        return false;
-      Value dsum = launch.getIns()[0];
-      if (llvm::any_of(uses.of(labels, backward), [&](Operation *op) { return isWrite(op, labels); }))
-        return false;
-      SmallVector<Operation *> ofFactor = uses.of(dsum, backward), ofCount = uses.of(count, backward);
-      if (isHyperparameter(dsum) && ofCount.empty()) {
-        gradients.push_back({LaunchMapOp(), launch});
-        continue;
-      }
-      auto factor = ofFactor.size() == 2 ? dyn_cast<LaunchMapOp>(ofFactor[0]) : LaunchMapOp();
-      bool isOwn = getStorage(dsum) != getStorage(count);
-      if (!factor || ofFactor[1] != launch || !isFactor(factor, dsum) ||
-          llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }))
-        return false;
-      gradients.push_back({factor, launch});
+  bool findGradient() {
+    SmallVector<Operation *> ofLogits = uses.of(logits, &backward);
+    auto launch = ofLogits.empty() ? LaunchOp() : dyn_cast<LaunchOp>(ofLogits.front());
+    if (!launch || !isGradient(launch))
+      return false;
+    Value dsum = launch.getIns()[0];
+    if (llvm::any_of(uses.of(labels, &backward), [&](Operation *op) { return isWrite(op, labels); }))
+      return false;
+    SmallVector<Operation *> ofFactor = uses.of(dsum, &backward), ofCount = uses.of(count, &backward);
+    if (isHyperparameter(dsum) && ofCount.empty()) {
+      gradient = {LaunchMapOp(), launch};
+      return true;
     }
-    return llvm::all_of(gradients, [&](const Gradient &other) { return isSameFactor(gradients.front(), other); });
-  }
-
-  static bool isSameFactor(Gradient a, Gradient b) {
-    if (!a.factor || !b.factor)
-      return a.factor == b.factor && isSameValue(a.launch.getIns()[0], b.launch.getIns()[0]);
-    return a.factor.getFunction() == b.factor.getFunction() &&
-           llvm::equal(a.factor.getIns(), b.factor.getIns(), isSameValue);
+    auto factor = ofFactor.size() == 2 ? dyn_cast<LaunchMapOp>(ofFactor[0]) : LaunchMapOp();
+    bool isOwn = getStorage(dsum) != getStorage(count);
+    if (!factor || ofFactor[1] != launch || !isFactor(factor, dsum) ||
+        llvm::any_of(ofCount, [&](Operation *op) { return op != factor && (isOwn || op != launch); }))
+      return false;
+    gradient = {factor, launch};
+    return true;
   }
 
   bool isGradient(LaunchOp launch) {
@@ -137,7 +128,7 @@ private:
       return resource.getKind() == ResourceKind::scalar && getPlace(resource) == getPlace(in);
     });
     return isScalar && getStorage(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
-             return isWrite(op, in) && (op->getBlock() == &forward || llvm::is_contained(backwards, op->getBlock()));
+             return isWrite(op, in) && (op->getBlock() == &forward || op->getBlock() == &backward);
            });
   }
 
@@ -153,9 +144,9 @@ private:
   /// Nobody else reads the logarithms, whose bytes then hold the factor where a map makes one: the loss still reads the
   /// count behind it.
   bool mayDropLogSum() {
-    MemRefType factor = typeOf(gradients.front().launch.getIns()[0]), room = typeOf(logSum);
-    return uses.of(logSum).size() == 1 + gradients.size() && isTransient(logSum) && factor.getRank() == 0 &&
-           room.getNumElements() > 0 && room.getElementType() == factor.getElementType();
+    MemRefType factor = typeOf(gradient.launch.getIns()[0]), room = typeOf(logSum);
+    return uses.of(logSum).size() == 2 && isTransient(logSum) && factor.getRank() == 0 && room.getNumElements() > 0 &&
+           room.getElementType() == factor.getElementType();
   }
 
   void replace() {
@@ -174,19 +165,17 @@ private:
     Value factor = makeFactor(builder);
     launch(KernelKind::softmax_cross_entropy_with_grad, {factor, logits, labels}, {sum, logits});
 
-    for (const Gradient &gradient : gradients) {
-      drop(gradient.launch);
-      if (gradient.factor)
-        drop(gradient.factor);
-    }
+    drop(gradient.launch);
+    if (gradient.factor)
+      drop(gradient.factor);
     drop(loss);
   }
 
   /// The factor of the gradient in @forward, in the bytes of the logarithms where a map makes it.
   Value makeFactor(OpBuilder &builder) {
-    auto [made, gradient] = gradients.front();
+    LaunchMapOp made = gradient.factor;
     if (!made)
-      return builder.clone(*gradient.getIns()[0].getDefiningOp())->getResult(0);
+      return builder.clone(*gradient.launch.getIns()[0].getDefiningOp())->getResult(0);
     auto room = logSum.getDefiningOp<BufferOp>();
     auto factor = BufferOp::create(builder, made.getLoc(), made.getOuts()[0].getType(), room.getArenaAttr(),
                                    room.getOffsetAttr());
@@ -213,22 +202,19 @@ private:
 
   ModuleOp module;
   Block &forward;
-  ArrayRef<Block *> backwards;
+  Block &backward;
   CommandUses &uses;
   LaunchOp loss;
   Value logits, labels, sum, count, logSum;
   LaunchMapOp reader;
-  SmallVector<Gradient, 2> gradients;
+  Gradient gradient;
 };
 
 struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
   void runOnOperation() override {
     auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
-    SmallVector<Block *, 2> backwards;
-    for (StringRef name : {kBackwardFunction, kBackwardReduceFunction})
-      if (auto function = getOperation().lookupSymbol<func::FuncOp>(name))
-        backwards.push_back(&function.getBody().front());
-    if (!forward || backwards.empty())
+    auto backward = getOperation().lookupSymbol<func::FuncOp>(kBackwardFunction);
+    if (!forward || !backward)
       return;
     Block &block = forward.getBody().front();
     SmallVector<LaunchOp> losses = llvm::filter_to_vector(block.getOps<LaunchOp>(), [](LaunchOp launch) {
@@ -236,7 +222,7 @@ struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
     });
     CommandUses uses(getOperation());
     for (LaunchOp loss : losses)
-      LossFusion(getOperation(), block, backwards, uses, loss).run();
+      LossFusion(getOperation(), block, backward.getBody().front(), uses, loss).run();
   }
 };
 

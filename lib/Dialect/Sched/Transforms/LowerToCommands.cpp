@@ -1,4 +1,4 @@
-#include "BackwardReduce.h"
+#include "BucketReduction.h"
 #include "FunctionLowering.h"
 #include "Program.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
@@ -14,16 +14,6 @@ namespace windlass::sched {
 } // namespace windlass::sched
 
 namespace {
-
-/// The last backward and the reduction become one action, as their functions do.
-LogicalResult rewriteSchedule(ScheduleOp op) {
-  FailureOr<schedule::Schedule> step = expandStep(op, StepLevel::Async);
-  if (failed(step))
-    return failure();
-  schedule::joinLastBackward(*step);
-  setActionTable(op, schedule::compress(*step));
-  return success();
-}
 
 struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
   using LowerToCommandsBase::LowerToCommandsBase;
@@ -42,7 +32,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
          {kInitFunction, kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction, kEvaluateFunction})
       if (auto function = get(name); function && !function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
-    if (module.lookupSymbol(kDeviceArena) || module.lookupSymbol(kBackwardReduceFunction))
+    if (module.lookupSymbol(kDeviceArena))
       return module.emitError("is at the level of commands already");
 
     Program program(module, reduce);
@@ -77,29 +67,20 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       rest = std::move(lowering.commands);
     }
     if (backward) {
-      auto name = StringAttr::get(&getContext(), kBackwardReduceFunction);
-      std::vector<Command> commands = composeBackwardReduce(program, program.functions[backward.getSymNameAttr()],
-                                                            std::move(rest), backward.getLoc());
-      program.functions[name] = std::move(commands);
+      std::vector<Command> &commands = program.functions[backward.getSymNameAttr()];
+      commands = composeReduction(program, std::move(commands), std::move(rest), backward.getLoc());
+    } else if (reduce) {
+      return reduce.emitOpError("reduces gradients, but there is no @backward");
     }
     if (failed(lowerFunction(kUpdateFunction, {}, none)) || failed(lowerFunction(kEvaluateFunction, {}, none)))
       return failure();
     for (ScheduleOp schedule : module.getOps<ScheduleOp>())
-      if (failed(rewriteSchedule(schedule)))
+      if (failed(expandStep(schedule)))
         return failure();
 
     program.numberEvents();
     program.shareStorages();
     program.placeStorages();
-    if (reduce)
-      reduce.erase();
-    if (backward) {
-      OpBuilder builder(backward);
-      builder.setInsertionPointAfter(backward);
-      auto both =
-          func::FuncOp::create(builder, backward.getLoc(), kBackwardReduceFunction, builder.getFunctionType({}, {}));
-      both.setVisibility(backward.getVisibility());
-    }
     program.emit();
     return success();
   }

@@ -105,8 +105,7 @@ unsigned Program::getCommunicator(ArrayAttr axes) {
 
 std::vector<Command *> Program::getTimeline() {
   std::vector<Command *> timeline;
-  for (StringRef name :
-       {kInitFunction, kForwardFunction, kBackwardReduceFunction, kUpdateFunction, kEvaluateFunction}) {
+  for (StringRef name : {kInitFunction, kForwardFunction, kBackwardFunction, kUpdateFunction, kEvaluateFunction}) {
     auto it = functions.find(StringAttr::get(module.getContext(), name));
     if (it != functions.end())
       for (Command &command : it->second)
@@ -309,7 +308,9 @@ void Program::emit() {
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
   emitQueues(builder);
   for (auto &[name, commands] : functions)
-    emitFunction(name, commands);
+    emitFunction(name, commands, /*isReduce=*/false);
+  if (module.lookupSymbol<func::FuncOp>(kReduceFunction))
+    emitFunction(kReduceFunction, functions[attributes.getStringAttr(kBackwardFunction)], /*isReduce=*/true);
   module.walk([&](LaunchCollectiveOp collective) {
     if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
       module.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
@@ -327,7 +328,7 @@ void Program::emitQueues(OpBuilder &builder) {
                                        communicator.axes, streamNames[communicator.stream].getValue())));
 }
 
-void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
+void Program::emitFunction(StringRef name, ArrayRef<Command> commands, bool isReduce) {
   MLIRContext *context = module.getContext();
   auto function = module.lookupSymbol<func::FuncOp>(name);
   OpBuilder builder(context);
@@ -348,6 +349,8 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
     return buffer;
   };
   for (const Command &command : commands) {
+    if ((command.runs == Command::Runs::InReduce) != isReduce)
+      continue;
     SmallVector<Value> ins, outs;
     for (const View &view : command.ins)
       ins.push_back(toBuffer(view, command.loc));
@@ -380,6 +383,8 @@ void Program::emitFunction(StringAttr name, ArrayRef<Command> commands) {
     }
     if (command.repeat)
       op->setAttr(plan::kRepeatAttr, command.repeat);
+    if (command.runs == Command::Runs::InLast)
+      op->setAttr(kInLastAttr, builder.getUnitAttr());
     if (Attribute id = command.id ? command.id : command.owner)
       op->setAttr(train::kIdAttr, id);
   }

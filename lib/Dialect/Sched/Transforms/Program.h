@@ -39,8 +39,16 @@ struct Command {
   Command(Command &&) noexcept = default;
   Command &operator=(Command &&) noexcept = default;
 
+  /// Which runs of the function that holds it have the command.
+  enum class Runs {
+    Always,
+    InLast,  ///< of @backward: the last of a step, where it belongs to the reduction of a bucket
+    InReduce ///< of @reduce, behind the last backward: the same events order both, so one list holds both
+  };
+
   Kind kind;
   mlir::Location loc;
+  Runs runs = Runs::Always;
   /// Its place among the program's.
   unsigned stream = kComputeStream;
   llvm::SmallVector<View, 6> ins, outs;
@@ -86,6 +94,7 @@ public:
 
   mlir::ModuleOp module;
   std::vector<Storage> storages;
+  /// Those of @reduce stand behind those of @backward.
   llvm::MapVector<mlir::StringAttr, std::vector<Command>> functions;
   llvm::SmallVector<Stream> streams;
   llvm::SmallVector<Communicator> communicators;
@@ -121,12 +130,12 @@ private:
   mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);
-  /// Commands of every function whose transients are live in some order of time; `backward` is part of
-  /// `backward_reduce`.
+  /// Commands of every function whose transients are live in some order of time.
   std::vector<Command *> getTimeline();
   /// Declares the streams and communicators behind the arena.
   void emitQueues(mlir::OpBuilder &builder);
-  void emitFunction(mlir::StringAttr name, llvm::ArrayRef<Command> commands);
+  /// Writes the commands that are of @reduce, or those that are not.
+  void emitFunction(mlir::StringRef name, llvm::ArrayRef<Command> commands, bool isReduce);
 };
 
 } // namespace windlass::sched

@@ -43,7 +43,7 @@ private:
       if (schedule)
         return op.emitOpError("stands beside another schedule");
       schedule = found;
-      return success(succeeded(expandStep(found, StepLevel::Async)));
+      return success(succeeded(expandStep(found)));
     }
     if (failed(checkNoPlan(op)))
       return failure();

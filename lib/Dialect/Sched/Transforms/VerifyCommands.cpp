@@ -62,8 +62,7 @@ private:
   static bool isStepFunction(func::FuncOp function) {
     return !function->hasAttr(kScalarFunctionAttr) ||
            llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
-                               StringRef(kBackwardReduceFunction), StringRef(kUpdateFunction),
-                               StringRef(kEvaluateFunction)},
+                               StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
                               function.getName());
   }
 
@@ -79,6 +78,8 @@ private:
       for (Operation &op : function.getBody().front())
         if (!isa<BufferOp, LaunchOp, LaunchMapOp, LaunchCollectiveOp, RecordOp, WaitOp, func::ReturnOp>(op))
           return op.emitOpError("is no command: it must be lowered before");
+        else if (op.hasAttr(kInLastAttr) && function.getName() != kBackwardFunction)
+          return op.emitOpError("is marked ") << kInLastAttr << " outside of @" << kBackwardFunction;
     }
     return success();
   }
@@ -272,17 +273,28 @@ private:
     return success();
   }
 
-  LogicalResult runFunction(StringRef name, bool isFirst) {
-    auto function = module.lookupSymbol<func::FuncOp>(name);
+  /// A function as the runtime calls it.
+  struct Call {
+    StringRef function;
+    /// Whether what the function adds up begins anew, and whether it runs for the last time in the step.
+    bool isFirst = true, isLast = true;
+    /// Whether it reads what the functions before it have left in transients.
+    bool readsTransients = false;
+  };
+
+  LogicalResult runFunction(const Call &call) {
+    auto function = module.lookupSymbol<func::FuncOp>(call.function);
     if (!function)
       return success();
     for (Operation &op : function.getBody().front()) {
+      if (!runsIn(&op, call.isLast))
+        continue;
       LogicalResult result = success();
       if (auto launch = dyn_cast<LaunchOp>(op)) {
         result = runCommand(&op, launch.getIns(), launch.getOuts(),
-                            launch.getAccumulate() || (launch.getAccumulateAfterFirst() && !isFirst));
+                            launch.getAccumulate() || (launch.getAccumulateAfterFirst() && !call.isFirst));
       } else if (auto map = dyn_cast<LaunchMapOp>(op)) {
-        result = runCommand(&op, map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !isFirst);
+        result = runCommand(&op, map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !call.isFirst);
       } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
         // Padding between the parts of a bucket is reduced too, whatever it holds.
         const Window &reduced = windows[collective.getIn()];
@@ -337,18 +349,10 @@ private:
 
   LogicalResult checkSchedule() {
     for (ScheduleOp op : module.getOps<ScheduleOp>())
-      if (failed(expandStep(op, StepLevel::Commands)))
+      if (failed(expandStep(op)))
         return failure();
     return success();
   }
-
-  /// A function as the runtime calls it.
-  struct Call {
-    StringRef function;
-    /// Whether what the function adds up begins anew.
-    bool isFirst = true;
-    bool readsStash = false;
-  };
 
   /// What stands for a run: two steps in a row, of two micro-batches and of one, which hold each way in which one
   /// action of a step may follow another.
@@ -356,11 +360,9 @@ private:
     SmallVector<Call> calls = {{kInitFunction}};
     for (int64_t microBatches : {2, 1}) {
       schedule::Schedule step = llvm::cantFail(schedule::expand(schedule::makeSequentialStep(microBatches)));
-      schedule::joinLastBackward(step);
       for (const schedule::Action &action : step.actions)
-        calls.push_back(
-            {getFunctionName(action.kind), action.isFirst,
-             action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::BackwardReduce});
+        calls.push_back({getFunctionName(action.kind), action.isFirst, action.isLast,
+                         action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
     }
     calls.push_back({kEvaluateFunction});
     return calls;
@@ -380,10 +382,10 @@ private:
           arena.memory.define(place.range, place.owner.value_or(0));
       }
     for (const Call &call : listCalls()) {
-      // The stash is all that one function leaves to the next.
-      if (!call.readsStash)
+      // All that functions leave to others is the stash, and buckets whose reduction a backward has begun.
+      if (!call.readsTransients)
         forgetTransients();
-      if (failed(runFunction(call.function, call.isFirst)))
+      if (failed(runFunction(call)))
         return failure();
     }
     return success();
@@ -413,7 +415,9 @@ private:
     SmallVector<LaunchCollectiveOp> calls;
     for (const Call &call : listCalls())
       if (auto function = module.lookupSymbol<func::FuncOp>(call.function))
-        llvm::append_range(calls, function.getOps<LaunchCollectiveOp>());
+        for (LaunchCollectiveOp collective : function.getOps<LaunchCollectiveOp>())
+          if (runsIn(collective, call.isLast))
+            calls.push_back(collective);
     if (calls.empty())
       return success();
     auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);

@@ -140,16 +140,24 @@ struct communicator_entry {
 };
 
 enum class action_kind : std::int32_t {
-  repeat,  ///< the next `length` actions, `count` times
-  forward, ///< of the next micro-batch; its inputs are in place
-  backward,
-  backward_reduce, ///< the last backward, with the gradient reduction overlapped
+  repeat,   ///< the next `length` actions, `count` times
+  forward,  ///< of a micro-batch; its inputs are in place
+  backward, ///< of a micro-batch; the last one begins the reductions of gradients that are complete
+  reduce,   ///< the rest of the reductions, and the wait for all
   update,
 };
+
+/// A row of a step. In turn t of the repeat around it, from 0, an action is of micro-batch `micro_batch + t * per_turn`
+/// of the rank's in the step; all else is the same in each turn.
 struct action {
   action_kind kind;
   std::int32_t chunk;
-  std::int32_t count;
+  std::int32_t micro_batch;
+  std::int32_t per_turn;
+  std::int32_t slot; ///< of the chunk, that holds the micro-batch's inputs and stash
+  bool is_first;     ///< of its kind and chunk in the step
+  bool is_last;
+  std::int32_t count; ///< of a repeat
   std::int32_t length;
 };
 
@@ -175,7 +183,7 @@ struct program {
   span<input_entry> inputs;
   counted_labels labels;
   span<scalar_entry> scalars;
-  std::int64_t loss_offset;      ///< f32: the step's mean loss after backward_reduce
+  std::int64_t loss_offset;      ///< f32: the step's mean loss after reduce
   std::int64_t grad_norm_offset; ///< f32: global norm of the step's gradient before clipping, after update
   std::int64_t evaluate_offset;  ///< f32: loss of the micro-batch after evaluate
   span<action> actions;          ///< of one step
@@ -184,8 +192,9 @@ struct program {
   status (*init)(context &); ///< once, after parameters are loaded
   /// `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to after.
   status (*forward)(context &, std::int64_t index);
-  status (*backward)(context &, std::int64_t index);
-  status (*backward_reduce)(context &, std::int64_t index);
+  /// `is_last`: of the step.
+  status (*backward)(context &, std::int64_t index, bool is_last);
+  status (*reduce)(context &);
   status (*update)(context &);
   status (*evaluate)(context &);
 };

@@ -61,23 +61,6 @@ module {
     sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
     return
   }
-  // CHECK-LABEL: func.func @backward_reduce()
-  // CHECK-NEXT: sched.buffer @device_arena[64]
-  // CHECK-NEXT: sched.buffer
-  // CHECK-NEXT: sched.launch copy
-  // CHECK-NEXT: return
-  func.func @backward_reduce() {
-    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
-    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
-    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    %k = sched.buffer @device_arena[704] : memref<f32> {sched.storage = 10 : i64}
-    sched.launch_map @divide on @compute ins(%k, %c) outs(%c) {train.id = "dsum"} : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    return
-  }
   // CHECK-LABEL: func.func @evaluate
   // CHECK: launch softmax_cross_entropy on @compute
   func.func @evaluate() {
@@ -99,7 +82,7 @@ module {
 
 // -----
 
-// The factor may have had a place of its own, and there may be no other backward function.
+// The factor may have had a place of its own.
 module {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
@@ -580,47 +563,6 @@ module {
 
 // -----
 
-// One of the backward functions does without.
-module {
-  sched.arena @device_arena bytes 4096
-  sched.stream @compute compute
-  // CHECK-LABEL: func.func @forward
-  // CHECK: launch softmax_cross_entropy on @compute
-  // CHECK-LABEL: func.func @backward
-  func.func @forward() {
-    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
-    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
-    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    %r = sched.buffer @device_arena[448] : memref<f32> {sched.storage = 6 : i64}
-    sched.launch softmax_cross_entropy on @compute ins(%x, %y) outs(%s, %c, %l) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<f32>, memref<4xf32>)
-    sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
-    return
-  }
-  func.func @backward() {
-    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
-    %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
-    %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
-    sched.launch_map @divide on @compute ins(%c, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
-    sched.launch softmax_cross_entropy_grad on @compute ins(%c, %x, %y, %l) outs(%x) {ignore_index = -100 : i64} : (memref<f32>, memref<4x8xf32>, memref<4xi64>, memref<4xf32>) -> memref<4x8xf32>
-    return
-  }
-  func.func @backward_reduce() {
-    %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %z = sched.buffer @device_arena[576] : memref<4x8xf32> {sched.storage = 8 : i64}
-    sched.launch copy on @compute ins(%x) outs(%z) {} : (memref<4x8xf32>) -> memref<4x8xf32>
-    return
-  }
-  func.func private @divide(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
-    %c = train.div %a, %b : f32
-    return %c : f32
-  }
-}
-
-// -----
-
 // The loss belongs to a repeated block.
 module {
   sched.arena @device_arena bytes 4096
@@ -683,12 +625,12 @@ module {
     sched.launch_map @multiply on @compute ins(%s, %k) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  // CHECK-LABEL: func.func @backward_reduce()
+  // CHECK-LABEL: func.func @backward()
   // CHECK-NEXT: sched.buffer @device_arena[64]
   // CHECK-NEXT: sched.buffer @device_arena[576]
   // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
-  func.func @backward_reduce() {
+  func.func @backward() {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}

@@ -86,8 +86,8 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{has the action backward_reduce, which does not belong to L4}}
-  sched.schedule [#sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+  // expected-error @below {{does not reduce chunk 0 in 'forward backward'}}
+  sched.schedule [#sched.action<forward>, #sched.action<backward>]
 }
 
 // -----

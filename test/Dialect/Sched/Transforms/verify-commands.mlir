@@ -136,7 +136,7 @@ func.func @forward() {
   sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
-func.func @backward_reduce() {
+func.func @backward() {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
@@ -380,19 +380,68 @@ module {
 // -----
 
 sched.arena @device_arena bytes 256
-// expected-error @below {{has the action reduce, which does not belong to L5}}
 sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 
 // -----
 
 sched.arena @device_arena bytes 256
 // expected-error @below {{runs the backward of micro-batch 1 of chunk 0 before its forward, at action 2}}
-sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward_reduce>, #sched.action<forward>, #sched.action<update>]
+sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<forward>, #sched.action<reduce>, #sched.action<update>]
+
+// -----
+
+// What the last backward begins, the reduction waits for; a copy that it has made lives until then.
+module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+  sched.arena @device_arena bytes 256
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
+  sched.resource gradient @g : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @device_arena, offset = 0 : i64}
+  func.func @backward() {
+    %g = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+    sched.launch fill on @compute ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch copy on @compute ins(%g) outs(%c) {} {sched.in_last} : (memref<4xf32>) -> memref<4xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @c, %c -> %c {sched.in_last} : memref<4xf32> -> memref<4xf32>
+    return
+  }
+  func.func @reduce() {
+    %g = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+    sched.record 0 on @over_data
+    sched.wait 0 on @compute
+    sched.launch copy on @compute ins(%c) outs(%g) {} : (memref<4xf32>) -> memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+// The same where the other backwards do not write what all of them read.
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  sched.arena @device_arena bytes 256
+  sched.stream @compute compute
+  func.func @backward() {
+    %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
+    %d = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
+    sched.launch fill on @compute ins() outs(%c) {value = 1.0 : f64} {sched.in_last} : () -> memref<4xf32>
+    // expected-error @below {{reads byte 64 before it is written}}
+    sched.launch copy on @compute ins(%c) outs(%d) {} : (memref<4xf32>) -> memref<4xf32>
+    return
+  }
+}
 
 // -----
 
 sched.arena @device_arena bytes 256
-sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<forward>, #sched.action<backward_reduce>, #sched.action<update>]
+sched.stream @compute compute
+func.func @forward() {
+  // expected-error @below {{is marked sched.in_last outside of @backward}}
+  sched.record 0 on @compute {sched.in_last}
+  return
+}
 
 // -----
 

@@ -14,9 +14,10 @@ class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnem
 def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {
   let mnemonic = "action";
   let summary = "an action of a chunk; `repeat` runs the `length` actions that follow it `count` times";
-  let parameters = (ins EnumParameter<Sched_ActionKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$chunk,
+  let description = [{ The kinds are those of include/windlass/Schedule/ActionTable.h; a repeat has none. }];
+  let parameters = (ins "::std::optional<::windlass::schedule::ActionKind>":$kind, DefaultValuedParameter<"int64_t", "0">:$chunk,
                         DefaultValuedParameter<"int64_t", "1">:$count, DefaultValuedParameter<"int64_t", "0">:$length);
-  let assemblyFormat = "`<` $kind (`chunk` $chunk^)? (`x` $count^)? (`of` $length^)? `>`";
+  let assemblyFormat = "`<` custom<ActionKind>($kind) (`chunk` $chunk^)? (`x` $count^)? (`of` $length^)? `>`";
 }
 
 #endif

@@ -16,8 +16,8 @@ def SchedDialect : Dialect {
     Data crosses devices only in the collectives of this dialect. `sched.schedule` is the rank's step.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
-    `sched.arena`s; the ops are commands on streams. `@backward_reduce` is the last backward with the commands of
-    `@reduce` placed between its own. All ranks share one text: offsets and shapes are equal on all of them.
+    `sched.arena`s; the ops are commands on streams. Commands of `@backward` that `sched.in_last` marks begin reductions
+    of gradients and run in the last backward of a step only; `@reduce` has the others of the reduction. All ranks share one text: offsets and shapes are equal on all of them.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::windlass::train::TrainDialect", "::windlass::plan::PlanDialect"];
@@ -42,10 +42,6 @@ def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
   I32EnumAttrCase<"reduced", 10>    // the gradient as @update reads it, where the accumulated one has another layout
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
-
-def Sched_ActionKind : Sched_Enum<"ActionKind", "unit of a rank's schedule", [
-  I32EnumAttrCase<"repeat", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>,
-  I32EnumAttrCase<"reduce", 3>, I32EnumAttrCase<"backward_reduce", 4>, I32EnumAttrCase<"update", 5>]>;
 
 def Sched_StreamKind : Sched_Enum<"StreamKind", "what runs on a stream", [
   I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"communicator", 1>, I32EnumAttrCase<"h2d", 2>,

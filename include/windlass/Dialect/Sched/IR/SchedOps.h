@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Sched/IR/Kernels.h"
+#include "windlass/Schedule/ActionTable.h"
 
 #include "windlass/Dialect/Sched/IR/SchedEnums.h.inc"
 
@@ -22,7 +23,6 @@ constexpr char kInitFunction[] = "init";
 constexpr char kForwardFunction[] = "forward";
 constexpr char kBackwardFunction[] = "backward";
 constexpr char kReduceFunction[] = "reduce";
-constexpr char kBackwardReduceFunction[] = "backward_reduce"; // L5
 constexpr char kUpdateFunction[] = "update";
 constexpr char kEvaluateFunction[] = "evaluate";
 
@@ -34,6 +34,10 @@ constexpr char kDeviceArena[] = "device_arena";
 
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
+
+/// Command of @backward at L5: UnitAttr. It belongs to the reduction of a bucket and runs in a step's last backward
+/// only.
+constexpr char kInLastAttr[] = "sched.in_last";
 
 /// Buffer: IntegerAttr (i64) that tells which values share memory on purpose: all buffers of one number belong to one
 /// value at a time, written in place or in parts. A byte read under another number than it was written is overwritten.

@@ -7,17 +7,8 @@
 
 namespace windlass::sched {
 
-/// The levels that hold a schedule.
-enum class StepLevel {
-  Async,   ///< L4: the reduction is an action of its own
-  Commands ///< L5: the last backward and the reduction are one action
-};
-
 /// Reads the table; reports an error where it is malformed.
 mlir::FailureOr<schedule::ActionTable> getActionTable(ScheduleOp op);
-
-/// Replaces the actions of `op` by those of `table`.
-void setActionTable(ScheduleOp op, const schedule::ActionTable &table);
 
 /// Builds a schedule at the insertion point.
 ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, const schedule::ActionTable &table);
@@ -26,8 +17,11 @@ ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, con
 /// than the functions of a module have: one chunk, and one slot for its stash.
 mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 
-/// The same, and an error too where the order is not legal or an action belongs to the other level.
-mlir::FailureOr<schedule::Schedule> expandStep(ScheduleOp op, StepLevel level);
+/// The same, and an error too where the order is not legal.
+mlir::FailureOr<schedule::Schedule> expandStep(ScheduleOp op);
+
+/// Whether a command of L5 runs where its function is called for a micro-batch that is the last of the step, or not.
+bool runsIn(mlir::Operation *command, bool isLast);
 
 /// The function that the actions of a kind run.
 llvm::StringRef getFunctionName(schedule::ActionKind kind);

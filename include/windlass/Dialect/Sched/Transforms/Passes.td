@@ -42,8 +42,8 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
     L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
     offset; resources have offsets, those of one gradient bucket stand together; views cost no command where the strides
     allow; commands run on the compute stream or on the stream of their communicator and are ordered by events.
-    `@backward_reduce` is `@backward` with the collectives of `@reduce` issued as soon as their bucket is complete, at
-    the earliest border of a repeated block. The arena's size and the largest live set are in the remark `arena`.
+    Collectives of `@reduce` stand in `@backward`, marked `sched.in_last`, as soon as their bucket is complete, at the
+    earliest border of a repeated block; `@reduce` keeps what waits for them. The arena's size and the largest live set are in the remark `arena`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
@@ -53,8 +53,8 @@ def FuseLosses : Pass<"sched-fuse-losses", "::mlir::ModuleOp"> {
   let description = [{
     Afterwards `@forward` has `count_labels`, the map that makes the gradient's factor of the count, in the bytes of the rows'
     logarithms, and `softmax_cross_entropy_with_grad` before the first reader of the sum, where it had
-    `softmax_cross_entropy`; the backward functions have neither the map nor `softmax_cross_entropy_grad`. Only where every
-    one of them has both, the gradient takes the logits' place, the map reads nothing but the count and hyperparameters,
+    `softmax_cross_entropy`; `@backward` has neither the map nor `softmax_cross_entropy_grad`. Only where it has
+    both, the gradient takes the logits' place, the map reads nothing but the count and hyperparameters,
     and nobody else reads the factor, the logarithms, or the logits behind the loss. The same bits are written, and memory
     stays as it is. `@evaluate` is left alone.
   }];

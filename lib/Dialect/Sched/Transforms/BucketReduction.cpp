@@ -1,4 +1,4 @@
-#include "BackwardReduce.h"
+#include "BucketReduction.h"
 
 #include "Owner.h"
 
@@ -71,18 +71,25 @@ public:
 
   std::vector<Command> compose() {
     std::vector<Command> result;
-    for (size_t i = 0; i <= backward.size(); ++i) {
+    auto append = [&](std::vector<Command> commands, Command::Runs runs) {
+      for (Command &command : commands) {
+        command.runs = runs;
+        result.push_back(std::move(command));
+      }
+    };
+    for (size_t i = 0; i < backward.size(); ++i) {
       if (auto due = issues.find(i); due != issues.end())
-        issueAll(due->second, result);
-      if (i < backward.size())
-        result.push_back(std::move(backward[i]));
+        append(issueAll(due->second), Command::Runs::InLast);
+      result.push_back(std::move(backward[i]));
     }
+    if (auto due = issues.find(backward.size()); due != issues.end())
+      append(issueAll(due->second), Command::Runs::InReduce);
     // What a collective that is still to come does with such a copy, its own wait says.
     for (Command &command : rest)
       if (command.kind == Command::Kind::Wait && issuedEarly.contains(command.event))
         llvm::erase_if(command.keepsAlive, [&](unsigned storage) { return released.contains(storage); });
-    llvm::move(rest, std::back_inserter(result));
-    llvm::move(last, std::back_inserter(result));
+    append(std::move(rest), Command::Runs::InReduce);
+    append(std::move(last), Command::Runs::InReduce);
     return result;
   }
 
@@ -136,7 +143,8 @@ private:
 
   /// Issues what is due at one position. Copies made at the position before are waited for first: memory holds those of
   /// two positions at most.
-  void issueAll(MutableArrayRef<Issue> due, std::vector<Command> &result) {
+  std::vector<Command> issueAll(MutableArrayRef<Issue> due) {
+    std::vector<Command> result;
     std::set<unsigned> withTransients;
     for (const Issue &issue : due)
       if (issue.hasTransients)
@@ -166,6 +174,7 @@ private:
       record.repeat = repeat;
       result.push_back(std::move(record));
     }
+    return result;
   }
 
   Program &program;
@@ -186,8 +195,8 @@ private:
 
 } // namespace
 
-std::vector<Command> windlass::sched::composeBackwardReduce(Program &program, std::vector<Command> backward,
-                                                            std::vector<Command> reduce, Location loc) {
+std::vector<Command> windlass::sched::composeReduction(Program &program, std::vector<Command> backward,
+                                                       std::vector<Command> reduce, Location loc) {
   Composer composer(program, std::move(backward), loc);
   for (Bucket &bucket : program.buckets)
     composer.addBucket(bucket);

@@ -1,0 +1,18 @@
+// The reduction of gradients, bucket by bucket, beside the last backward of a step.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_BUCKETREDUCTION_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_BUCKETREDUCTION_H
+
+#include "Program.h"
+
+namespace windlass::sched {
+
+/// Places the reduction of the program's buckets and the commands of `reduce`, which are the rest of `@reduce`, among
+/// and behind those of `backward`: each collective as soon as the last command that uses its buffer has been issued, at
+/// the next border of a repeated block. Those among the backward's run in the last backward of a step only; those
+/// behind, with the waits for all collectives, are of `@reduce`.
+std::vector<Command> composeReduction(Program &program, std::vector<Command> backward, std::vector<Command> reduce,
+                                      mlir::Location loc);
+
+} // namespace windlass::sched
+
+#endif
