@@ -1,8 +1,8 @@
-#include "Claims.h"
+#include "windlass/Pipeline/Claims.h"
 
 #include "FitMemory.h"
 
-#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Commands/Commands.h"
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"

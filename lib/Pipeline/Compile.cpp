@@ -1,10 +1,11 @@
 #include "windlass/Pipeline/Compile.h"
 
-#include "Claims.h"
 #include "FitMemory.h"
-#include "OnnxShardings.h"
 #include "RunPasses.h"
-#include "VerbSupport.h"
+#include "windlass/Commands/Commands.h"
+#include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
+#include "windlass/Pipeline/Claims.h"
+#include "windlass/Support/Printable.h"
 
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"

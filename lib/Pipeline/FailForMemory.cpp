@@ -1,7 +1,7 @@
 // What is said when nothing fits into the memory of a device, and what would.
 #include "FitMemory.h"
 #include "RunPasses.h"
-#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Commands/Commands.h"
 #include "windlass/Support/Words.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"

@@ -1,9 +1,9 @@
 // --strategy auto: the search, and what its plans take when they are scheduled.
-#include "Claims.h"
 #include "FitMemory.h"
 #include "RunPasses.h"
+#include "windlass/Pipeline/Claims.h"
 
-#include "windlass/Pipeline/Verbs.h"
+#include "windlass/Commands/Commands.h"
 #include "windlass/Planner/ChoosePlan.h"
 #include "windlass/Search/Certificate.h"
 

@@ -7,6 +7,7 @@
 
 #include "mlir/Transforms/Passes.h"
 #include "windlass/Autodiff/Passes.h"
+#include "windlass/Commands/Commands.h"
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
@@ -16,7 +17,6 @@
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/InitAllDialects.h"
-#include "windlass/Pipeline/Verbs.h"
 #include "windlass/Planner/Passes.h"
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 // The user's command: picks the verb.
+#include "windlass/Commands/Commands.h"
 #include "windlass/Pipeline/Compile.h"
-#include "windlass/Pipeline/Verbs.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/OutputFile.h"

@@ -28,6 +28,15 @@ inline std::string printable(llvm::StringRef text, size_t limit = 160) {
   return result;
 }
 
+/// `text` without quotes on one line: control characters become spaces, so that a line stays a line and a terminal
+/// keeps its state; at most 4000 bytes of it.
+inline std::string oneLine(llvm::StringRef text) {
+  std::string result;
+  for (unsigned char c : text.take_front(4000))
+    result += c < 0x20 || c == 0x7f ? ' ' : static_cast<char>(c);
+  return result;
+}
+
 } // namespace windlass
 
 #endif // WINDLASS_SUPPORT_PRINTABLE_H

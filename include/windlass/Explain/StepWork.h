@@ -1,0 +1,33 @@
+// What a step of the model computes, whatever the plan is, and how often its ranks compute the same.
+#ifndef WINDLASS_EXPLAIN_STEPWORK_H
+#define WINDLASS_EXPLAIN_STEPWORK_H
+
+#include "windlass/Cluster/Cluster.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+#include <string>
+
+namespace windlass {
+
+struct StepWork {
+  /// FLOPs of the model's products and attentions, forward and backward, over all micro-batches. Recompute does
+  /// not count.
+  double flops = 0;
+  /// How many devices compute each of them, in the mean: 1 where no two do the same work.
+  double repeats = 1;
+  /// Tokens of all micro-batches, counted as programs count them; 0 where no input holds tokens.
+  double tokens = 0;
+};
+
+/// Counts the work of a planned module at L3, before recomputed segments are copied.
+StepWork measureStep(mlir::ModuleOp planned);
+
+/// FLOPs per second that the devices of a cluster add up to by their data sheets, for products in that precision;
+/// nothing where the cluster does not say it of a device.
+std::optional<double> getPeakFlops(const Cluster &cluster, const std::string &precision);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,24 @@
+// `params.safetensors`: the values that the model file itself holds.
+#ifndef WINDLASS_PROGRAMS_PACKEDWEIGHTS_H
+#define WINDLASS_PROGRAMS_PACKEDWEIGHTS_H
+
+#include "windlass/Frontend/Onnx/WeightStore.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace windlass {
+
+/// Hash of the values, for the key of a built program; a one-line error goes to `error`.
+std::string hashPackedWeights(mlir::ModuleOp module, const WeightStore &weights, bool withTrained, std::string &error);
+
+/// Writes every parameter of `module` with a packed source into `path` as safetensors (format of Hugging Face: 8 bytes
+/// of header length, JSON header, values), under its logical name; without those that are trained, where another source
+/// gives them values. Returns a one-line error or nothing.
+std::string writePackedWeights(mlir::ModuleOp module, const WeightStore &weights, bool withTrained,
+                               const std::string &path);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,44 @@
+// Built training programs, kept between runs.
+#ifndef WINDLASS_PROGRAMS_PROGRAMCACHE_H
+#define WINDLASS_PROGRAMS_PROGRAMCACHE_H
+
+#include "windlass/Support/FileLock.h"
+#include "windlass/Target/Cpp/Project.h"
+#include "windlass/rt/status.h"
+
+#include <functional>
+#include <string>
+
+namespace windlass {
+
+/// What a program is built from.
+struct ProgramSource {
+  cpp::ProjectFiles files;
+  /// The name of the program that the project makes.
+  std::string program;
+  /// Says what `writeData` writes into the program's folder; `writeData` returns an error text or nothing.
+  std::string dataKey;
+  std::function<std::string(const std::string &folder)> writeData = [](const std::string &) { return std::string(); };
+};
+
+/// A program that is built, and stays for as long as this lives.
+struct BuiltProgram {
+  /// The emitted project with its build in it.
+  std::string folder;
+  FileLock use;
+};
+
+/// Builds a program in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds it built there.
+/// Programs are keyed by a hash of all text, of `dataKey`, of the tools that build it and of the environment that they
+/// read. One that is found has been compared with what was recorded when it was built. All programs link one build of
+/// the runtime: that in `../lib/windlass` of the executable, or one in the same folder as the programs. `showsProgress`
+/// shows on standard error what is being built, where it is not there yet.
+rt::status buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built);
+
+/// Builds the runtime that programs link, where it is not there yet, in `folder` or, if that is empty, where programs
+/// are kept. Other builds of it in `folder` go.
+rt::status prepareRuntime(const std::string &folder);
+
+} // namespace windlass
+
+#endif

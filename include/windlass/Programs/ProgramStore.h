@@ -1,0 +1,81 @@
+// The folder of built programs: entries with a record of what they hold, locks, and what goes when it becomes too
+// large.
+//
+//   NAME.lock          held while the entry is built
+//   NAME.record        names the entry's folder, and the size and hash of every file that counts
+//   NAME.1, NAME.2 ... a folder for each build; only the one that the record names is the entry. Its lock is shared by
+//                      those that use it.
+//   values-HASH        initial values, of which the entries that have the same hold hard links
+//   limit              bytes that all of it may take
+#ifndef WINDLASS_PROGRAMS_PROGRAMSTORE_H
+#define WINDLASS_PROGRAMS_PROGRAMSTORE_H
+
+#include "windlass/Support/FileLock.h"
+#include "windlass/rt/status.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// One entry, or what an interrupted build has left.
+struct StoredEntry {
+  std::string name, folder;
+  /// On the disk; values that other entries have too are not counted here.
+  int64_t bytes = 0;
+  /// Seconds since 1970; 0 for a leftover.
+  int64_t lastUse = 0;
+  bool isComplete = false, isInUse = false;
+};
+
+class ProgramStore {
+public:
+  static constexpr int64_t kDefaultLimit = int64_t(10) << 30;
+  /// How long one waits for another process that builds the same.
+  static constexpr int64_t kPatienceSeconds = 1800;
+
+  /// Opens the folder; it is made where it is missing, and must belong to the user and be closed to others.
+  rt::status open();
+  /// The same in a folder of the caller's choice.
+  rt::status openAt(const std::string &folder);
+  /// Only to find entries, in a folder that another user may have made.
+  void lookInto(const std::string &folder) { root = folder; }
+  const std::string &getRoot() const { return root; }
+
+  /// Builds into an empty folder and names the files that count, relative to it; those in `made` come from the build.
+  using Build = std::function<rt::status(const std::string &folder, std::vector<std::string> &given,
+                                         std::vector<std::string> &made)>;
+  /// Finds an entry with all of its files unchanged, or builds it. `folder` stays for as long as `use` lives. Waiting
+  /// and damage are said on standard error.
+  rt::status obtain(const std::string &name, const Build &build, FileLock &use, std::string &folder);
+
+  /// Finds an entry with all of its files unchanged; `folder` stays for as long as `use` lives.
+  bool find(const std::string &name, FileLock &use, std::string &folder) const;
+
+  /// Replaces a file of initial values by a link to the same values of another entry, where one has them.
+  void shareValues(const std::string &path);
+
+  /// By name.
+  std::vector<StoredEntry> list() const;
+  /// Bytes of all entries and values.
+  int64_t getBytes() const;
+  int64_t getLimit() const;
+  rt::status setLimit(int64_t bytes);
+  /// Removes leftovers and, the least recently used first, entries that nobody uses until `bytes` are not exceeded.
+  /// Returns the names of what went.
+  std::vector<std::string> trim(int64_t bytes);
+
+private:
+  enum class Found { none, damaged, good };
+  Found use(const std::string &name, FileLock &use, std::string &folder, std::string &damage) const;
+  std::string makeFolder(const std::string &name) const;
+  bool remove(const StoredEntry &entry) const;
+  std::vector<std::string> listValues() const;
+
+  std::string root;
+};
+
+} // namespace windlass
+
+#endif

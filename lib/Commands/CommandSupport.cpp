@@ -1,0 +1,385 @@
+#include "CommandSupport.h"
+
+#include "windlass/Pipeline/Claims.h"
+
+#include "windlass/InitAllDialects.h"
+#include "windlass/Support/Glob.h"
+#include "windlass/Support/InputFile.h"
+#include "windlass/Support/Words.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace windlass;
+
+/// The name that a location carries, for people; empty when it has none.
+static std::string nameOf(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (std::string name = nameOf(part); !name.empty())
+        return name;
+  return "";
+}
+
+/// The first error of this process, for --json.
+struct ReportedError {
+  Code code;
+  std::string where, text;
+};
+static std::optional<ReportedError> firstError;
+
+/// Every error of a verb passes here; `where` may be empty.
+static void report(Code code, llvm::StringRef where, llvm::StringRef text) {
+  if (!firstError)
+    firstError = {code, oneLine(where), oneLine(text)};
+  llvm::errs() << "windlass: error: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ") << oneLine(text) << " ["
+               << rt::diagnostic_code(code) << "]\n";
+}
+
+int windlass::fail(Code code, llvm::StringRef text) {
+  report(code, "", text);
+  return exitCodeOf(code);
+}
+
+int windlass::fail(const rt::status &status) { return fail(status.kind(), status.message()); }
+
+void windlass::printErrorAsJson(int exitCode) {
+  if (!firstError)
+    return;
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] { writeJsonError(json, firstError->code, firstError->where, firstError->text, exitCode); });
+  llvm::outs() << "\n";
+}
+
+std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  context->getDiagEngine().registerHandler([verbose](Diagnostic &diagnostic) {
+    bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (!isError && !verbose)
+      return success();
+    std::string where = nameOf(diagnostic.getLocation());
+    if (isError)
+      report(getCode(diagnostic), where, diagnostic.str());
+    else
+      llvm::errs() << "windlass: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ")
+                   << oneLine(diagnostic.str()) << "\n";
+    return success();
+  });
+  return context;
+}
+
+void CommonFlags::declare(Flags &flags) {
+  flags.addHeading("Output:");
+  flags.addSwitch("json", "the result as JSON on standard output", json);
+  flags.addSwitch("v", "say more", verbose);
+  flags.addSwitch("q", "say only errors", quiet);
+  flags.addSwitch("help", "this text", help);
+}
+
+bool windlass::parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
+                          std::vector<std::string> &positional, size_t least, size_t most, int &code) {
+  if (llvm::is_contained(words, "--help") || llvm::is_contained(words, "-h")) {
+    llvm::outs() << flags.getHelp();
+    code = kDone;
+    return false;
+  }
+  if (std::string error = flags.parse(words, positional, least, most); !error.empty()) {
+    code = fail(Code::usage, error);
+    return false;
+  }
+  return true;
+}
+
+void CompileFlags::declareModel(Flags &flags) {
+  flags.addHeading("Model:");
+  flags.add("dim", "NAME=SIZE", "size of a symbolic dimension", [this](llvm::StringRef text) -> std::string {
+    auto [name, value] = text.split('=');
+    int64_t size;
+    if (name.empty() || value.getAsInteger(10, size) || size < 1)
+      return "--dim takes NAME=SIZE with a size of at least 1, not '" + text.str() + "'";
+    settings.dims[name.str()] = size;
+    return "";
+  });
+  flags.addText("loss", "NAME", "the output to train on (default: the scalar one)", settings.loss);
+  flags.addList("train", "GLOB", "initializers that train, whatever the file says of them", settings.train);
+  flags.addList("freeze", "GLOB", "parameters that do not train", settings.freeze);
+  flags.addSwitch("accept-altered-parameters",
+                  "go on with a file that holds another model than was exported, and say how it differs",
+                  settings.acceptAltered);
+  flags.addSwitch("strict", "warnings about the model are errors", settings.strict);
+}
+
+void CompileFlags::declareSettings(Flags &flags) {
+  declareModel(flags);
+  flags.addHeading("Compiled in:");
+  flags.addChoice("optimizer", {"adamw", "sgd"}, "(default adamw)", settings.optimizer);
+  flags.addChoice("precision", {"f32", "tf32", "bf16", "f16"},
+                  "of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
+                  settings.precision);
+  flags.addInteger("micro-batches", "per step, over all ranks: G (default 1)", settings.microBatches, 1, 1 << 20);
+  flags.addChoice("average", {"micro-batches", "tokens"},
+                  "what a step's loss is the mean of: the losses of its micro-batches, each a mean of its own, or all "
+                  "labels that are not ignored, each alike (default micro-batches)",
+                  settings.average);
+  flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
+  flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
+}
+
+void CompileFlags::declarePlan(Flags &flags) {
+  flags.addHeading("Plan:");
+  flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
+  flags.addText(
+      "strategy", "NAME[=K][*NAME[=K]]",
+      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; or auto, which "
+      "searches one for every operator (default auto)",
+      choice.strategy);
+  flags.addList(
+      "pin", "PATTERN=VALUE",
+      "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "
+      "copy of parameters (compute:, gradient: or master:[..]); see docs/plans.md",
+      choice.pins);
+  flags.addText("onnx-pins", "CONFIGURATION", "the model's own sharding annotations of that configuration are pins too",
+                choice.onnxPins);
+  flags.add("memory-limit", "SIZE", "per device: bytes, KiB, MiB or GiB (default: what the device has)",
+            [this](llvm::StringRef text) -> std::string {
+              return parseBytes(text, choice.memoryLimit)
+                         ? ""
+                         : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
+            });
+}
+
+void CompileFlags::declareCosts(Flags &flags) {
+  flags.addText("costs", "profile.json",
+                "measured times, of 'windlass profile' (default: the analytic model of the cluster)", costs);
+}
+
+int windlass::resolveCosts(CompileFlags &flags) {
+  if (flags.costs.empty())
+    return kDone;
+  auto text = readInputFile(flags.costs, Profile::kMostBytes, "profile");
+  if (!text)
+    return fail(Code::profile, llvm::toString(text.takeError()));
+  llvm::Expected<Profile> read = readProfile((*text)->getBuffer());
+  if (!read)
+    return fail(Code::profile, printable(flags.costs) + ": " + llvm::toString(read.takeError()));
+  if (std::string mismatch = findMismatch(*read, flags.choice.cluster); !mismatch.empty())
+    return fail(Code::profile, "the profile " + printable(flags.costs) + " says nothing about these devices: " +
+                                   mismatch + "; measure there with 'windlass profile', or leave --costs out");
+  flags.choice.profile = std::make_shared<Profile>(std::move(*read));
+  return kDone;
+}
+
+int windlass::resolveCluster(CompileFlags &flags) {
+  std::string text = flags.cluster;
+  if (text.empty())
+    text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
+  llvm::Expected<Cluster> cluster = findCluster(text);
+  if (!cluster)
+    return fail(Code::cluster, llvm::toString(cluster.takeError()));
+  if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
+    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --cluster " + flags.cluster +
+                                         " has " + countOf(cluster->getDevices(), "device") + "; give one of them");
+  flags.choice.cluster = *cluster;
+  return kDone;
+}
+
+std::string windlass::secondsText(double seconds) {
+  if (seconds < 1)
+    return llvm::formatv("{0:f3} ms", 1e3 * seconds).str();
+  return llvm::formatv("{0:f3} s", seconds).str();
+}
+
+/// Whether some of the costs were compared with a measurement.
+static bool isCalibrated(const StepPrediction &prediction) {
+  double sum = 0;
+  for (const auto &[source, seconds] : prediction.bySource)
+    sum += seconds;
+  // Sums of the same numbers in another order may differ in their last digits.
+  return prediction.uncalibratedSeconds < sum * (1 - 1e-9);
+}
+
+std::string windlass::timeText(const StepPrediction &prediction) {
+  double sum = 0;
+  for (const auto &[source, seconds] : prediction.bySource)
+    sum += seconds;
+  std::string error = "uncalibrated";
+  if (isCalibrated(prediction)) {
+    error = "give or take " + secondsText(prediction.errorSeconds);
+    if (prediction.uncalibratedSeconds > 0)
+      error += llvm::formatv(" and {0:f1} % of the costs uncalibrated", 100 * prediction.uncalibratedSeconds / sum);
+  }
+  std::string text = "time       " + secondsText(prediction.seconds) + " per step, " + error + ": ";
+  const char *separator = "";
+  for (const auto &[source, seconds] : prediction.bySource) {
+    text += separator +
+            llvm::formatv("{0:f1} % of the costs {1}", sum > 0 ? 100 * seconds / sum : 0, getName(source)).str();
+    separator = ", ";
+  }
+  text += "\n";
+  for (const StepWindow &window : prediction.windows) {
+    text += &window == &prediction.windows.front() ? "windows    " : "           ";
+    text += window.name + " " + secondsText(window.seconds);
+    separator = ": ";
+    for (const auto &[stream, busy] : window.busySeconds) {
+      text += separator + stream + " " + secondsText(busy);
+      separator = ", ";
+    }
+    text += "\n";
+  }
+  auto [stream, busy] = prediction.getBusiestStream();
+  if (busy > 0)
+    text += llvm::formatv("bottleneck {0}, busy {1:f1} % of the step\n", stream, 100 * busy / prediction.seconds);
+  return text;
+}
+
+void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &prediction) {
+  json.attribute("predicted_seconds", prediction.seconds);
+  json.attribute("predicted_error_seconds",
+                 isCalibrated(prediction) ? std::optional<double>(prediction.errorSeconds) : std::nullopt);
+  json.attribute("uncalibrated_seconds", prediction.uncalibratedSeconds);
+  json.attributeObject("seconds_by_source", [&] {
+    for (const auto &[source, seconds] : prediction.bySource)
+      json.attribute(getName(source), seconds);
+  });
+  json.attributeObject("seconds_by_family", [&] {
+    for (const auto &[family, seconds] : prediction.byFamily)
+      json.attribute(family, seconds);
+  });
+  json.attributeArray("windows", [&] {
+    for (const StepWindow &window : prediction.windows)
+      json.object([&] {
+        json.attribute("name", window.name);
+        json.attribute("seconds", window.seconds);
+        json.attributeObject("busy_seconds", [&] {
+          for (const auto &[stream, busy] : window.busySeconds)
+            json.attribute(stream, busy);
+        });
+      });
+  });
+  json.attribute("bottleneck", prediction.getBusiestStream().first);
+}
+
+/// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
+static int takeSettings(CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
+  CompileSettings &settings = flags.settings;
+  if (!given.isGiven("dim"))
+    settings.dims = plan.settings.dims;
+  if (!given.isGiven("loss"))
+    settings.loss = plan.settings.loss;
+  if (!given.isGiven("optimizer"))
+    settings.optimizer = plan.settings.optimizer;
+  if (!given.isGiven("precision"))
+    settings.precision = plan.settings.precision;
+  if (!given.isGiven("micro-batches"))
+    settings.microBatches = plan.settings.microBatches;
+  if (!given.isGiven("average"))
+    settings.average = plan.settings.average;
+  settings.clip |= plan.settings.clip;
+  if (!given.isGiven("freeze") && !given.isGiven("train"))
+    settings.trainable = plan.settings.trainable;
+  if (!given.isGiven("no-decay"))
+    for (const std::string &name : plan.settings.noDecay)
+      settings.noDecay.push_back(escapeGlob(name));
+  if (given.isGiven("pin") && plan::sortPins(flags.choice.pins) != plan.settings.pins)
+    return fail(Code::contradiction,
+                "--pin " + printable(flags.choice.pins.front()) +
+                    (plan.settings.pins.empty() ? std::string(", but the plan was made without pins")
+                                                : ", but the plan was made with other pins, such as " +
+                                                      printable(plan.settings.pins.front())) +
+                    "; leave --pin out or make another plan");
+  for (llvm::StringRef flag : {"strategy", "onnx-pins"})
+    if (given.isGiven(flag))
+      return fail(Code::contradiction,
+                  "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");
+  int64_t ranks = plan.cluster.getDevices();
+  if (flags.ranks > 0 && flags.ranks != ranks)
+    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
+                                         countOf(ranks, "rank") + "; leave -n out or make another plan");
+  if (plan.memoryLimit > 0 && given.isGiven("memory-limit") && flags.choice.memoryLimit != plan.memoryLimit)
+    return fail(Code::contradiction, "--memory-limit is " + exactSizeText(flags.choice.memoryLimit) +
+                                         " but the plan was made for " + exactSizeText(plan.memoryLimit) +
+                                         "; leave --memory-limit out or make another plan");
+  if (plan.memoryLimit > 0)
+    flags.choice.memoryLimit = plan.memoryLimit;
+  if (!flags.cluster.empty()) {
+    llvm::Expected<Cluster> cluster = findCluster(flags.cluster);
+    if (!cluster)
+      return fail(Code::cluster, llvm::toString(cluster.takeError()));
+    if (std::string difference = findDifference(plan.cluster, *cluster); !difference.empty())
+      return fail(Code::contradiction, "the plan is not for --cluster " + printable(flags.cluster) +
+                                           ": its cluster's " + difference +
+                                           "; leave --cluster out or make another plan");
+  }
+  return kDone;
+}
+
+int windlass::readPlanWithClaims(llvm::StringRef path, plan::PlanFile &plan) {
+  auto text = readInputFile(path, int64_t(256) << 20, "plan");
+  if (!text)
+    return fail(Code::plan_file, llvm::toString(text.takeError()));
+  llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
+  if (!read)
+    return fail(Code::plan_file, printable(path) + ": " + llvm::toString(read.takeError()));
+  plan = std::move(*read);
+  return kDone;
+}
+
+int windlass::readPlan(llvm::StringRef path, plan::PlanFile &plan) {
+  if (int code = readPlanWithClaims(path, plan))
+    return code;
+  if (plan.claims && plan.claims->planHash != hashOfPlan(plan)) {
+    llvm::errs() << "windlass: what " << printable(path)
+                 << " claims is dropped: the plan was edited since, or another windlass made it\n";
+    plan.claims.reset();
+  }
+  return kDone;
+}
+
+/// Model file to L2.
+static int build(Compilation &compilation, const CompileFlags &flags) {
+  int code = compilation.import(flags.settings);
+  if (!code)
+    code = compilation.buildFunctions(flags.settings);
+  return code || !flags.checkBeforePlan ? code : flags.checkBeforePlan(compilation);
+}
+
+int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given) {
+  if (int code = takeSettings(flags, given, plan))
+    return code;
+  flags.choice.cluster = plan.cluster;
+  if (int code = resolveCosts(flags))
+    return code;
+  if (int code = build(compilation, flags))
+    return code;
+  return compilation.applyPlan(plan, flags.choice);
+}
+
+int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+  if (!flags.planFile.empty()) {
+    plan::PlanFile plan;
+    if (int code = readPlan(flags.planFile, plan))
+      return code;
+    return applyPlan(compilation, plan, flags, given);
+  }
+  if (int code = resolveCluster(flags))
+    return code;
+  if (int code = resolveCosts(flags))
+    return code;
+  if (int code = build(compilation, flags))
+    return code;
+  return compilation.applyStrategy(flags.choice);
+}
+
+int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+  if (int code = planModel(compilation, flags, given))
+    return code;
+  return compilation.verify();
+}

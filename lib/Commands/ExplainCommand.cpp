@@ -1,0 +1,126 @@
+// windlass explain: how a plan places an operator and why; what a code in a message means; what a cluster is in full.
+#include "CommandSupport.h"
+#include "windlass/Explain/ExplainOperator.h"
+
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Commands/Commands.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace windlass;
+
+/// Breaks a paragraph into lines of at most 80 columns.
+static std::string wrap(llvm::StringRef text) {
+  std::string out;
+  size_t column = 0;
+  for (llvm::StringRef word : llvm::split(text, ' ')) {
+    if (column > 0 && column + 1 + word.size() > 80) {
+      out += "\n";
+      column = 0;
+    } else if (column > 0) {
+      out += " ";
+      ++column;
+    }
+    out += word.str();
+    column += word.size();
+  }
+  return out + "\n";
+}
+
+static llvm::json::Object describe(const DiagnosticInfo &row) {
+  return llvm::json::Object{{"code", rt::diagnostic_code(row.code)},
+                            {"exit_code", row.exitCode},
+                            {"title", row.title},
+                            {"explanation", row.explanation}};
+}
+
+/// Prints a cluster as a file that --cluster takes, with the source of each figure that has one.
+static int explainCluster(llvm::StringRef text) {
+  llvm::Expected<Cluster> cluster = findCluster(text);
+  if (!cluster)
+    return fail(Code::cluster, llvm::toString(cluster.takeError()));
+  llvm::json::Object document = toJson(*cluster), sources;
+  for (const auto &[key, source] : cluster->sources)
+    sources[key] = source;
+  if (!sources.empty())
+    document["sources"] = std::move(sources);
+  printJson(llvm::outs(), llvm::json::Value(std::move(document)), /*lineDepth=*/4);
+  llvm::outs() << "\n";
+  return kDone;
+}
+
+static int finish(const rt::status &status) { return status.is_ok() ? kDone : fail(status); }
+
+/// An operator or parameter of a plan; all of it where the model is given.
+static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags, const Flags &flags,
+                           const CommonFlags &common) {
+  plan::PlanFile plan;
+  if (int code = readPlan(compileFlags.planFile, plan))
+    return code;
+  if (positional.size() == 1)
+    return finish(explainRows(plan, positional.front(), common.json, llvm::outs()));
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional[1]);
+  if (int code = planModel(compilation, compileFlags, flags))
+    return code;
+  llvm::StringMap<SegmentFacts> segments = describeSegments(compilation.getPlanned());
+  if (int code = compilation.materialize())
+    return code;
+  return finish(
+      explainPlacement(compilation.getPlanned(), segments, plan, positional.front(), common.json, llvm::outs()));
+}
+
+int windlass::runExplain(const std::vector<std::string> &words) {
+  Flags flags(
+      "explain [OP [MODEL] --plan P | CODE | --cluster C]",
+      "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
+      "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory, and what its\n"
+      "segment frees and costs; with MODEL all of it, else what the plan's file says. With a code, explains what\n"
+      "a message bears at its end, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
+      "file in full, as a file to edit.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  flags.addText("plan", "P", "the plan whose operator is asked for", compileFlags.planFile);
+  flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", compileFlags.cluster);
+  common.declare(flags);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 0, 2, code))
+    return code;
+  if (flags.isGiven("plan") && flags.isGiven("cluster"))
+    return fail(Code::usage, "explain takes --plan or --cluster, not both");
+  if (flags.isGiven("plan"))
+    return positional.empty() ? fail(Code::usage, "explain --plan needs an operator: windlass explain OP --plan P")
+                              : explainOperator(positional, compileFlags, flags, common);
+  if (positional.size() == 2)
+    return fail(Code::usage, "an operator is explained by its plan: windlass explain OP MODEL --plan P");
+  if (flags.isGiven("cluster"))
+    return positional.empty() ? explainCluster(compileFlags.cluster)
+                              : fail(Code::usage, "explain takes a code or --cluster, not both");
+  if (positional.empty()) {
+    llvm::json::Array rows;
+    for (const DiagnosticInfo &row : getDiagnostics()) {
+      if (common.json)
+        rows.push_back(describe(row));
+      else
+        llvm::outs() << rt::diagnostic_code(row.code) << "  " << row.title << "\n";
+    }
+    if (common.json)
+      llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(std::move(rows))) << "\n";
+    return kDone;
+  }
+  const DiagnosticInfo *row = findDiagnostic(positional.front());
+  if (!row)
+    return fail(Code::usage, "there is no code " + printable(positional.front()) +
+                                 "; 'windlass explain' without one lists all, and an operator needs --plan");
+  if (common.json)
+    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(describe(*row))) << "\n";
+  else
+    llvm::outs() << rt::diagnostic_code(row->code) << ": " << row->title << " (exit code " << row->exitCode << ")\n\n"
+                 << wrap(row->explanation);
+  return kDone;
+}

@@ -1,0 +1,335 @@
+// windlass profile: how long a model's commands and this machine's collectives take.
+#include "CommandSupport.h"
+
+#include "windlass/Commands/Commands.h"
+#include "windlass/Doctor/Doctor.h"
+#include "windlass/Profile/Report.h"
+#include "windlass/Programs/ProgramCache.h"
+#include "windlass/Simulator/MeasuredCommands.h"
+#include "windlass/Support/InputFile.h"
+#include "windlass/Support/OutputFile.h"
+#include "windlass/Support/Process.h"
+#include "windlass/Support/StrictJson.h"
+#include "windlass/Support/Words.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// Besides the plan that the search finds; those that do not divide or do not fit are left out.
+constexpr const char *kNamedStrategies[] = {"ddp", "zero1", "zero2", "zero3", "zero1*megatron=2", "megatron"};
+
+/// The search goes on with what was measured of its plans before.
+constexpr int kMostRounds = 3;
+
+/// What one run of the verb works on.
+class Profiling {
+public:
+  Profiling(MLIRContext &context, std::string modelPath, CompileFlags &compileFlags, const CommonFlags &common,
+            int64_t seconds)
+      : context(context), modelPath(std::move(modelPath)), compileFlags(compileFlags), common(common),
+        secondsLeft(seconds) {}
+
+  Profile profile;
+  /// Of all plans, measured or not.
+  size_t commands = 0;
+
+  /// The program that measures goes to `emitted` where that is given, and to nowhere else.
+  int run(const Flags &flags, const std::string &emitted) {
+    MeasuredCommands first(context, profile);
+    if (int code = addGiven(flags, first))
+      return code;
+    const Cluster &cluster = profile.cluster = compileFlags.choice.cluster;
+    if (cluster.hosts.size() > 1 || cluster.hosts.front().count > 1)
+      return fail(Code::devices, "profiles are taken on one host, but --cluster is " + cluster.describe() +
+                                     "; give the devices of one of its hosts");
+    if (cluster.getBackend() != "cpu" && emitted.empty())
+      return fail(Code::devices, "profiles of back end '" + cluster.getBackend() +
+                                     "' are taken where its devices are: give --emit DIR, and build and run the "
+                                     "program there, or measure processors with --cluster cpu:N");
+    if (int code = addNamed(first))
+      return code;
+    if (int code = addFound(first))
+      return code;
+    if (!emitted.empty())
+      return emit(first, emitted);
+    if (int code = measure(first))
+      return code;
+    for (int round = 1; round < kMostRounds && secondsLeft > 0; ++round) {
+      compileFlags.choice.profile = std::make_shared<Profile>(profile);
+      MeasuredCommands more(context, profile);
+      if (int code = addFound(more))
+        return code;
+      if (more.getKeys().empty())
+        break;
+      if (int code = measure(more))
+        return code;
+    }
+    return kDone;
+  }
+
+private:
+  int addGiven(const Flags &flags, MeasuredCommands &to) {
+    if (compileFlags.planFile.empty())
+      return resolveCluster(compileFlags);
+    Compilation compilation(context, modelPath);
+    if (int code = planModel(compilation, compileFlags, flags))
+      return code;
+    add(compilation.getModule(), to);
+    return kDone;
+  }
+
+  void add(ModuleOp schedule, MeasuredCommands &to) {
+    to.add(schedule);
+    if (compileFlags.choice.cluster.getBackend() == "cuda")
+      to.addFused(schedule);
+  }
+
+  int addNamed(MeasuredCommands &to) {
+    Compilation compilation(context, modelPath);
+    if (int code = compilation.import(compileFlags.settings))
+      return code;
+    if (int code = compilation.buildFunctions(compileFlags.settings))
+      return code;
+    for (const char *strategy : kNamedStrategies) {
+      PlanChoice named = compileFlags.choice;
+      named.strategy = strategy;
+      Schedule schedule;
+      if (compilation.trySchedule(named, schedule))
+        add(*schedule.module, to);
+    }
+    return kDone;
+  }
+
+  /// By the times that are known.
+  int addFound(MeasuredCommands &to) {
+    Compilation compilation(context, modelPath);
+    if (int code = compilation.import(compileFlags.settings))
+      return code;
+    if (int code = compilation.buildFunctions(compileFlags.settings))
+      return code;
+    PlanChoice found = compileFlags.choice;
+    found.strategy = "auto";
+    if (int code = compilation.applyStrategy(found))
+      return code;
+    add(compilation.getModule(), to);
+    return kDone;
+  }
+
+  int emit(MeasuredCommands &measured, const std::string &folder) {
+    commands = measured.getKeys().size();
+    auto files = measured.makeProject(profile.cluster, /*writesProfile=*/true);
+    if (failed(files))
+      return kInternal;
+    if (std::string error = cpp::writeProject(*files, folder); !error.empty())
+      return fail(Code::output, error);
+    return kDone;
+  }
+
+  int measure(MeasuredCommands &commands);
+
+  MLIRContext &context;
+  std::string modelPath;
+  CompileFlags &compileFlags;
+  const CommonFlags &common;
+  int64_t secondsLeft;
+};
+
+MeasuredTime readTime(ObjectReader &reader) {
+  MeasuredTime time;
+  time.medianSeconds = reader.getNumber("seconds", 3600);
+  if (const llvm::json::Value *spread = reader.get("spread_seconds"))
+    time.spreadSeconds = spread->getAsNumber().value_or(0);
+  time.turns = reader.getInteger("turns", 1, 1000000);
+  return time;
+}
+
+/// Takes what the measuring program wrote.
+llvm::Error readResults(llvm::StringRef text, const std::vector<CommandKey> &keys, Profile &profile) {
+  llvm::Expected<llvm::json::Value> document = parseStrictJson(text, Profile::kMostBytes);
+  if (!document)
+    return document.takeError();
+  ObjectReader reader(*document, "");
+  reader.getInteger("version", 1, 1);
+  profile.threads = reader.getInteger("threads", 1, 65536);
+  const llvm::json::Value *collectives = reader.get("collectives"), *commands = reader.get("commands");
+  if (llvm::Error error = reader.takeError())
+    return error;
+  auto forEach = [](const llvm::json::Value &list, auto visit) -> llvm::Error {
+    const llvm::json::Array *array = list.getAsArray();
+    for (size_t i = 0; array && i < array->size(); ++i) {
+      ObjectReader entry((*array)[i], "[" + std::to_string(i) + "]");
+      visit(entry);
+      if (llvm::Error error = entry.takeError())
+        return error;
+    }
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = forEach(*collectives, [&](ObjectReader &entry) {
+        std::string kind = entry.getString("kind");
+        int64_t members = entry.getInteger("members", 2, Cluster::kMaxDevices);
+        profile.collectives[{kind, members, entry.getInteger("bytes", 1, int64_t(1) << 40)}] = readTime(entry);
+      }))
+    return error;
+  return forEach(*commands, [&](ObjectReader &entry) {
+    const CommandKey &key = keys[entry.getInteger("command", 0, static_cast<int64_t>(keys.size()) - 1)];
+    CommandEntry &made = profile.commands[key.text];
+    made.work = key.work;
+    for (auto [name, time] : {std::pair("loaded", &made.loaded), std::pair("alone", &made.alone)})
+      if (const llvm::json::Value *value = entry.get(name)) {
+        ObjectReader timeReader(*value, entry.getPath(name));
+        *time = readTime(timeReader);
+        if (llvm::Error error = timeReader.takeError())
+          entry.fail(name, llvm::toString(std::move(error)));
+      }
+  });
+}
+
+int Profiling::measure(MeasuredCommands &measured) {
+  commands += measured.getKeys().size();
+  int64_t ranks = profile.cluster.getDevices();
+  if (ranks > 1 && findProgram("mpirun").empty())
+    return fail(Code::launch, "several ranks need mpirun: install openmpi-bin");
+  auto files = measured.makeProject(profile.cluster, /*writesProfile=*/false);
+  if (failed(files))
+    return kInternal;
+  ProgramSource source;
+  source.files = *files;
+  source.program = "measure";
+  BuiltProgram program;
+  if (!common.quiet)
+    llvm::errs() << "windlass: building a program that measures " << countOf(measured.getKeys().size(), "command")
+                 << "\n";
+  if (rt::status built = buildProgram(source, common.verbose, !common.quiet, program); !built.is_ok())
+    return fail(built);
+  const std::string &folder = program.folder;
+  llvm::SmallString<128> results;
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile("windlass-profile", "json", results))
+    return fail(Code::output, "cannot make a temporary file: " + error.message());
+  std::vector<std::string> words = {folder + "/run.sh", "-o", results.str().str(), "--seconds",
+                                    std::to_string(secondsLeft)};
+  if (compileFlags.choice.threads > 0)
+    words.insert(words.end(), {"--threads", std::to_string(compileFlags.choice.threads)});
+  auto begin = std::chrono::steady_clock::now();
+  ProcessResult result = runProcess(words, common.quiet ? folder + "/measure.log" : "");
+  secondsLeft -= std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin).count();
+  auto text = readInputFile(results, Profile::kMostBytes, "measurements");
+  llvm::sys::fs::remove(results);
+  if (!result.error.empty() || result.code != 0)
+    return fail(Code::launch, "the measuring program " + printable(folder + "/run.sh") + " ended with " +
+                                  (result.error.empty() ? "exit code " + std::to_string(result.code) : result.error));
+  if (!text)
+    return fail(Code::internal, llvm::toString(text.takeError()));
+  if (llvm::Error error = readResults((*text)->getBuffer(), measured.getKeys(), profile))
+    return fail(Code::internal, "the measuring program wrote " + llvm::toString(std::move(error)));
+  return kDone;
+}
+
+std::string reportText(const Profile &profile) {
+  std::string text = llvm::formatv("{0,-28} {1,7} {2,12} {3,7} {4,7} {5,12} {6,7} {7,7}\n", "family", "entries",
+                                   "measured s", "spread", "alone", "figures s", "error", "fit")
+                         .str();
+  for (const FamilyReport &report : reportProfile(profile))
+    text += llvm::formatv("{0,-28} {1,7} {2,12:f6} {3,6:f1}% {4,6:f2}x {5,12:f6} {6,6:f0}% {7,6:f0}%\n", report.family,
+                          report.entries, report.measuredSeconds, 100 * report.spreadShare, report.aloneSpeed,
+                          report.analyticSeconds, 100 * report.analyticErrorShare, 100 * report.fitErrorShare)
+                .str();
+  return text;
+}
+
+void printAsJson(const Profile &profile, size_t commands, llvm::StringRef output) {
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] {
+    json.attribute("machine", profile.machine);
+    json.attribute("cluster", profile.cluster.describe());
+    json.attribute("threads", profile.threads);
+    json.attribute("commands", static_cast<int64_t>(commands));
+    json.attribute("measured_commands", static_cast<int64_t>(profile.commands.size()));
+    json.attribute("measured_collectives", static_cast<int64_t>(profile.collectives.size()));
+    json.attribute("profile", output);
+    json.attributeArray("families", [&] {
+      for (const FamilyReport &report : reportProfile(profile))
+        json.object([&] {
+          json.attribute("family", report.family);
+          json.attribute("entries", report.entries);
+          json.attribute("measured_seconds", report.measuredSeconds);
+          json.attribute("spread_share", report.spreadShare);
+          json.attribute("alone_speed", report.aloneSpeed);
+          json.attribute("analytic_seconds", report.analyticSeconds);
+          json.attribute("analytic_error_share", report.analyticErrorShare);
+          json.attribute("fit_error_share", report.fitErrorShare);
+        });
+    });
+  });
+  llvm::outs() << "\n";
+}
+
+} // namespace
+
+int windlass::runProfile(const std::vector<std::string> &words) {
+  Flags flags("profile MODEL --cluster C -o profile.json",
+              "Measures the commands of a model's named strategies and of the plan that the search finds, and the "
+              "collectives of this machine, for --costs of plan and train.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  std::string output, emitted;
+  bool wantsReport = false;
+  int64_t seconds = 300;
+  flags.addText("cluster", "C", "the devices: cpu:N, with --emit also GPUs such as h200:8, or the file of one host",
+                compileFlags.cluster);
+  flags.addText("plan", "FILE", "a plan whose commands are measured too, and first", compileFlags.planFile);
+  flags.addText("o", "FILE", "where the profile goes", output);
+  flags.addText("emit", "DIR", "write the program that measures, whose -o FILE is the profile, instead of running it",
+                emitted);
+  flags.addInteger("seconds", "of measuring at most: what is left is fitted (default 300)", seconds, 1, 86400);
+  flags.addInteger("threads", "of a rank (default: its part of the processors)", compileFlags.choice.threads, 1, 1024);
+  flags.addSwitch("report",
+                  "print, by family, measured times beside those of public figures, and how well fits say them",
+                  wantsReport);
+  compileFlags.declareSettings(flags);
+  common.declare(flags);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  if (output.empty() == emitted.empty())
+    return fail(Code::usage, "profile needs -o FILE, or --emit DIR");
+  if (compileFlags.cluster.empty() && compileFlags.planFile.empty())
+    return fail(Code::usage, "profile needs --cluster, such as --cluster cpu:2");
+  auto context = makeContext(common.verbose);
+  Profiling profiling(*context, positional.front(), compileFlags, common, seconds);
+  Profile &profile = profiling.profile;
+  std::vector<doctor::Finding> findings;
+  doctor::examineMachine(findings);
+  for (const doctor::Finding &finding : findings)
+    if (finding.name == "processors")
+      profile.machine = finding.found;
+  if ((code = profiling.run(flags, emitted)))
+    return code;
+  if (!emitted.empty()) {
+    if (!common.quiet)
+      llvm::outs() << "wrote a program that measures " << countOf(profiling.commands, "command") << " to '" << emitted
+                   << "'; build it where the devices are, and run its run.sh -o profile.json\n";
+    return kDone;
+  }
+  if (std::string error = writeFile(output, writeProfile(profile)); !error.empty())
+    return fail(Code::output, error);
+  if (common.json) {
+    printAsJson(profile, profiling.commands, output);
+    return kDone;
+  }
+  if (!common.quiet)
+    llvm::outs() << "measured " << profile.commands.size() << " of " << countOf(profiling.commands, "command")
+                 << " and " << countOf(profile.collectives.size(), "collective") << " into '" << output << "'\n";
+  if (wantsReport)
+    llvm::outs() << reportText(profile);
+  return kDone;
+}

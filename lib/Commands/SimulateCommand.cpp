@@ -1,0 +1,157 @@
+// windlass simulate: where the time of a plan's step goes.
+#include "CommandSupport.h"
+
+#include "windlass/Commands/Commands.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
+#include "windlass/Simulator/PredictStep.h"
+#include "windlass/Support/OutputFile.h"
+#include "windlass/Target/Cpp/OperatorNames.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// More than viewers of traces show.
+constexpr size_t kMostEvents = 1000000;
+
+std::string nameOf(Operation *op) {
+  if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
+    return sched::stringifyCollectiveKind(collective.getKind()).str();
+  // As programs name what they measure (--profile).
+  if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op))
+    return launch.getRow().entry.str();
+  return "map";
+}
+
+/// The format of Chrome's trace viewer: times in microseconds, a thread for each stream. Programs write what they
+/// measure with the same names and threads (runtime/src/program/timeline.h).
+class Trace {
+public:
+  void add(const SimulatedCommand &command) {
+    if (events++ >= kMostEvents)
+      return;
+    out << (events > 1 ? ",\n" : "\n");
+    llvm::json::OStream json(out);
+    json.object([&] {
+      json.attribute("name", nameOf(command.op));
+      json.attribute("ph", "X");
+      json.attribute("pid", 0);
+      json.attribute("tid", command.stream);
+      json.attribute("ts", static_cast<double>(command.beginPicoseconds) * 1e-6);
+      json.attribute("dur", static_cast<double>(command.picoseconds) * 1e-6);
+      json.attributeObject("args", [&] {
+        json.attribute("source", getName(command.source));
+        if (std::string name = cpp::getShownOperator(command.op); !name.empty())
+          json.attribute("operator", name);
+      });
+    });
+  }
+
+  std::string finish(ModuleOp module) {
+    auto tell = [&](llvm::StringRef what, int64_t stream, llvm::StringRef name) {
+      out << (events++ > 0 ? ",\n" : "\n");
+      llvm::json::OStream json(out);
+      json.object([&] {
+        json.attribute("name", what);
+        json.attribute("ph", "M");
+        json.attribute("pid", 0);
+        json.attribute("tid", stream);
+        json.attributeObject("args", [&] { json.attribute("name", name); });
+      });
+    };
+    // Process 0; what ranks measure (--profile) are the ones after it.
+    tell("process_name", 0, "predicted");
+    sched::StreamTable streams(module);
+    for (int64_t i = 0; i < streams.size(); ++i)
+      tell("thread_name", i, streams.getShownName(i));
+    out << "\n]}\n";
+    return std::move(text);
+  }
+
+  size_t events = 0;
+
+private:
+  std::string text = "{\"traceEvents\": [";
+  llvm::raw_string_ostream out{text};
+};
+
+} // namespace
+
+int windlass::runSimulate(const std::vector<std::string> &words) {
+  Flags flags(
+      "simulate MODEL [--plan plan.json] [-o trace.json]",
+      "Replays a step of a plan on paper: its time, where that goes, and a timeline for Chrome's trace viewer.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  std::string output;
+  flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
+  flags.addText("o", "FILE", "where the timeline goes (default: nowhere)", output);
+  compileFlags.declarePlan(flags);
+  compileFlags.declareCosts(flags);
+  compileFlags.declareSettings(flags);
+  common.declare(flags);
+  std::vector<std::string> positional;
+  int code;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  if (compileFlags.cluster.empty() && compileFlags.planFile.empty())
+    return fail(Code::usage, "simulate needs --plan, or --cluster, such as --cluster cpu:2 or --cluster h200:8");
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
+  if ((code = compile(compilation, compileFlags, flags)))
+    return code;
+  Trace trace;
+  StepPrediction prediction =
+      compilation.predict(compileFlags.choice, [&](const SimulatedCommand &command) { trace.add(command); });
+  size_t commands = trace.events;
+  if (!output.empty()) {
+    if (std::string error = writeFile(output, trace.finish(compilation.getModule())); !error.empty())
+      return fail(Code::output, error);
+    if (commands > kMostEvents && !common.quiet)
+      llvm::errs() << "windlass: the timeline has the first " << kMostEvents << " of " << commands << " commands\n";
+  }
+  if (common.json) {
+    llvm::json::OStream json(llvm::outs(), 2);
+    json.object([&] {
+      writePrediction(json, prediction);
+      json.attribute("replayed_commands", static_cast<int64_t>(commands));
+      json.attributeArray("commands", [&] {
+        for (const auto &[total, count] : prediction.commands)
+          json.object([&, &total = total, &count = count] {
+            json.attribute("family", total.family);
+            json.attribute("flops", total.flops);
+            json.attribute("bytes", total.bytes);
+            json.attribute("members", total.members);
+            json.attribute("in_update", total.isUpdate);
+            json.attribute("count", count);
+          });
+      });
+    });
+    llvm::outs() << "\n";
+    return kDone;
+  }
+  if (common.quiet)
+    return kDone;
+  llvm::outs() << timeText(prediction);
+  std::vector<std::pair<double, std::string>> families;
+  double sum = 0;
+  for (const auto &[family, seconds] : prediction.byFamily) {
+    families.push_back({seconds, family});
+    sum += seconds;
+  }
+  llvm::sort(families, [](const auto &a, const auto &b) {
+    return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
+  });
+  for (const auto &[seconds, family] : families)
+    llvm::outs() << llvm::formatv("  {0,-28} {1,10:f6} s {2,5:f1} %\n", family, seconds,
+                                  sum > 0 ? 100 * seconds / sum : 0);
+  if (!output.empty())
+    llvm::outs() << "timeline   " << output << "\n";
+  return kDone;
+}

@@ -1,0 +1,242 @@
+// windlass train: plan, emit, build and launch in one go.
+#include "CommandSupport.h"
+#include "windlass/Programs/PackedWeights.h"
+#include "windlass/Programs/ProgramOutline.h"
+
+#include "windlass/Commands/Commands.h"
+#include "windlass/Programs/ProgramCache.h"
+#include "windlass/Support/LauncherFilter.h"
+#include "windlass/Support/Process.h"
+#include "windlass/rt/flags.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace windlass;
+
+namespace {
+
+/// What `train` knows itself.
+constexpr char kPredictedFlag[] = "predicted-seconds", kModelNameFlag[] = "model-name";
+
+/// The flags of the emitted program that `train` does not declare itself. Their values are checked before anything is
+/// built.
+class ProgramFlags {
+public:
+  void declare(Flags &flags) {
+    flags.addHeading("Handed on to the program:");
+    for (const rt::program_flag &flag : rt::program_flags())
+      if (flag.name != "version" && flag.name != kPredictedFlag && flag.name != kModelNameFlag && !flags.has(flag.name))
+        flags.add(flag.name, flag.argument, flag.help, [this, flag](llvm::StringRef text) -> std::string {
+          if (rt::status checked = rt::check_flag(flag.name, text.str()); !checked.is_ok())
+            return checked.message();
+          values[flag.name] = text.str();
+          std::string word = "--" + flag.name;
+          if (flag.name != "config") // what it holds is handed on
+            words.push_back(flag.argument.empty() || text.empty() ? word : word + "=" + text.str());
+          return "";
+        });
+  }
+
+  /// The value given last, or nothing.
+  std::string get(const std::string &name) const {
+    auto found = values.find(name);
+    return found == values.end() ? "" : found->second;
+  }
+  const std::vector<std::string> &getWords() const { return words; }
+
+private:
+  std::map<std::string, std::string> values;
+  std::vector<std::string> words;
+};
+
+} // namespace
+
+/// The file of `--config`, or nothing.
+static std::string findConfig(const std::vector<std::string> &words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    llvm::StringRef word = words[i];
+    if (word == "--config" && i + 1 < words.size())
+      return words[i + 1];
+    if (word.consume_front("--config="))
+      return word.str();
+  }
+  return "";
+}
+
+/// The name of the flag that a word is; nothing of another word.
+static llvm::StringRef nameOf(llvm::StringRef word) {
+  return word.starts_with("-") ? word.ltrim('-').split('=').first : "";
+}
+
+/// Reads the settings of a `--config` file as flags. Those that are flags too are left out: flags win, and a list that
+/// is given as a flag takes the place of the file's.
+static int readConfig(const std::string &path, llvm::ArrayRef<std::string> given, Flags &flags) {
+  std::vector<std::string> words, kept, positional;
+  if (rt::status read = rt::read_config(path, words); !read.is_ok())
+    return fail(std::move(read).as(Code::settings_file));
+  llvm::StringSet<> names;
+  for (const std::string &word : given)
+    names.insert(nameOf(word));
+  for (size_t i = 0; i < words.size(); ++i) {
+    bool isKept = !names.contains(nameOf(words[i]));
+    // The value of a flag of one letter is a word of its own.
+    bool hasValue =
+        i + 1 < words.size() && nameOf(words[i]).size() == 1 && !llvm::StringRef(words[i + 1]).starts_with("-");
+    if (isKept)
+      kept.insert(kept.end(), words.begin() + i, words.begin() + i + 1 + hasValue);
+    i += hasValue;
+  }
+  if (std::string error = flags.parse(kept, positional, 0, 0); !error.empty())
+    return fail(Code::settings_file, printable(path) + ": " + error);
+  return kDone;
+}
+
+/// Runs the ranks under mpirun, and shows of what comes back only what is the ranks'.
+static ProcessResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
+                                      const CommonFlags &common) {
+  // A rank sees a pipe where this program sees a terminal.
+  bool isTerminal = isatty(STDERR_FILENO);
+  if (programFlags.get("progress").empty())
+    command.push_back(isTerminal ? "--progress=terminal" : "--progress=lines");
+  // Repeated messages are counted in lines that no rule sets apart.
+  setenv("OMPI_MCA_orte_base_help_aggregate", "0", /*overwrite=*/1);
+  char last = '\n';
+  LauncherFilter filter([&](llvm::StringRef text) {
+    llvm::errs() << text;
+    last = text.back();
+  });
+  ProcessResult result = runTraining(command, [&](llvm::StringRef bytes) { filter.add(bytes); });
+  filter.finish();
+  if (last != '\n') // a rank was ended in the middle of its line
+    llvm::errs() << (isTerminal ? "\r\033[K" : "\n");
+  if (common.verbose && !filter.getOwnWords().empty())
+    llvm::errs() << "mpirun: " << oneLine(filter.getOwnWords()) << "\n";
+  if (result.error.empty() && result.code > 0 && result.code <= 128 && !filter.hasPassed())
+    result.error = "mpirun ended with exit code " + std::to_string(result.code) +
+                   " before a rank said anything: " + oneLine(llvm::StringRef(filter.getOwnWords()).trim());
+  return result;
+}
+
+/// Finds what is wrong with a run before it is planned and built: all that the program would find before its first
+/// step, and what is missing to start it.
+static int checkRun(Compilation &compilation, const CompileFlags &flags, const std::vector<std::string> &words,
+                    bool usesProcesses) {
+  const Cluster &cluster = flags.choice.cluster;
+  if (cluster.getBackend() != "cpu")
+    return fail(Code::devices, "'windlass train' runs programs on this machine's processors, but the plan is for " +
+                                   cluster.describe() +
+                                   ": emit the program with 'windlass emit' and build it there, or train with "
+                                   "--cluster cpu:N");
+  if (int code = checkPrecision(cluster.getBackend(), flags.settings.precision))
+    return code;
+  if (cluster.getDevices() > 1 && usesProcesses && findProgram("mpirun").empty())
+    return fail(Code::launch,
+                "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
+  ProgramOutline outline(compilation.getPlanned(), cluster.getDevices());
+  rt::status checked = rt::check_run(outline.get(), words);
+  return checked.is_ok() ? kDone : fail(checked);
+}
+
+int windlass::runTrain(const std::vector<std::string> &words) {
+  Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
+              "Plans, emits, builds and runs the training of a model.");
+  CommonFlags common;
+  CompileFlags compileFlags;
+  ProgramFlags programFlags;
+  std::string output;
+  flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.ranks, 1, 65536);
+  flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
+  flags.addText("o", "RUN", "folder that the run writes (default run)", output);
+  compileFlags.declarePlan(flags);
+  compileFlags.declareCosts(flags);
+  compileFlags.declareSettings(flags);
+  common.declare(flags);
+  programFlags.declare(flags);
+
+  int code;
+  if (std::string config = findConfig(words); !config.empty())
+    if ((code = readConfig(config, words, flags)))
+      return code;
+  std::vector<std::string> positional;
+  if (!parseWords(flags, common, words, positional, 1, 1, code))
+    return code;
+  llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
+  compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
+
+  std::vector<std::string> handed = programFlags.getWords();
+  if (!output.empty())
+    handed.insert(handed.end(), {"-o", output});
+  // The name of its file: the name in the graph is what the exporter calls every graph. It is not compiled in, so that
+  // a model of another name is no other program.
+  handed.push_back(std::string("--") + kModelNameFlag + "=" + llvm::sys::path::filename(positional.front()).str());
+  if (programFlags.get("weights").empty()) {
+    llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
+    handed.insert(handed.end(), {"--weights", model.empty() ? "." : model.str()});
+  }
+  bool usesProcesses = programFlags.get("communicator") != "local";
+  compileFlags.checkBeforePlan = [&](Compilation &compilation) {
+    return checkRun(compilation, compileFlags, handed, usesProcesses);
+  };
+
+  auto context = makeContext(common.verbose);
+  Compilation compilation(*context, positional.front());
+  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::all;
+  if ((code = compile(compilation, compileFlags, flags)))
+    return code;
+  std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
+  ProgramSource source;
+  source.program = "train";
+  if ((code = compilation.emit(compileFlags.choice, source.files)))
+    return code;
+
+  std::string error;
+  // What is not trained has its values from the model in any case.
+  bool fromFile = programFlags.get("init") != "random";
+  source.dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
+  if (!error.empty())
+    return fail(Code::external_data, error);
+  source.writeData = [&](const std::string &target) {
+    return writePackedWeights(compilation.getModule(), compilation.getWeights(), fromFile,
+                              target + "/params.safetensors");
+  };
+  BuiltProgram built;
+  if (rt::status done = buildProgram(source, common.verbose, !common.quiet, built); !done.is_ok())
+    return fail(done);
+
+  bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
+  std::vector<std::string> command = {built.folder + (hasLauncher ? "/run.sh" : "/build/train")};
+  command.push_back(std::string("--") + kPredictedFlag + "=" + predicted);
+  command.insert(command.end(), handed.begin(), handed.end());
+  for (auto [given, name] :
+       {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
+    if (given)
+      command.push_back(name);
+  ProcessResult result = hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command);
+  if (!result.error.empty())
+    return fail(Code::launch, result.error);
+  if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
+    return fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; continue from the last "
+                                 "checkpoint with --resume");
+  // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
+  // does not do it with the signals that a processor or abort() raises.
+  if (int signal = result.code - 128; signal > 0) {
+    for (auto [number, name] : {std::pair(SIGSEGV, "SIGSEGV"),
+                                {SIGABRT, "SIGABRT"},
+                                {SIGBUS, "SIGBUS"},
+                                {SIGFPE, "SIGFPE"},
+                                {SIGILL, "SIGILL"}})
+      if (signal == number)
+        return fail(Code::internal, std::string("the training program crashed with ") + name +
+                                        "; its last words are above, and in RUN/logs");
+    return fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
+                                     "; continue from the last checkpoint with --resume");
+  }
+  return result.code;
+}

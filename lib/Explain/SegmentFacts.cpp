@@ -1,0 +1,37 @@
+#include "windlass/Explain/SegmentFacts.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+
+using namespace mlir;
+using namespace windlass;
+
+llvm::StringMap<SegmentFacts> windlass::describeSegments(ModuleOp planned) {
+  llvm::StringMap<SegmentFacts> facts;
+  std::vector<plan::SegmentBlock> blocks = plan::getSegmentBlocks(planned);
+  if (blocks.empty())
+    return facts;
+  auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  plan::Rerun chosen(microbatch), alone(microbatch);
+  // Segments are added from the last one on, and each is told what it adds.
+  for (const plan::SegmentBlock &block : llvm::reverse(blocks)) {
+    std::string label = block.getLabel().value_or(plan::kKeptLabel);
+    auto describe = [&](ArrayRef<Operation *> ops, const std::string &part, bool runsAgain) {
+      plan::Rerun &rerun = runsAgain ? chosen : alone;
+      alone.clear();
+      int64_t bytes = rerun.getFreedBytes();
+      double flops = rerun.getFlops();
+      rerun.add(ops);
+      SegmentFacts segment = {block.name, part, runsAgain, rerun.getFreedBytes() - bytes, rerun.getFlops() - flops};
+      for (Operation *op : ops)
+        if (auto id = op->getAttrOfType<StringAttr>(train::kIdAttr))
+          facts[id] = segment;
+    };
+    if (label == plan::kBlockLabel) {
+      describe(block.getSegments(label).front(), "", true);
+      continue;
+    }
+    for (auto [part, ops] : llvm::reverse(llvm::zip_equal(block.parts, block.ops)))
+      describe(ops, part, label == plan::kHalvesLabel || label == part);
+  }
+  return facts;
+}

@@ -1,0 +1,113 @@
+#include "windlass/Programs/ProgramOutline.h"
+
+#include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace windlass;
+
+static rt::element_type elementTypeOf(Type type) {
+  if (type.isF64())
+    return rt::element_type::f64;
+  if (type.isBF16())
+    return rt::element_type::bf16;
+  if (type.isF16())
+    return rt::element_type::f16;
+  if (type.isInteger(64))
+    return rt::element_type::i64;
+  if (type.isInteger(32))
+    return rt::element_type::i32;
+  if (type.isInteger(1))
+    return rt::element_type::boolean;
+  return rt::element_type::f32;
+}
+
+template <class T> static rt::span<T> spanOf(const std::vector<T> &items) {
+  return {items.data(), static_cast<int64_t>(items.size())};
+}
+
+ProgramOutline::ProgramOutline(ModuleOp module, int64_t ranks) {
+  addInputs(module);
+  addParameters(module);
+  addSettings(module, ranks);
+}
+
+rt::tensor_entry ProgramOutline::describe(llvm::StringRef name, RankedTensorType type) {
+  rt::tensor_entry tensor = {};
+  tensor.name = keep(name);
+  tensor.type = elementTypeOf(type.getElementType());
+  tensor.sizes = spanOf(sizes.emplace_back(type.getShape().begin(), type.getShape().end()));
+  return tensor;
+}
+
+void ProgramOutline::addInputs(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto name = function.getArgAttrOfType<StringAttr>(index, train::kInputAttr);
+    if (!name)
+      continue;
+    auto feed = function.getArgAttrOfType<StringAttr>(index, train::kFeedAttr);
+    auto vocabulary = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr);
+    inputs.push_back({describe(name.getValue(), cast<RankedTensorType>(argument.getType())),
+                      llvm::StringSwitch<rt::feed>(feed ? feed.getValue() : "")
+                          .Case("tokens", rt::feed::tokens)
+                          .Case("next", rt::feed::next)
+                          .Case(train::kRandomFeed, rt::feed::random)
+                          .Default(rt::feed::none),
+                      vocabulary ? vocabulary.getInt() : 0});
+  }
+  program.inputs = spanOf(inputs);
+}
+
+void ProgramOutline::addParameters(ModuleOp module) {
+  llvm::StringMap<int32_t> indices;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (parameter.getRole() == train::Role::state)
+      continue;
+    indices[parameter.getSymName()] = static_cast<int32_t>(parameters.size());
+    train::SourceAttr source = parameter.getSource();
+    rt::parameter_entry row = {};
+    // The master, which is what files hold.
+    row.tensor = describe(parameter.getLogicalName(), parameter.getTensorType());
+    row.bytes = {source.getKind() == train::SourceKind::external ? rt::source_kind::external
+                 : source.getKind() == train::SourceKind::packed ? rt::source_kind::packed
+                                                                 : rt::source_kind::none,
+                 keep(source.getFile()), source.getOffset(), source.getLength(),
+                 elementTypeOf(source.getStored() ? source.getStored() : parameter.getTensorType().getElementType())};
+    row.is_trainable = parameter.getTrainable();
+    row.decays = parameter.getDecays();
+    parameters.push_back(row);
+  }
+  for (auto state : module.getOps<train::ParameterOp>())
+    if (state.getRole() == train::Role::state && state.getOf())
+      states.push_back({keep(state.getLogicalName().rsplit('/').second), indices.lookup(*state.getOf()), /*offset=*/0});
+  program.parameters = spanOf(parameters);
+  program.states = spanOf(states);
+}
+
+void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
+  auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr);
+  auto optimizer = settings.getAs<StringAttr>("optimizer");
+  auto clip = settings.getAs<BoolAttr>("clip");
+  auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
+  program.version = 1;
+  program.model = keep(model ? model.getValue() : "");
+  program.plan_hash = "";
+  program.data_axis = -1;
+  program.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
+  program.kind = optimizer.getValue() == "adamw" ? rt::optimizer::adamw : rt::optimizer::sgd;
+  program.clips = clip && clip.getValue();
+  program.precision = keep(train::getPrecision(module));
+  axes.push_back({"ranks", static_cast<int32_t>(ranks)});
+  program.axes = spanOf(axes);
+  if (settings.get(train::kScalesLossSetting))
+    scalars.push_back({rt::scalar::loss_scale, /*offset=*/0});
+  program.scalars = spanOf(scalars);
+  // Every program can evaluate.
+  program.evaluate = [](rt::context &) { return rt::internal_error("this is no program yet"); };
+}
