@@ -26,8 +26,6 @@ PLANS = 3
 FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'llama', 'moe', 'mixtral', 'dropout']
 ENOUGH = 200
 TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')
-TO_L3B = ('--plan-rerun-segments', '--plan-decompose-split-reductions', '--plan-materialize-layouts', '--plan-verify-layouts')
-TO_L4 = ('--plan-to-sched', '--sched-verify-async')
 
 
 class Coverage:
@@ -161,9 +159,9 @@ class PinsTest(PlansCase):
                 judge = equivalence.Equivalence(dataclasses.replace(self.setup_of_family('gpt'), micro_batches=micro_batches))
                 l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
                 reference = judge.run(l2, 'L2', 'f64')
-                passes = [f'--plan-apply-strategy=strategy={strategy} ranks={ranks} bucket-bytes=1024 pins={",".join(pins).replace(" ", "")}', *TO_L3[1:], *TO_L3B]
+                passes = [f'--plan-apply-strategy=strategy={strategy} ranks={ranks} bucket-bytes=1024 pins={",".join(pins).replace(" ", "")}', *TO_L3[1:], *equivalence.TO_L3B]
                 l3 = judge.lower(l2, passes, 'l3.mlir')
-                l5 = judge.lower(judge.lower(l3, TO_L4, 'l4.mlir'), equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir')
+                l5 = judge.lower(judge.lower(l3, equivalence.TO_L4, 'l4.mlir'), equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir')
                 for module, level in ((l3, 'L3'), (l5, 'L5')):
                     judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
 
@@ -173,8 +171,8 @@ class PlanRunner(PlansCase):
         """Lowers and runs one plan; returns its texts."""
         ranks = RANKS[seed % len(RANKS)]
         planned = judge.lower(pathlib.Path(judge.work / 'l2.mlir'), [text.format(seed=seed, R=ranks) for text in TO_L3], f'plan-{seed}.mlir')
-        l3 = judge.lower(planned, TO_L3B, f'l3-{seed}.mlir')
-        l4 = judge.lower(l3, TO_L4, f'l4-{seed}.mlir')
+        l3 = judge.lower(planned, equivalence.TO_L3B, f'l3-{seed}.mlir')
+        l4 = judge.lower(l3, equivalence.TO_L4, f'l4-{seed}.mlir')
         l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{seed}.mlir')
         for module, level in ((l3, 'L3'), (l4, 'L4'), (l5, 'L5')):
             dump = judge.run(module, level, 'f64', '--ranks', ranks)

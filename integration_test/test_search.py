@@ -22,7 +22,7 @@ MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9
 # Collectives run beside operators there.
 OVERLAPPING = ('beside',)
 RANKS = (2, 4, 8)
-TO_L3B = ('--plan-verify-layouts=materialized=false', *test_plans.TO_L3B)
+TO_L3B = ('--plan-verify-layouts=materialized=false', *equivalence.TO_L3B)
 
 
 def cluster(machine, ranks):
@@ -48,7 +48,7 @@ class SearchTest(test_plans.PlansCase):
                 return None
             raise
         l3 = judge.lower(planned, TO_L3B, f'l3-{name}.mlir')
-        l5 = judge.lower(l3, test_plans.TO_L4 + equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{name}.mlir')
+        l5 = judge.lower(l3, equivalence.TO_L4 + equivalence.TO_FUSED + equivalence.TO_L5, f'l5-{name}.mlir')
         for module, level in ((l3, 'L3'), (l5, 'L5')):
             judge.compare(reference, judge.run(module, level, 'f64', '--ranks', ranks), 'f64')
         return planned.read_text()

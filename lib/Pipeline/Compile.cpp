@@ -7,20 +7,16 @@
 #include "windlass/Pipeline/Claims.h"
 #include "windlass/Support/Printable.h"
 
-#include "windlass/Autodiff/Passes.h"
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
-#include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
-#include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Check/CheckModel.h"
 #include "windlass/Simulator/ChooseAttentions.h"
 #include "windlass/Simulator/ChooseEpilogues.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SHA256.h"
@@ -68,12 +64,7 @@ int Compilation::import(const CompileSettings &settings) {
         return fail(Code::plan_mismatch,
                     "the plan trains '" + name + "', which this model does not have; make a plan for this model");
   }
-  int code = runPasses(*module, Code::pattern, [&](OpPassManager &manager) {
-    // What recognition left over. Not after differentiation: both would share values between forward and backward.
-    manager.addPass(createCanonicalizerPass());
-    manager.addPass(createCSEPass());
-    manager.addPass(train::createVerifyGraphPass());
-  });
+  int code = runPhases(*module, Code::pattern, {Phase::prepareGraph});
   if (code == kDone)
     modelHash = plan::hashModel(*module);
   return code;
@@ -93,30 +84,16 @@ void Compilation::printTraining(const OnnxToTrainReport &report) {
 }
 
 int Compilation::buildFunctions(const CompileSettings &settings) {
-  return runPasses(*module, Code::training, [&](OpPassManager &manager) {
-    if (settings.average == "tokens")
-      manager.addPass(train::createAverageTokensPass());
-    // Backward pass, then what the optimizer does with its gradients.
-    train::DifferentiatePassOptions differentiate;
-    differentiate.microBatches = settings.microBatches;
-    differentiate.scalesLoss = settings.precision == "f16";
-    manager.addPass(train::createDifferentiatePass(differentiate));
-    train::AddOptimizerPassOptions optimizer;
-    optimizer.optimizer = settings.optimizer;
-    optimizer.microBatches = settings.microBatches;
-    optimizer.clip = settings.clip;
-    for (const std::string &pattern : settings.noDecay)
-      optimizer.noDecay.push_back(pattern);
-    manager.addPass(train::createAddOptimizerPass(optimizer));
-    train::LowerPrecisionPassOptions precision;
-    precision.precision = settings.precision;
-    manager.addPass(train::createLowerPrecisionPass(precision));
-    // Repeats are found last: the passes before must not make equal layers differ. What can be run again is cut from
-    // them.
-    manager.addPass(train::createMarkRepeatsPass());
-    manager.addPass(train::createMarkSegmentsPass());
-    manager.addPass(train::createVerifyFunctionsPass());
-  });
+  FunctionsOptions options;
+  options.average = settings.average;
+  options.microBatches = settings.microBatches;
+  options.optimizer = settings.optimizer;
+  options.clip = settings.clip;
+  options.precision = settings.precision;
+  for (const std::string &pattern : settings.noDecay)
+    options.noDecay.push_back(pattern);
+  return runPasses(*module, Code::training,
+                   [&](OpPassManager &manager) { addPhase(manager, Phase::buildFunctions, options); });
 }
 
 int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, bool mayRerun) {
@@ -264,10 +241,7 @@ StepPrediction Compilation::predict(const PlanChoice &choice,
 
 int Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
-int Compilation::verify() {
-  return runPasses(*scheduled.module, Code::lowering,
-                   [](OpPassManager &manager) { manager.addPass(sched::createVerifyCommands()); });
-}
+int Compilation::verify() { return runPhases(*scheduled.module, Code::lowering, {Phase::verifyCommands}); }
 
 /// Their workspaces are scratch, which is of one command after another. What it grows by has to fit beside the plan.
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {

@@ -2,12 +2,10 @@
 
 #include "RunPasses.h"
 
-#include "windlass/Conversion/PlanToSched/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
-#include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -115,36 +113,15 @@ static RerunReport reportRerun(ModuleOp planned) {
   return report;
 }
 
-int windlass::materialize(ModuleOp module, Code code) {
-  return runPasses(module, code, [](OpPassManager &manager) {
-    // What is run again first: the copies are split and laid out like their operators.
-    manager.addPass(plan::createRerunSegments());
-    manager.addPass(plan::createDecomposeSplitReductions());
-    manager.addPass(plan::createMaterializeLayouts());
-    manager.addPass(plan::createVerifyLayouts());
-  });
-}
+int windlass::materialize(ModuleOp module, Code code) { return runPhases(module, code, {Phase::materializeLayouts}); }
 
 int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code, Schedule &schedule) {
   schedule.rerun = reportRerun(planned);
   schedule.module = planned.clone();
   if (int failed = materialize(*schedule.module, code))
     return failed;
-  int failed = runPasses(*schedule.module, Code::lowering, [](OpPassManager &manager) {
-    // Functions of one rank on its parts of the values.
-    manager.addPass(sched::createPlanToSched());
-    manager.addPass(sched::createVerifyAsync());
-    // Then commands on buffers: fusion first, while values are still values.
-    manager.addPass(sched::createFuseElementwise());
-    manager.addPass(sched::createOverlapCollectives());
-    manager.addPass(sched::createLowerToCommands());
-    // On buffers that stay where they are.
-    manager.addPass(sched::createFuseLosses());
-    manager.addPass(sched::createFuseNorms());
-    manager.addPass(sched::createFuseUpdates());
-    manager.addPass(sched::createJoinUpdates());
-  });
-  if (failed)
+  if (int failed =
+          runPhases(*schedule.module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands}))
     return failed;
   schedule.reserve = declareReserve(*schedule.module, cluster, threads);
   schedule.bytes = schedule.liveBytes = schedule.reserve.total();

@@ -3,6 +3,7 @@
 #define WINDLASS_LIB_PIPELINE_RUNPASSES_H
 
 #include "windlass/Pipeline/Compile.h"
+#include "windlass/Pipeline/Phases.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -18,6 +19,14 @@ inline int runPasses(mlir::ModuleOp module, Code code, llvm::function_ref<void(m
   manager.enableVerifier(false);
   add(manager);
   return succeeded(manager.run(module)) && succeeded(mlir::verify(module)) ? kDone : exitCodeOf(code);
+}
+
+/// The same for phases without settings, in their order.
+inline int runPhases(mlir::ModuleOp module, Code code, std::initializer_list<Phase> phases) {
+  return runPasses(module, code, [&](mlir::OpPassManager &manager) {
+    for (Phase phase : phases)
+      addPhase(manager, phase);
+  });
 }
 
 } // namespace windlass

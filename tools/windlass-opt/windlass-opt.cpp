@@ -17,6 +17,7 @@
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/InitAllDialects.h"
+#include "windlass/Pipeline/Phases.h"
 #include "windlass/Planner/Passes.h"
 
 int main(int argc, char **argv) {
@@ -43,6 +44,7 @@ int main(int argc, char **argv) {
   windlass::sched::registerPlanToSchedPasses();
   windlass::sched::registerSchedPasses();
   windlass::registerSchedToEmitCPasses();
+  windlass::registerPhasePipelines();
 
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Windlass optimizer driver\n", registry));
 }

@@ -1,0 +1,49 @@
+// The phases of the compilation: which passes take a module from one level to the next. C++, windlass-opt, tests and
+// docs all take their lists of passes from here.
+#ifndef WINDLASS_PIPELINE_PHASES_H
+#define WINDLASS_PIPELINE_PHASES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace windlass {
+
+/// From L0 to L1 there is `buildTrainImportPipeline`; from L2 to L3 leads one pass, which applies or chooses a plan.
+enum class Phase {
+  /// L1 stays L1: what recognition left over is cleaned up. The model's hash is that of this graph.
+  prepareGraph,
+  /// L1 to L2. The only phase with settings.
+  buildFunctions,
+  /// L3 to L3b.
+  materializeLayouts,
+  /// L3b to L4.
+  distribute,
+  /// L4 stays L4: fusion and overlap, while values are still values.
+  fuse,
+  /// L4 to L5, which is not verified yet.
+  lowerToCommands,
+  /// L5 stays as it is. Takes longer than all other phases together.
+  verifyCommands,
+};
+
+/// The settings of `Phase::buildFunctions`, as `train-functions-pipeline` has them.
+struct FunctionsOptions : mlir::PassPipelineOptions<FunctionsOptions> {
+  Option<std::string> average{*this, "average",
+                              llvm::cl::desc("What a step's loss is the mean of: micro-batches or tokens"),
+                              llvm::cl::init("micro-batches")};
+  Option<int64_t> microBatches{*this, "micro-batches", llvm::cl::desc("G, over all ranks"), llvm::cl::init(1)};
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw or sgd"), llvm::cl::init("adamw")};
+  Option<bool> clip{*this, "clip", llvm::cl::desc("Clip gradients by their global norm"), llvm::cl::init(false)};
+  ListOption<std::string> noDecay{*this, "no-decay", llvm::cl::desc("Globs of logical names without weight decay")};
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, tf32, bf16 or f16"), llvm::cl::init("f32")};
+};
+
+/// Appends the passes of `phase`; `functions` matters to `Phase::buildFunctions` only.
+void addPhase(mlir::OpPassManager &manager, Phase phase, const FunctionsOptions &functions = {});
+
+/// Registers a pipeline of windlass-opt for every phase; that of `lowerToCommands` verifies what it makes.
+void registerPhasePipelines();
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,101 @@
+#include "windlass/Pipeline/Phases.h"
+
+#include "windlass/Autodiff/Passes.h"
+#include "windlass/Conversion/PlanToSched/Passes.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Train/Transforms/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace windlass;
+
+static void addFunctions(OpPassManager &manager, const FunctionsOptions &options) {
+  if (options.average == "tokens")
+    manager.addPass(train::createAverageTokensPass());
+  // Backward pass, then what the optimizer does with its gradients.
+  train::DifferentiatePassOptions differentiate;
+  differentiate.microBatches = options.microBatches;
+  differentiate.scalesLoss = options.precision == "f16";
+  manager.addPass(train::createDifferentiatePass(differentiate));
+  train::AddOptimizerPassOptions optimizer;
+  optimizer.optimizer = options.optimizer;
+  optimizer.microBatches = options.microBatches;
+  optimizer.clip = options.clip;
+  for (const std::string &pattern : options.noDecay)
+    optimizer.noDecay.push_back(pattern);
+  manager.addPass(train::createAddOptimizerPass(optimizer));
+  train::LowerPrecisionPassOptions precision;
+  precision.precision = options.precision;
+  manager.addPass(train::createLowerPrecisionPass(precision));
+  // Repeats are found last: the passes before must not make equal layers differ. What can be recomputed is cut from
+  // them.
+  manager.addPass(train::createMarkRepeatsPass());
+  manager.addPass(train::createMarkSegmentsPass());
+  manager.addPass(train::createVerifyFunctionsPass());
+}
+
+void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOptions &functions) {
+  switch (phase) {
+  case Phase::prepareGraph:
+    // Not after differentiation: both would share values between forward and backward.
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+    manager.addPass(train::createVerifyGraphPass());
+    return;
+  case Phase::buildFunctions:
+    return addFunctions(manager, functions);
+  case Phase::materializeLayouts:
+    // What is recomputed first: the copies are split and laid out like their operators.
+    manager.addPass(plan::createRerunSegments());
+    manager.addPass(plan::createDecomposeSplitReductions());
+    manager.addPass(plan::createMaterializeLayouts());
+    manager.addPass(plan::createVerifyLayouts());
+    return;
+  case Phase::distribute:
+    // Functions of one rank on its parts of the values.
+    manager.addPass(sched::createPlanToSched());
+    manager.addPass(sched::createVerifyAsync());
+    return;
+  case Phase::fuse:
+    manager.addPass(sched::createFuseElementwise());
+    manager.addPass(sched::createOverlapCollectives());
+    return;
+  case Phase::lowerToCommands:
+    manager.addPass(sched::createLowerToCommands());
+    // On buffers that stay where they are.
+    manager.addPass(sched::createFuseLosses());
+    manager.addPass(sched::createFuseNorms());
+    manager.addPass(sched::createFuseUpdates());
+    manager.addPass(sched::createJoinUpdates());
+    return;
+  case Phase::verifyCommands:
+    manager.addPass(sched::createVerifyCommands());
+    return;
+  }
+}
+
+void windlass::registerPhasePipelines() {
+  auto add = [](llvm::StringRef name, llvm::StringRef summary, std::initializer_list<Phase> phases) {
+    llvm::SmallVector<Phase, 2> list(phases);
+    PassPipelineRegistration<>(name, summary, [list](OpPassManager &manager) {
+      for (Phase phase : list)
+        addPhase(manager, phase);
+    });
+  };
+  add("train-graph-pipeline", "Cleans up and verifies a graph at L1", {Phase::prepareGraph});
+  PassPipelineRegistration<FunctionsOptions>("train-functions-pipeline",
+                                             "From L1 to L2: the functions of a training step",
+                                             [](OpPassManager &manager, const FunctionsOptions &options) {
+                                               addPhase(manager, Phase::buildFunctions, options);
+                                             });
+  add("plan-materialize-pipeline", "From L3 to L3b: recomputed segments, and a reshard for each change of layout",
+      {Phase::materializeLayouts});
+  add("plan-to-sched-pipeline", "From L3b to L4: the program of one rank", {Phase::distribute});
+  add("sched-fuse-pipeline", "Fuses element-wise operators at L4 and moves collectives beside computation",
+      {Phase::fuse});
+  add("sched-to-commands-pipeline", "From L4 to L5, verified: commands on buffers",
+      {Phase::lowerToCommands, Phase::verifyCommands});
+}
