@@ -1,4 +1,4 @@
-"""Plans of several ranks that an edit has made wrong, and what the verbs that take plans are asked."""
+"""Plans of several ranks that an edit has made wrong, and what the subcommands that take plans are asked."""
 
 import copy
 import json

@@ -65,7 +65,7 @@ static void printText(const ProgramStore &store, llvm::ArrayRef<std::string> rem
                << sizeText(store.getLimit()) << "\n";
 }
 
-int windlass::runCache(const std::vector<std::string> &words) {
+int windlass::runCache(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "cache [list] | cache clean [--keep SIZE] | cache limit SIZE | cache prepare [FOLDER]",
       "list shows the programs that train and profile have built and kept, with their sizes and when each was\n"
@@ -80,32 +80,36 @@ int windlass::runCache(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 0, 2, code))
+  if (!parseWords(console, flags, common, words, positional, 0, 2, code))
     return code;
   std::string action = positional.empty() ? "list" : positional[0];
   if (action != "list" && action != "clean" && action != "limit" && action != "prepare")
-    return fail(Code::usage, "unknown action " + printable(action) + "; cache knows: list, clean, limit, prepare");
+    return console.fail(Code::usage,
+                        "unknown action " + printable(action) + "; cache knows: list, clean, limit, prepare");
   if (action == "prepare") {
-    rt::status prepared = prepareRuntime(positional.size() > 1 ? positional[1] : "");
-    return prepared.is_ok() ? kDone : fail(prepared);
+    BuildEvents events = printEvents(console, common);
+    // It says nothing of how far it is.
+    events.progress = nullptr;
+    rt::status prepared = prepareRuntime(positional.size() > 1 ? positional[1] : "", events);
+    return prepared.is_ok() ? kDone : console.fail(prepared);
   }
   if (positional.size() != (action == "limit" ? 2 : positional.empty() ? 0 : 1))
-    return fail(Code::usage, action == "limit" ? "cache limit needs a size, such as 10GiB"
-                                               : "cache " + action + " takes nothing more, but " +
-                                                     printable(positional.back()) + " is given");
+    return console.fail(Code::usage, action == "limit" ? "cache limit needs a size, such as 10GiB"
+                                                       : "cache " + action + " takes nothing more, but " +
+                                                             printable(positional.back()) + " is given");
   if (flags.isGiven("keep") && action != "clean")
-    return fail(Code::usage, "--keep is for cache clean");
+    return console.fail(Code::usage, "--keep is for cache clean");
   int64_t bytes = 0;
   if (std::string size = action == "limit" ? positional[1] : keep; !size.empty() && !parseBytes(size, bytes))
-    return fail(Code::usage, printable(size) + " is no size; give bytes or a number with KiB, MiB or GiB");
+    return console.fail(Code::usage, printable(size) + " is no size; give bytes or a number with KiB, MiB or GiB");
 
   ProgramStore store;
   if (rt::status opened = store.open().as(Code::program_cache); !opened.is_ok())
-    return fail(opened);
+    return console.fail(opened);
   std::vector<std::string> removed;
   if (action == "limit")
     if (rt::status set = store.setLimit(bytes).as(Code::program_cache); !set.is_ok())
-      return fail(set);
+      return console.fail(set);
   if (action != "list")
     removed = store.trim(bytes);
   if (common.json)

@@ -8,7 +8,7 @@
 
 using namespace windlass;
 
-int windlass::runCheck(const std::vector<std::string> &words) {
+int windlass::runCheck(Console &console, const std::vector<std::string> &words) {
   Flags flags("check MODEL",
               "Imports a training graph and prints its parameters, how data feeds it, its loss, its operators,\n"
               "what trains, and everything that is not supported.");
@@ -18,7 +18,7 @@ int windlass::runCheck(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   CheckOptions options;
   options.import.dims = compileFlags.settings.dims;
@@ -29,6 +29,7 @@ int windlass::runCheck(const std::vector<std::string> &words) {
   options.strict = compileFlags.settings.strict;
   options.json = common.json;
   options.verbose = common.verbose;
-  auto context = makeContext(common.verbose);
-  return checkModel(positional.front(), *context, options, common.quiet && !common.json ? llvm::nulls() : llvm::outs());
+  auto context = makeContext(console, common.verbose);
+  return console.codeOf(
+      checkModel(positional.front(), *context, options, common.quiet && !common.json ? llvm::nulls() : llvm::outs()));
 }

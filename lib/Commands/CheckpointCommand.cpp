@@ -13,12 +13,12 @@
 
 using namespace windlass;
 
-static int exportTensors(const std::string &folder, const std::string &output, bool withState,
+static int exportTensors(Console &console, const std::string &folder, const std::string &output, bool withState,
                          const CommonFlags &common) {
   if (output.empty())
-    return fail(Code::usage, "checkpoint export needs -o FILE");
+    return console.fail(Code::usage, "checkpoint export needs -o FILE");
   if (rt::status done = rt::export_checkpoint(folder, output, withState).as(Code::checkpoint); !done.is_ok())
-    return fail(done);
+    return console.fail(done);
   if (common.json) {
     llvm::json::OStream json(llvm::outs());
     json.object([&] { json.attribute("file", output); });
@@ -111,11 +111,11 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
   }
 }
 
-static int inspect(const std::string &dir, const CommonFlags &common) {
+static int inspect(Console &console, const std::string &dir, const CommonFlags &common) {
   rt::checkpoint_manifest manifest;
   std::string folder;
   if (rt::status found = rt::find_checkpoint(dir, folder, manifest).as(Code::checkpoint); !found.is_ok())
-    return fail(found);
+    return console.fail(found);
   if (common.json)
     printJson(folder, manifest);
   else
@@ -123,7 +123,7 @@ static int inspect(const std::string &dir, const CommonFlags &common) {
   return kDone;
 }
 
-int windlass::runCheckpoint(const std::vector<std::string> &words) {
+int windlass::runCheckpoint(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "checkpoint inspect DIR | checkpoint export DIR -o FILE [--state]",
       "inspect verifies a checkpoint's hashes and prints what it holds; export merges one of any layout into one\n"
@@ -137,13 +137,14 @@ int windlass::runCheckpoint(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 2, 2, code))
+  if (!parseWords(console, flags, common, words, positional, 2, 2, code))
     return code;
   if (positional[0] == "export")
-    return exportTensors(positional[1], output, state, common);
+    return exportTensors(console, positional[1], output, state, common);
   if (positional[0] != "inspect")
-    return fail(Code::usage, "unknown action " + printable(positional[0]) + "; checkpoint knows: inspect, export");
+    return console.fail(Code::usage,
+                        "unknown action " + printable(positional[0]) + "; checkpoint knows: inspect, export");
   if (flags.isGiven("o") || state)
-    return fail(Code::usage, "-o and --state are for checkpoint export; inspect prints to standard output");
-  return inspect(positional[1], common);
+    return console.fail(Code::usage, "-o and --state are for checkpoint export; inspect prints to standard output");
+  return inspect(console, positional[1], common);
 }

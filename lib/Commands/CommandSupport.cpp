@@ -10,70 +10,69 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <unistd.h>
+
 #include <optional>
 
 using namespace mlir;
 using namespace windlass;
 
-/// The name that a location carries, for people; empty when it has none.
-static std::string nameOf(Location location) {
-  if (auto name = dyn_cast<NameLoc>(location))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(location))
-    for (Location part : fused.getLocations())
-      if (std::string name = nameOf(part); !name.empty())
-        return name;
-  return "";
-}
-
-/// The first error of this process, for --json.
-struct ReportedError {
-  Code code;
-  std::string where, text;
-};
-static std::optional<ReportedError> firstError;
-
-/// Every error of a verb passes here; `where` may be empty.
-static void report(Code code, llvm::StringRef where, llvm::StringRef text) {
-  if (!firstError)
-    firstError = {code, oneLine(where), oneLine(text)};
-  llvm::errs() << "windlass: error: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ") << oneLine(text) << " ["
-               << rt::diagnostic_code(code) << "]\n";
-}
-
-int windlass::fail(Code code, llvm::StringRef text) {
-  report(code, "", text);
-  return exitCodeOf(code);
-}
-
-int windlass::fail(const rt::status &status) { return fail(status.kind(), status.message()); }
-
-void windlass::printErrorAsJson(int exitCode) {
-  if (!firstError)
-    return;
-  llvm::json::OStream json(llvm::outs(), 2);
-  json.object([&] { writeJsonError(json, firstError->code, firstError->where, firstError->text, exitCode); });
-  llvm::outs() << "\n";
-}
-
-std::unique_ptr<MLIRContext> windlass::makeContext(bool verbose) {
+std::unique_ptr<MLIRContext> windlass::makeContext(Console &console, bool verbose) {
   DialectRegistry registry;
   registerAllDialects(registry);
   auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
-  context->getDiagEngine().registerHandler([verbose](Diagnostic &diagnostic) {
-    bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    if (!isError && !verbose)
-      return success();
-    std::string where = nameOf(diagnostic.getLocation());
-    if (isError)
-      report(getCode(diagnostic), where, diagnostic.str());
-    else
-      llvm::errs() << "windlass: " << (where.empty() ? "" : "at '" + oneLine(where) + "': ")
-                   << oneLine(diagnostic.str()) << "\n";
-    return success();
-  });
+  console.listenTo(*context, verbose);
   return context;
+}
+
+CompilationEvents windlass::printEvents(Console &console, Talk talk) {
+  CompilationEvents events;
+  events.warning = [&console](llvm::StringRef line) { console.say(line); };
+  events.modelRead = [&console, talk](const OnnxToTrainReport &report, ModuleOp module) {
+    for (const UnsupportedOp &op : report.unsupported)
+      llvm::errs() << "windlass: unsupported: " << op.name << " x" << op.count << ", first at '" << op.first << "'"
+                   << (op.reason.empty() ? "" : ": " + op.reason) << "\n";
+    if (!module || talk == Talk::none)
+      return;
+    if (std::string altered = report.describeAlterations(); !altered.empty())
+      console.say("trains another model than was exported: " + altered);
+    if (talk == Talk::all) {
+      console.say(describeTraining(module));
+      for (const ParameterGuess &guess : report.guesses)
+        console.say("guess: " + printable(guess.name) + (guess.trains ? " trains: " : " does not train: ") +
+                    guess.reason);
+    }
+    for (const std::string &warning : report.warnings)
+      console.say("warning: " + warning);
+  };
+  return events;
+}
+
+BuildEvents windlass::printEvents(Console &console, const CommonFlags &common) {
+  BuildEvents events;
+  events.warning = [&console](llvm::StringRef line) { console.say(line); };
+  events.log = [](llvm::StringRef text) { llvm::errs() << text; };
+  if (common.verbose)
+    events.note = [](llvm::StringRef line) { llvm::errs() << line << "\n"; };
+  if (common.quiet)
+    return events;
+  // One line that is renewed on a terminal, and elsewhere a line when there is something new to say.
+  bool isRenewed = isatty(STDERR_FILENO) == 1;
+  events.interval = std::chrono::milliseconds(isRenewed ? 200 : 5000);
+  events.progress = [isRenewed, shown = std::string()](llvm::StringRef line) mutable {
+    if (line.empty()) {
+      llvm::errs() << (isRenewed ? "\r\033[K" : "");
+      shown.clear();
+    } else if (isRenewed) {
+      llvm::errs() << "\r\033[Kwindlass: " << line;
+    } else if (line != shown) {
+      // A build that stands still fills no log.
+      shown = line.str();
+      llvm::errs() << "windlass: " << line << "\n";
+    }
+  };
+  return events;
 }
 
 void CommonFlags::declare(Flags &flags) {
@@ -84,7 +83,7 @@ void CommonFlags::declare(Flags &flags) {
   flags.addSwitch("help", "this text", help);
 }
 
-bool windlass::parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
+bool windlass::parseWords(Console &console, Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                           std::vector<std::string> &positional, size_t least, size_t most, int &code) {
   if (llvm::is_contained(words, "--help") || llvm::is_contained(words, "-h")) {
     llvm::outs() << flags.getHelp();
@@ -92,7 +91,7 @@ bool windlass::parseWords(Flags &flags, CommonFlags &common, const std::vector<s
     return false;
   }
   if (std::string error = flags.parse(words, positional, least, most); !error.empty()) {
-    code = fail(Code::usage, error);
+    code = console.fail(Code::usage, error);
     return false;
   }
   return true;
@@ -161,32 +160,33 @@ void CompileFlags::declareCosts(Flags &flags) {
                 "measured times, of 'windlass profile' (default: the analytic model of the cluster)", costs);
 }
 
-int windlass::resolveCosts(CompileFlags &flags) {
+int windlass::resolveCosts(Console &console, CompileFlags &flags) {
   if (flags.costs.empty())
     return kDone;
   auto text = readInputFile(flags.costs, Profile::kMostBytes, "profile");
   if (!text)
-    return fail(Code::profile, llvm::toString(text.takeError()));
+    return console.fail(Code::profile, llvm::toString(text.takeError()));
   llvm::Expected<Profile> read = readProfile((*text)->getBuffer());
   if (!read)
-    return fail(Code::profile, printable(flags.costs) + ": " + llvm::toString(read.takeError()));
+    return console.fail(Code::profile, printable(flags.costs) + ": " + llvm::toString(read.takeError()));
   if (std::string mismatch = findMismatch(*read, flags.choice.cluster); !mismatch.empty())
-    return fail(Code::profile, "the profile " + printable(flags.costs) + " says nothing about these devices: " +
-                                   mismatch + "; measure there with 'windlass profile', or leave --costs out");
+    return console.fail(Code::profile, "the profile " + printable(flags.costs) + " says nothing about these devices: " +
+                                           mismatch + "; measure there with 'windlass profile', or leave --costs out");
   flags.choice.profile = std::make_shared<Profile>(std::move(*read));
   return kDone;
 }
 
-int windlass::resolveCluster(CompileFlags &flags) {
+int windlass::resolveCluster(Console &console, CompileFlags &flags) {
   std::string text = flags.cluster;
   if (text.empty())
     text = "cpu:" + std::to_string(std::max<int64_t>(flags.ranks, 1));
   llvm::Expected<Cluster> cluster = findCluster(text);
   if (!cluster)
-    return fail(Code::cluster, llvm::toString(cluster.takeError()));
+    return console.fail(Code::cluster, llvm::toString(cluster.takeError()));
   if (flags.ranks > 0 && flags.ranks != cluster->getDevices())
-    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --cluster " + flags.cluster +
-                                         " has " + countOf(cluster->getDevices(), "device") + "; give one of them");
+    return console.fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --cluster " +
+                                                 flags.cluster + " has " + countOf(cluster->getDevices(), "device") +
+                                                 "; give one of them");
   flags.choice.cluster = *cluster;
   return kDone;
 }
@@ -268,7 +268,7 @@ void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &
 }
 
 /// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
-static int takeSettings(CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
+static int takeSettings(Console &console, CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
   CompileSettings &settings = flags.settings;
   if (!given.isGiven("dim"))
     settings.dims = plan.settings.dims;
@@ -289,97 +289,94 @@ static int takeSettings(CompileFlags &flags, const Flags &given, const plan::Pla
     for (const std::string &name : plan.settings.noDecay)
       settings.noDecay.push_back(escapeGlob(name));
   if (given.isGiven("pin") && plan::sortPins(flags.choice.pins) != plan.settings.pins)
-    return fail(Code::contradiction,
-                "--pin " + printable(flags.choice.pins.front()) +
-                    (plan.settings.pins.empty() ? std::string(", but the plan was made without pins")
-                                                : ", but the plan was made with other pins, such as " +
-                                                      printable(plan.settings.pins.front())) +
-                    "; leave --pin out or make another plan");
+    return console.fail(Code::contradiction,
+                        "--pin " + printable(flags.choice.pins.front()) +
+                            (plan.settings.pins.empty() ? std::string(", but the plan was made without pins")
+                                                        : ", but the plan was made with other pins, such as " +
+                                                              printable(plan.settings.pins.front())) +
+                            "; leave --pin out or make another plan");
   for (llvm::StringRef flag : {"strategy", "onnx-pins"})
     if (given.isGiven(flag))
-      return fail(Code::contradiction,
-                  "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");
+      return console.fail(Code::contradiction,
+                          "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");
   int64_t ranks = plan.cluster.getDevices();
   if (flags.ranks > 0 && flags.ranks != ranks)
-    return fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
-                                         countOf(ranks, "rank") + "; leave -n out or make another plan");
+    return console.fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but the plan is for " +
+                                                 countOf(ranks, "rank") + "; leave -n out or make another plan");
   if (plan.memoryLimit > 0 && given.isGiven("memory-limit") && flags.choice.memoryLimit != plan.memoryLimit)
-    return fail(Code::contradiction, "--memory-limit is " + exactSizeText(flags.choice.memoryLimit) +
-                                         " but the plan was made for " + exactSizeText(plan.memoryLimit) +
-                                         "; leave --memory-limit out or make another plan");
+    return console.fail(Code::contradiction, "--memory-limit is " + exactSizeText(flags.choice.memoryLimit) +
+                                                 " but the plan was made for " + exactSizeText(plan.memoryLimit) +
+                                                 "; leave --memory-limit out or make another plan");
   if (plan.memoryLimit > 0)
     flags.choice.memoryLimit = plan.memoryLimit;
   if (!flags.cluster.empty()) {
     llvm::Expected<Cluster> cluster = findCluster(flags.cluster);
     if (!cluster)
-      return fail(Code::cluster, llvm::toString(cluster.takeError()));
+      return console.fail(Code::cluster, llvm::toString(cluster.takeError()));
     if (std::string difference = findDifference(plan.cluster, *cluster); !difference.empty())
-      return fail(Code::contradiction, "the plan is not for --cluster " + printable(flags.cluster) +
-                                           ": its cluster's " + difference +
-                                           "; leave --cluster out or make another plan");
+      return console.fail(Code::contradiction, "the plan is not for --cluster " + printable(flags.cluster) +
+                                                   ": its cluster's " + difference +
+                                                   "; leave --cluster out or make another plan");
   }
   return kDone;
 }
 
-int windlass::readPlanWithClaims(llvm::StringRef path, plan::PlanFile &plan) {
+int windlass::readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan) {
   auto text = readInputFile(path, int64_t(256) << 20, "plan");
   if (!text)
-    return fail(Code::plan_file, llvm::toString(text.takeError()));
+    return console.fail(Code::plan_file, llvm::toString(text.takeError()));
   llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());
   if (!read)
-    return fail(Code::plan_file, printable(path) + ": " + llvm::toString(read.takeError()));
+    return console.fail(Code::plan_file, printable(path) + ": " + llvm::toString(read.takeError()));
   plan = std::move(*read);
   return kDone;
 }
 
-int windlass::readPlan(llvm::StringRef path, plan::PlanFile &plan) {
-  if (int code = readPlanWithClaims(path, plan))
+int windlass::readPlan(Console &console, llvm::StringRef path, plan::PlanFile &plan) {
+  if (int code = readPlanWithClaims(console, path, plan))
     return code;
   if (plan.claims && plan.claims->planHash != hashOfPlan(plan)) {
-    llvm::errs() << "windlass: what " << printable(path)
-                 << " claims is dropped: the plan was edited since, or another windlass made it\n";
+    console.say("what " + printable(path) +
+                " claims is dropped: the plan was edited since, or another windlass made it");
     plan.claims.reset();
   }
   return kDone;
 }
 
 /// Model file to L2.
-static int build(Compilation &compilation, const CompileFlags &flags) {
-  int code = compilation.import(flags.settings);
-  if (!code)
-    code = compilation.buildFunctions(flags.settings);
-  return code || !flags.checkBeforePlan ? code : flags.checkBeforePlan(compilation);
+static int build(Console &console, Compilation &compilation, const CompileFlags &flags) {
+  if (int code = console.codeOf(compilation.import(flags.settings)))
+    return code;
+  if (int code = console.codeOf(compilation.buildFunctions(flags.settings)))
+    return code;
+  return flags.checkBeforePlan ? flags.checkBeforePlan(compilation) : int(kDone);
 }
 
-int windlass::applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given) {
-  if (int code = takeSettings(flags, given, plan))
+int windlass::applyPlan(Console &console, Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags,
+                        const Flags &given, Purpose purpose) {
+  if (int code = takeSettings(console, flags, given, plan))
     return code;
   flags.choice.cluster = plan.cluster;
-  if (int code = resolveCosts(flags))
+  if (int code = resolveCosts(console, flags))
     return code;
-  if (int code = build(compilation, flags))
+  if (int code = build(console, compilation, flags))
     return code;
-  return compilation.applyPlan(plan, flags.choice);
+  return console.codeOf(compilation.applyPlan(plan, flags.choice, purpose));
 }
 
-int windlass::planModel(Compilation &compilation, CompileFlags &flags, const Flags &given) {
+int windlass::planModel(Console &console, Compilation &compilation, CompileFlags &flags, const Flags &given,
+                        Purpose purpose) {
   if (!flags.planFile.empty()) {
     plan::PlanFile plan;
-    if (int code = readPlan(flags.planFile, plan))
+    if (int code = readPlan(console, flags.planFile, plan))
       return code;
-    return applyPlan(compilation, plan, flags, given);
+    return applyPlan(console, compilation, plan, flags, given, purpose);
   }
-  if (int code = resolveCluster(flags))
+  if (int code = resolveCluster(console, flags))
     return code;
-  if (int code = resolveCosts(flags))
+  if (int code = resolveCosts(console, flags))
     return code;
-  if (int code = build(compilation, flags))
+  if (int code = build(console, compilation, flags))
     return code;
-  return compilation.applyStrategy(flags.choice);
-}
-
-int windlass::compile(Compilation &compilation, CompileFlags &flags, const Flags &given) {
-  if (int code = planModel(compilation, flags, given))
-    return code;
-  return compilation.verify();
+  return console.codeOf(compilation.applyStrategy(flags.choice, purpose));
 }

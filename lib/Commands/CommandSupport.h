@@ -1,9 +1,10 @@
-// What several verbs share: flags of the compilation, the context with its one-line diagnostics.
+// What several subcommands share: flags of the compilation, the context with its one-line diagnostics.
 #ifndef WINDLASS_LIB_COMMANDS_COMMANDSUPPORT_H
 #define WINDLASS_LIB_COMMANDS_COMMANDSUPPORT_H
 
 #include "windlass/Commands/Commands.h"
 #include "windlass/Pipeline/Compile.h"
+#include "windlass/Programs/ProgramCache.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"
 
@@ -14,15 +15,24 @@
 
 namespace windlass {
 
-/// A context with all dialects, whose diagnostics are printed as one line each: errors always, warnings and remarks
-/// with -v.
-std::unique_ptr<mlir::MLIRContext> makeContext(bool verbose);
+/// A context with all dialects, whose diagnostics the console prints: errors always, warnings and remarks where
+/// `verbose`.
+std::unique_ptr<mlir::MLIRContext> makeContext(Console &console, bool verbose);
 
-/// Talk of every verb.
+/// What is said on standard error about the model: nothing, warnings, or also what trains and each guess.
+enum class Talk { none, warnings, all };
+
+/// Prints what a compilation tells. The console outlives the compilation.
+CompilationEvents printEvents(Console &console, Talk talk = Talk::warnings);
+
+/// The flags of every subcommand.
 struct CommonFlags {
   bool help = false, json = false, verbose = false, quiet = false;
   void declare(Flags &flags);
 };
+
+/// Prints what a build tells, its progress unless that is not wanted.
+BuildEvents printEvents(Console &console, const CommonFlags &common);
 
 /// Flags that say what is compiled and by which plan.
 struct CompileFlags {
@@ -31,7 +41,7 @@ struct CompileFlags {
   /// As the user wrote them; empty or 0 when not given.
   std::string cluster, planFile, costs;
   int64_t ranks = 0;
-  /// Looks at the module of L2 before anything is planned, where a verb sets it; returns an exit code.
+  /// Looks at the module of L2 before anything is planned, where a subcommand sets it; returns an exit code.
   std::function<int(Compilation &)> checkBeforePlan;
   /// What the model file needs to be read.
   void declareModel(Flags &flags);
@@ -40,15 +50,15 @@ struct CompileFlags {
   void declareCosts(Flags &flags);
 };
 
-/// Reads the words; true when the verb should go on, else `code` is its exit code (help has been printed).
-bool parseWords(Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
+/// Reads the words; true when the subcommand should go on, else `code` is its exit code (help has been printed).
+bool parseWords(Console &console, Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
 /// Finds the cluster of --cluster, -n or their default of one rank; an exit code.
-int resolveCluster(CompileFlags &flags);
+int resolveCluster(Console &console, CompileFlags &flags);
 
 /// Reads the profile of --costs, where it is given, for the cluster that is known now; an exit code.
-int resolveCosts(CompileFlags &flags);
+int resolveCosts(Console &console, CompileFlags &flags);
 
 /// "1.250 s", below a second "12.500 ms".
 std::string secondsText(double seconds);
@@ -59,23 +69,21 @@ std::string timeText(const StepPrediction &prediction);
 void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
 
 /// Reads a plan file; an exit code.
-int readPlanWithClaims(llvm::StringRef path, plan::PlanFile &plan);
+int readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan);
 /// The same. What it claims is dropped, and said to be, where the plan has been edited since.
-int readPlan(llvm::StringRef path, plan::PlanFile &plan);
+int readPlan(Console &console, llvm::StringRef path, plan::PlanFile &plan);
 
-/// Model file to level L3b by a plan that has been read; an exit code. Flags as of `planModel`.
-int applyPlan(Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags, const Flags &given);
+/// Model file to L3, and its schedule, by a plan that has been read; an exit code. Flags as of `planModel`.
+int applyPlan(Console &console, Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags,
+              const Flags &given, Purpose purpose);
 
-/// Model file to level L3b under the flags, by the plan file where one is given; an exit code. A flag that contradicts
-/// the plan is bad input that names both.
-int planModel(Compilation &compilation, CompileFlags &flags, const Flags &given);
+/// Model file to L3, and its schedule, under the flags, by the plan file where one is given; an exit code. A flag that
+/// contradicts the plan is bad input that names both.
+int planModel(Console &console, Compilation &compilation, CompileFlags &flags, const Flags &given, Purpose purpose);
 
 /// `windlass plan MODEL --verify PLAN`; an exit code.
-int verifyPlan(const std::string &model, const std::string &planFile, CompileFlags &flags, const Flags &given,
-               const CommonFlags &common);
-
-/// The same on to level L5, which checks memory.
-int compile(Compilation &compilation, CompileFlags &flags, const Flags &given);
+int verifyPlan(Console &console, const std::string &model, const std::string &planFile, CompileFlags &flags,
+               const Flags &given, const CommonFlags &common);
 
 } // namespace windlass
 

@@ -31,11 +31,12 @@ struct Summary {
 
 } // namespace
 
-static int predict(const std::string &model, const plan::PlanFile &plan, const Flags &given, Figures &figures) {
-  auto context = makeContext(/*verbose=*/false);
-  Compilation compilation(*context, model);
+static int predict(Console &console, const std::string &model, const plan::PlanFile &plan, const Flags &given,
+                   Figures &figures) {
+  auto context = makeContext(console, /*verbose=*/false);
+  Compilation compilation(*context, model, printEvents(console));
   CompileFlags compileFlags;
-  if (int code = applyPlan(compilation, plan, compileFlags, given))
+  if (int code = applyPlan(console, compilation, plan, compileFlags, given, Purpose::trial))
     return code;
   figures.seconds = compilation.predict(compileFlags.choice).seconds;
   figures.bytes = compilation.getDeviceBytes();
@@ -164,7 +165,7 @@ static void printJson(const std::vector<plan::PlanDifference> &differences, cons
   llvm::outs() << "\n";
 }
 
-int windlass::runDiff(const std::vector<std::string> &words) {
+int windlass::runDiff(Console &console, const std::vector<std::string> &words) {
   Flags flags("diff FIRST SECOND [MODEL]",
               "Compares two plans: settings, mesh, layouts of parameters, strategies and layouts of operators. What\n"
               "differs alike in several layers is said once. The summary before it has the time of a step and the\n"
@@ -175,17 +176,17 @@ int windlass::runDiff(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 2, 3, code))
+  if (!parseWords(console, flags, common, words, positional, 2, 3, code))
     return code;
   plan::PlanFile first, second;
-  if ((code = readPlan(positional[0], first)) || (code = readPlan(positional[1], second)))
+  if ((code = readPlan(console, positional[0], first)) || (code = readPlan(console, positional[1], second)))
     return code;
   std::vector<plan::PlanDifference> differences = plan::diffPlans(first, second);
   Summary summary = {
       {}, {}, plan::getMeshText(first), plan::getMeshText(second), plan::countChanges(first, second, differences)};
   for (auto [plan, figures] : {std::pair(&first, &summary.first), {&second, &summary.second}}) {
     if (positional.size() > 2) {
-      if ((code = predict(positional[2], *plan, flags, *figures)))
+      if ((code = predict(console, positional[2], *plan, flags, *figures)))
         return code;
     } else if (first.claims && second.claims) {
       figures->seconds = static_cast<double>(plan->claims->costNanoseconds) * 1e-9;

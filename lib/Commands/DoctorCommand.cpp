@@ -36,7 +36,7 @@ static void printJson(llvm::ArrayRef<doctor::Finding> findings) {
   llvm::outs() << "\n";
 }
 
-int windlass::runDoctor(const std::vector<std::string> &words) {
+int windlass::runDoctor(Console &console, const std::vector<std::string> &words) {
   Flags flags("doctor",
               "Looks at this machine: compilers, MLIR, MPI, GEMM kernels, GPUs, NCCL, processors, memory, shared\n"
               "memory, disk, variables of the environment; says what is missing and what one loses. Exit code 0 when "
@@ -45,7 +45,7 @@ int windlass::runDoctor(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 0, 0, code))
+  if (!parseWords(console, flags, common, words, positional, 0, 0, code))
     return code;
   std::vector<doctor::Finding> findings;
   doctor::examineTools(findings);
@@ -65,6 +65,6 @@ int windlass::runDoctor(const std::vector<std::string> &words) {
     }
   for (const doctor::Finding &finding : findings)
     if (finding.needed && finding.state == doctor::State::missing)
-      return fail(*finding.needed, finding.name + " is missing: " + finding.loss);
+      return console.fail(*finding.needed, finding.name + " is missing: " + finding.loss);
   return kDone;
 }

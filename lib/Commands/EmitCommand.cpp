@@ -11,7 +11,7 @@
 
 using namespace windlass;
 
-int windlass::runEmit(const std::vector<std::string> &words) {
+int windlass::runEmit(Console &console, const std::vector<std::string> &words) {
   Flags flags("emit MODEL [--plan plan.json] -o DIR", "Writes the C++ project that trains a model by a plan.");
   CommonFlags common;
   CompileFlags compileFlags;
@@ -24,29 +24,29 @@ int windlass::runEmit(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   if (output.empty())
-    return fail(Code::usage, "emit needs -o DIR");
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional.front());
-  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
-  if ((code = compile(compilation, compileFlags, flags)))
+    return console.fail(Code::usage, "emit needs -o DIR");
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional.front(),
+                          printEvents(console, common.quiet ? Talk::none : Talk::warnings));
+  if ((code = planModel(console, compilation, compileFlags, flags, Purpose::program)))
     return code;
   cpp::ProjectFiles files;
-  if ((code = compilation.emit(compileFlags.choice, files)))
+  if ((code = console.codeOf(compilation.emit(compileFlags.choice, files))))
     return code;
   // The plan beside it claims what this proves.
   if (compilation.getSearch())
     files["plan.cert"] = compilation.getSearch()->certificate;
   if (std::string error = cpp::writeProject(files, output); !error.empty())
-    return fail(Code::output, error);
+    return console.fail(Code::output, error);
   if (!files.count("plan.cert"))
     llvm::sys::fs::remove(output + "/plan.cert");
   if (std::string error = writePackedWeights(compilation.getModule(), compilation.getWeights(), /*withTrained=*/true,
                                              output + "/params.safetensors");
       !error.empty())
-    return fail(Code::output, error);
+    return console.fail(Code::output, error);
   if (common.json) {
     llvm::json::OStream json(llvm::outs(), 2);
     json.object([&] {

@@ -39,10 +39,10 @@ static llvm::json::Object describe(const DiagnosticInfo &row) {
 }
 
 /// Prints a cluster as a file that --cluster takes, with the source of each figure that has one.
-static int explainCluster(llvm::StringRef text) {
+static int explainCluster(Console &console, llvm::StringRef text) {
   llvm::Expected<Cluster> cluster = findCluster(text);
   if (!cluster)
-    return fail(Code::cluster, llvm::toString(cluster.takeError()));
+    return console.fail(Code::cluster, llvm::toString(cluster.takeError()));
   llvm::json::Object document = toJson(*cluster), sources;
   for (const auto &[key, source] : cluster->sources)
     sources[key] = source;
@@ -53,28 +53,28 @@ static int explainCluster(llvm::StringRef text) {
   return kDone;
 }
 
-static int finish(const rt::status &status) { return status.is_ok() ? kDone : fail(status); }
+static int finish(Console &console, const rt::status &status) { return status.is_ok() ? kDone : console.fail(status); }
 
 /// An operator or parameter of a plan; all of it where the model is given.
-static int explainOperator(llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags, const Flags &flags,
-                           const CommonFlags &common) {
+static int explainOperator(Console &console, llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags,
+                           const Flags &flags, const CommonFlags &common) {
   plan::PlanFile plan;
-  if (int code = readPlan(compileFlags.planFile, plan))
+  if (int code = readPlan(console, compileFlags.planFile, plan))
     return code;
   if (positional.size() == 1)
-    return finish(explainRows(plan, positional.front(), common.json, llvm::outs()));
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional[1]);
-  if (int code = planModel(compilation, compileFlags, flags))
+    return finish(console, explainRows(plan, positional.front(), common.json, llvm::outs()));
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional[1], printEvents(console));
+  if (int code = planModel(console, compilation, compileFlags, flags, Purpose::trial))
     return code;
   llvm::StringMap<SegmentFacts> segments = describeSegments(compilation.getPlanned());
-  if (int code = compilation.materialize())
+  if (int code = console.codeOf(compilation.materialize()))
     return code;
-  return finish(
-      explainPlacement(compilation.getPlanned(), segments, plan, positional.front(), common.json, llvm::outs()));
+  return finish(console, explainPlacement(compilation.getPlanned(), segments, plan, positional.front(), common.json,
+                                          llvm::outs()));
 }
 
-int windlass::runExplain(const std::vector<std::string> &words) {
+int windlass::runExplain(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "explain [OP [MODEL] --plan P | CODE | --cluster C]",
       "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
@@ -89,18 +89,19 @@ int windlass::runExplain(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 0, 2, code))
+  if (!parseWords(console, flags, common, words, positional, 0, 2, code))
     return code;
   if (flags.isGiven("plan") && flags.isGiven("cluster"))
-    return fail(Code::usage, "explain takes --plan or --cluster, not both");
+    return console.fail(Code::usage, "explain takes --plan or --cluster, not both");
   if (flags.isGiven("plan"))
-    return positional.empty() ? fail(Code::usage, "explain --plan needs an operator: windlass explain OP --plan P")
-                              : explainOperator(positional, compileFlags, flags, common);
+    return positional.empty()
+               ? console.fail(Code::usage, "explain --plan needs an operator: windlass explain OP --plan P")
+               : explainOperator(console, positional, compileFlags, flags, common);
   if (positional.size() == 2)
-    return fail(Code::usage, "an operator is explained by its plan: windlass explain OP MODEL --plan P");
+    return console.fail(Code::usage, "an operator is explained by its plan: windlass explain OP MODEL --plan P");
   if (flags.isGiven("cluster"))
-    return positional.empty() ? explainCluster(compileFlags.cluster)
-                              : fail(Code::usage, "explain takes a code or --cluster, not both");
+    return positional.empty() ? explainCluster(console, compileFlags.cluster)
+                              : console.fail(Code::usage, "explain takes a code or --cluster, not both");
   if (positional.empty()) {
     llvm::json::Array rows;
     for (const DiagnosticInfo &row : getDiagnostics()) {
@@ -115,8 +116,8 @@ int windlass::runExplain(const std::vector<std::string> &words) {
   }
   const DiagnosticInfo *row = findDiagnostic(positional.front());
   if (!row)
-    return fail(Code::usage, "there is no code " + printable(positional.front()) +
-                                 "; 'windlass explain' without one lists all, and an operator needs --plan");
+    return console.fail(Code::usage, "there is no code " + printable(positional.front()) +
+                                         "; 'windlass explain' without one lists all, and an operator needs --plan");
   if (common.json)
     llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(describe(*row))) << "\n";
   else

@@ -199,7 +199,7 @@ std::string modelText(const SearchSummary &search) {
 
 } // namespace
 
-int windlass::runPlan(const std::vector<std::string> &words) {
+int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
   Flags flags("plan MODEL --cluster C [-o plan.json]",
               "Finds how every operator of a training graph runs on a cluster.");
   CommonFlags common;
@@ -240,45 +240,45 @@ int windlass::runPlan(const std::vector<std::string> &words) {
                 verified);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   if (!verified.empty())
-    return verifyPlan(positional.front(), verified, compileFlags, flags, common);
+    return verifyPlan(console, positional.front(), verified, compileFlags, flags, common);
   if (!problemOutput.empty() && compileFlags.choice.strategy != "auto")
-    return fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
+    return console.fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
   for (llvm::StringRef flag : {"max-gap", "start", "threads", "work-limit"})
     if (flags.isGiven(flag) && compileFlags.choice.strategy != "auto")
-      return fail(Code::usage, "--" + flag.str() + " needs --strategy auto: a named strategy is not searched");
+      return console.fail(Code::usage, "--" + flag.str() + " needs --strategy auto: a named strategy is not searched");
   if (compileFlags.cluster.empty())
-    return fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
+    return console.fail(Code::usage, "plan needs --cluster, such as --cluster cpu:2 or --cluster h200:8");
   if (!start.empty()) {
     auto plan = std::make_shared<plan::PlanFile>();
-    if ((code = readPlanWithClaims(start, *plan)))
+    if ((code = readPlanWithClaims(console, start, *plan)))
       return code;
     compileFlags.choice.start = std::move(plan);
   }
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional.front());
-  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional.front(),
+                          printEvents(console, common.quiet ? Talk::none : Talk::warnings));
   std::string annotated;
-  if ((code = planModel(compilation, compileFlags, flags)) ||
-      (!onnxOutput.empty() && ((code = compilation.materialize()) || (code = compilation.exportOnnx(annotated)))) ||
-      (code = compilation.verify()))
+  if ((code = planModel(console, compilation, compileFlags, flags, Purpose::program)) ||
+      (!onnxOutput.empty() && ((code = console.codeOf(compilation.materialize())) ||
+                               (code = console.codeOf(compilation.exportOnnx(annotated))))))
     return code;
   if (!onnxOutput.empty())
     if (std::string error = writeFile(onnxOutput, annotated); !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
   if (!problemOutput.empty() && compilation.getSearch())
     if (std::string error = writeFile(problemOutput, search::printProblem(compilation.getSearch()->problem));
         !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
   // The certificates first: a plan that claims something has them beside it.
   if (!output.empty() && compilation.getSearch())
     if (std::string error = writeFile(getCertificatePath(output), compilation.getSearch()->certificate); !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
   if (!output.empty())
     if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
 
   // What there is to say is said in any case.
   auto finish = [&, &found = compilation.getSearch()]() -> int {
@@ -286,11 +286,13 @@ int windlass::runPlan(const std::vector<std::string> &words) {
       return kDone;
     std::string is = llvm::formatv("but --max-gap is {0:e2}; give a ", mostGap);
     if (!found->boundNanoseconds)
-      return fail(Code::gap, "the model's cost of the plan has no lower bound, " + is + "higher --memory-limit");
-    return fail(Code::gap, llvm::formatv("the model's cost of the plan is {0:e2} of itself above its lower bound, ",
-                                         found->getGap())
-                                   .str() +
-                               is + "larger --work-limit");
+      return console.fail(Code::gap,
+                          "the model's cost of the plan has no lower bound, " + is + "higher --memory-limit");
+    return console.fail(
+        Code::gap,
+        llvm::formatv("the model's cost of the plan is {0:e2} of itself above its lower bound, ", found->getGap())
+                .str() +
+            is + "larger --work-limit");
   };
   ModuleOp module = compilation.getModule();
   Memory memory = memoryOf(module);

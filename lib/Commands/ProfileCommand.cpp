@@ -30,12 +30,12 @@ constexpr const char *kNamedStrategies[] = {"ddp", "zero1", "zero2", "zero3", "z
 /// The search goes on with what was measured of its plans before.
 constexpr int kMostRounds = 3;
 
-/// What one run of the verb works on.
+/// What one run of the subcommand works on.
 class Profiling {
 public:
-  Profiling(MLIRContext &context, std::string modelPath, CompileFlags &compileFlags, const CommonFlags &common,
-            int64_t seconds)
-      : context(context), modelPath(std::move(modelPath)), compileFlags(compileFlags), common(common),
+  Profiling(Console &console, MLIRContext &context, std::string modelPath, CompileFlags &compileFlags,
+            const CommonFlags &common, int64_t seconds)
+      : console(console), context(context), modelPath(std::move(modelPath)), compileFlags(compileFlags), common(common),
         secondsLeft(seconds) {}
 
   Profile profile;
@@ -49,12 +49,13 @@ public:
       return code;
     const Cluster &cluster = profile.cluster = compileFlags.choice.cluster;
     if (cluster.hosts.size() > 1 || cluster.hosts.front().count > 1)
-      return fail(Code::devices, "profiles are taken on one host, but --cluster is " + cluster.describe() +
-                                     "; give the devices of one of its hosts");
+      return console.fail(Code::devices, "profiles are taken on one host, but --cluster is " + cluster.describe() +
+                                             "; give the devices of one of its hosts");
     if (cluster.getBackend() != "cpu" && emitted.empty())
-      return fail(Code::devices, "profiles of back end '" + cluster.getBackend() +
-                                     "' are taken where its devices are: give --emit DIR, and build and run the "
-                                     "program there, or measure processors with --cluster cpu:N");
+      return console.fail(Code::devices,
+                          "profiles of back end '" + cluster.getBackend() +
+                              "' are taken where its devices are: give --emit DIR, and build and run the "
+                              "program there, or measure processors with --cluster cpu:N");
     if (int code = addNamed(first))
       return code;
     if (int code = addFound(first))
@@ -79,9 +80,9 @@ public:
 private:
   int addGiven(const Flags &flags, MeasuredCommands &to) {
     if (compileFlags.planFile.empty())
-      return resolveCluster(compileFlags);
-    Compilation compilation(context, modelPath);
-    if (int code = planModel(compilation, compileFlags, flags))
+      return resolveCluster(console, compileFlags);
+    Compilation compilation(context, modelPath, printEvents(console));
+    if (int code = planModel(console, compilation, compileFlags, flags, Purpose::trial))
       return code;
     add(compilation.getModule(), to);
     return kDone;
@@ -94,10 +95,10 @@ private:
   }
 
   int addNamed(MeasuredCommands &to) {
-    Compilation compilation(context, modelPath);
-    if (int code = compilation.import(compileFlags.settings))
+    Compilation compilation(context, modelPath, printEvents(console));
+    if (int code = console.codeOf(compilation.import(compileFlags.settings)))
       return code;
-    if (int code = compilation.buildFunctions(compileFlags.settings))
+    if (int code = console.codeOf(compilation.buildFunctions(compileFlags.settings)))
       return code;
     for (const char *strategy : kNamedStrategies) {
       PlanChoice named = compileFlags.choice;
@@ -111,14 +112,14 @@ private:
 
   /// By the times that are known.
   int addFound(MeasuredCommands &to) {
-    Compilation compilation(context, modelPath);
-    if (int code = compilation.import(compileFlags.settings))
+    Compilation compilation(context, modelPath, printEvents(console));
+    if (int code = console.codeOf(compilation.import(compileFlags.settings)))
       return code;
-    if (int code = compilation.buildFunctions(compileFlags.settings))
+    if (int code = console.codeOf(compilation.buildFunctions(compileFlags.settings)))
       return code;
     PlanChoice found = compileFlags.choice;
     found.strategy = "auto";
-    if (int code = compilation.applyStrategy(found))
+    if (int code = console.codeOf(compilation.applyStrategy(found, Purpose::trial)))
       return code;
     add(compilation.getModule(), to);
     return kDone;
@@ -128,14 +129,15 @@ private:
     commands = measured.getKeys().size();
     auto files = measured.makeProject(profile.cluster, /*writesProfile=*/true);
     if (failed(files))
-      return kInternal;
+      return console.codeOf(files);
     if (std::string error = cpp::writeProject(*files, folder); !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
     return kDone;
   }
 
   int measure(MeasuredCommands &commands);
 
+  Console &console;
   MLIRContext &context;
   std::string modelPath;
   CompileFlags &compileFlags;
@@ -197,23 +199,22 @@ int Profiling::measure(MeasuredCommands &measured) {
   commands += measured.getKeys().size();
   int64_t ranks = profile.cluster.getDevices();
   if (ranks > 1 && findProgram("mpirun").empty())
-    return fail(Code::launch, "several ranks need mpirun: install openmpi-bin");
+    return console.fail(Code::launch, "several ranks need mpirun: install openmpi-bin");
   auto files = measured.makeProject(profile.cluster, /*writesProfile=*/false);
   if (failed(files))
-    return kInternal;
+    return console.codeOf(files);
   ProgramSource source;
   source.files = *files;
   source.program = "measure";
   BuiltProgram program;
   if (!common.quiet)
-    llvm::errs() << "windlass: building a program that measures " << countOf(measured.getKeys().size(), "command")
-                 << "\n";
-  if (rt::status built = buildProgram(source, common.verbose, !common.quiet, program); !built.is_ok())
-    return fail(built);
+    console.say("building a program that measures " + countOf(measured.getKeys().size(), "command"));
+  if (rt::status built = buildProgram(source, printEvents(console, common), program); !built.is_ok())
+    return console.fail(built);
   const std::string &folder = program.folder;
   llvm::SmallString<128> results;
   if (std::error_code error = llvm::sys::fs::createTemporaryFile("windlass-profile", "json", results))
-    return fail(Code::output, "cannot make a temporary file: " + error.message());
+    return console.fail(Code::output, "cannot make a temporary file: " + error.message());
   std::vector<std::string> words = {folder + "/run.sh", "-o", results.str().str(), "--seconds",
                                     std::to_string(secondsLeft)};
   if (compileFlags.choice.threads > 0)
@@ -224,12 +225,13 @@ int Profiling::measure(MeasuredCommands &measured) {
   auto text = readInputFile(results, Profile::kMostBytes, "measurements");
   llvm::sys::fs::remove(results);
   if (!result.error.empty() || result.code != 0)
-    return fail(Code::launch, "the measuring program " + printable(folder + "/run.sh") + " ended with " +
-                                  (result.error.empty() ? "exit code " + std::to_string(result.code) : result.error));
+    return console.fail(Code::launch,
+                        "the measuring program " + printable(folder + "/run.sh") + " ended with " +
+                            (result.error.empty() ? "exit code " + std::to_string(result.code) : result.error));
   if (!text)
-    return fail(Code::internal, llvm::toString(text.takeError()));
+    return console.fail(Code::internal, llvm::toString(text.takeError()));
   if (llvm::Error error = readResults((*text)->getBuffer(), measured.getKeys(), profile))
-    return fail(Code::internal, "the measuring program wrote " + llvm::toString(std::move(error)));
+    return console.fail(Code::internal, "the measuring program wrote " + llvm::toString(std::move(error)));
   return kDone;
 }
 
@@ -274,7 +276,7 @@ void printAsJson(const Profile &profile, size_t commands, llvm::StringRef output
 
 } // namespace
 
-int windlass::runProfile(const std::vector<std::string> &words) {
+int windlass::runProfile(Console &console, const std::vector<std::string> &words) {
   Flags flags("profile MODEL --cluster C -o profile.json",
               "Measures the commands of a model's named strategies and of the plan that the search finds, and the "
               "collectives of this machine, for --costs of plan and train.");
@@ -298,14 +300,14 @@ int windlass::runProfile(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   if (output.empty() == emitted.empty())
-    return fail(Code::usage, "profile needs -o FILE, or --emit DIR");
+    return console.fail(Code::usage, "profile needs -o FILE, or --emit DIR");
   if (compileFlags.cluster.empty() && compileFlags.planFile.empty())
-    return fail(Code::usage, "profile needs --cluster, such as --cluster cpu:2");
-  auto context = makeContext(common.verbose);
-  Profiling profiling(*context, positional.front(), compileFlags, common, seconds);
+    return console.fail(Code::usage, "profile needs --cluster, such as --cluster cpu:2");
+  auto context = makeContext(console, common.verbose);
+  Profiling profiling(console, *context, positional.front(), compileFlags, common, seconds);
   Profile &profile = profiling.profile;
   std::vector<doctor::Finding> findings;
   doctor::examineMachine(findings);
@@ -321,7 +323,7 @@ int windlass::runProfile(const std::vector<std::string> &words) {
     return kDone;
   }
   if (std::string error = writeFile(output, writeProfile(profile)); !error.empty())
-    return fail(Code::output, error);
+    return console.fail(Code::output, error);
   if (common.json) {
     printAsJson(profile, profiling.commands, output);
     return kDone;

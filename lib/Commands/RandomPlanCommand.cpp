@@ -6,7 +6,7 @@
 
 using namespace windlass;
 
-int windlass::runRandomPlan(const std::vector<std::string> &words) {
+int windlass::runRandomPlan(Console &console, const std::vector<std::string> &words) {
   Flags flags("opt --random-plan MODEL --cluster C --seed N -o plan.json",
               "Writes a random legal plan; one seed gives one plan.");
   CommonFlags common;
@@ -20,17 +20,18 @@ int windlass::runRandomPlan(const std::vector<std::string> &words) {
   flags.addText("o", "FILE", "where the plan goes", output);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   if (output.empty())
-    return fail(Code::usage, "--random-plan needs -o");
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional.front());
-  if ((code = resolveCluster(compileFlags)) || (code = compilation.import(compileFlags.settings)) ||
-      (code = compilation.buildFunctions(compileFlags.settings)) ||
-      (code = compilation.applyRandomPlan(compileFlags.choice, seed)))
+    return console.fail(Code::usage, "--random-plan needs -o");
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional.front(), printEvents(console));
+  if ((code = resolveCluster(console, compileFlags)) ||
+      (code = console.codeOf(compilation.import(compileFlags.settings))) ||
+      (code = console.codeOf(compilation.buildFunctions(compileFlags.settings))) ||
+      (code = console.codeOf(compilation.applyRandomPlan(compileFlags.choice, seed))))
     return code;
   if (std::string error = writeFile(output, compilation.getPlanText()); !error.empty())
-    return fail(Code::output, error);
+    return console.fail(Code::output, error);
   return kDone;
 }

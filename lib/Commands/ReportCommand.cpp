@@ -12,7 +12,7 @@
 
 using namespace windlass;
 
-int windlass::runReport(const std::vector<std::string> &words) {
+int windlass::runReport(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "report RUN [-o FILE]",
       "Writes a run as one HTML page that needs nothing else: loss, throughput, memory, settings, environment.\n"
@@ -23,15 +23,15 @@ int windlass::runReport(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   llvm::Expected<report::Run> run = report::readRun(positional.front());
   if (!run)
-    return fail(Code::input, llvm::toString(run.takeError()));
+    return console.fail(Code::input, llvm::toString(run.takeError()));
   if (output.empty())
     output = positional.front() + "/report.html";
   if (std::string error = writeFile(output, report::writePage(*run)); !error.empty())
-    return fail(Code::output, error);
+    return console.fail(Code::output, error);
   if (common.json) {
     auto number = [](double value) { return std::isfinite(value) ? llvm::json::Value(value) : nullptr; };
     llvm::json::OStream json(llvm::outs(), 2);

@@ -82,7 +82,7 @@ private:
 
 } // namespace
 
-int windlass::runSimulate(const std::vector<std::string> &words) {
+int windlass::runSimulate(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "simulate MODEL [--plan plan.json] [-o trace.json]",
       "Replays a step of a plan on paper: its time, where that goes, and a timeline for Chrome's trace viewer.");
@@ -97,14 +97,15 @@ int windlass::runSimulate(const std::vector<std::string> &words) {
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   if (compileFlags.cluster.empty() && compileFlags.planFile.empty())
-    return fail(Code::usage, "simulate needs --plan, or --cluster, such as --cluster cpu:2 or --cluster h200:8");
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional.front());
-  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::warnings;
-  if ((code = compile(compilation, compileFlags, flags)))
+    return console.fail(Code::usage,
+                        "simulate needs --plan, or --cluster, such as --cluster cpu:2 or --cluster h200:8");
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional.front(),
+                          printEvents(console, common.quiet ? Talk::none : Talk::warnings));
+  if ((code = planModel(console, compilation, compileFlags, flags, Purpose::program)))
     return code;
   Trace trace;
   StepPrediction prediction =
@@ -112,9 +113,10 @@ int windlass::runSimulate(const std::vector<std::string> &words) {
   size_t commands = trace.events;
   if (!output.empty()) {
     if (std::string error = writeFile(output, trace.finish(compilation.getModule())); !error.empty())
-      return fail(Code::output, error);
+      return console.fail(Code::output, error);
     if (commands > kMostEvents && !common.quiet)
-      llvm::errs() << "windlass: the timeline has the first " << kMostEvents << " of " << commands << " commands\n";
+      console.say("the timeline has the first " + std::to_string(kMostEvents) + " of " + std::to_string(commands) +
+                  " commands");
   }
   if (common.json) {
     llvm::json::OStream json(llvm::outs(), 2);

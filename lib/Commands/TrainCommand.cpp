@@ -77,10 +77,10 @@ static llvm::StringRef nameOf(llvm::StringRef word) {
 
 /// Reads the settings of a `--config` file as flags. Those that are flags too are left out: flags win, and a list that
 /// is given as a flag takes the place of the file's.
-static int readConfig(const std::string &path, llvm::ArrayRef<std::string> given, Flags &flags) {
+static int readConfig(Console &console, const std::string &path, llvm::ArrayRef<std::string> given, Flags &flags) {
   std::vector<std::string> words, kept, positional;
   if (rt::status read = rt::read_config(path, words); !read.is_ok())
-    return fail(std::move(read).as(Code::settings_file));
+    return console.fail(std::move(read).as(Code::settings_file));
   llvm::StringSet<> names;
   for (const std::string &word : given)
     names.insert(nameOf(word));
@@ -94,7 +94,7 @@ static int readConfig(const std::string &path, llvm::ArrayRef<std::string> given
     i += hasValue;
   }
   if (std::string error = flags.parse(kept, positional, 0, 0); !error.empty())
-    return fail(Code::settings_file, printable(path) + ": " + error);
+    return console.fail(Code::settings_file, printable(path) + ": " + error);
   return kDone;
 }
 
@@ -126,25 +126,26 @@ static ProcessResult runUnderLauncher(std::vector<std::string> command, const Pr
 
 /// Finds what is wrong with a run before it is planned and built: all that the program would find before its first
 /// step, and what is missing to start it.
-static int checkRun(Compilation &compilation, const CompileFlags &flags, const std::vector<std::string> &words,
-                    bool usesProcesses) {
+static int checkRun(Console &console, Compilation &compilation, const CompileFlags &flags,
+                    const std::vector<std::string> &words, bool usesProcesses) {
   const Cluster &cluster = flags.choice.cluster;
   if (cluster.getBackend() != "cpu")
-    return fail(Code::devices, "'windlass train' runs programs on this machine's processors, but the plan is for " +
-                                   cluster.describe() +
-                                   ": emit the program with 'windlass emit' and build it there, or train with "
-                                   "--cluster cpu:N");
-  if (int code = checkPrecision(cluster.getBackend(), flags.settings.precision))
-    return code;
+    return console.fail(Code::devices,
+                        "'windlass train' runs programs on this machine's processors, but the plan is for " +
+                            cluster.describe() +
+                            ": emit the program with 'windlass emit' and build it there, or train with "
+                            "--cluster cpu:N");
+  if (rt::status checked = checkPrecision(cluster.getBackend(), flags.settings.precision); !checked.is_ok())
+    return console.fail(checked);
   if (cluster.getDevices() > 1 && usesProcesses && findProgram("mpirun").empty())
-    return fail(Code::launch,
-                "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
+    return console.fail(Code::launch,
+                        "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
   ProgramOutline outline(compilation.getPlanned(), cluster.getDevices());
   rt::status checked = rt::check_run(outline.get(), words);
-  return checked.is_ok() ? kDone : fail(checked);
+  return checked.is_ok() ? kDone : console.fail(checked);
 }
 
-int windlass::runTrain(const std::vector<std::string> &words) {
+int windlass::runTrain(Console &console, const std::vector<std::string> &words) {
   Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
               "Plans, emits, builds and runs the training of a model.");
   CommonFlags common;
@@ -162,10 +163,10 @@ int windlass::runTrain(const std::vector<std::string> &words) {
 
   int code;
   if (std::string config = findConfig(words); !config.empty())
-    if ((code = readConfig(config, words, flags)))
+    if ((code = readConfig(console, config, words, flags)))
       return code;
   std::vector<std::string> positional;
-  if (!parseWords(flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
     return code;
   llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
@@ -182,18 +183,17 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   }
   bool usesProcesses = programFlags.get("communicator") != "local";
   compileFlags.checkBeforePlan = [&](Compilation &compilation) {
-    return checkRun(compilation, compileFlags, handed, usesProcesses);
+    return checkRun(console, compilation, compileFlags, handed, usesProcesses);
   };
 
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, positional.front());
-  compilation.talk = common.quiet ? Compilation::Talk::none : Compilation::Talk::all;
-  if ((code = compile(compilation, compileFlags, flags)))
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, positional.front(), printEvents(console, common.quiet ? Talk::none : Talk::all));
+  if ((code = planModel(console, compilation, compileFlags, flags, Purpose::program)))
     return code;
   std::string predicted = llvm::formatv("{0:e9}", compilation.predict(compileFlags.choice).seconds);
   ProgramSource source;
   source.program = "train";
-  if ((code = compilation.emit(compileFlags.choice, source.files)))
+  if ((code = console.codeOf(compilation.emit(compileFlags.choice, source.files))))
     return code;
 
   std::string error;
@@ -201,14 +201,14 @@ int windlass::runTrain(const std::vector<std::string> &words) {
   bool fromFile = programFlags.get("init") != "random";
   source.dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
   if (!error.empty())
-    return fail(Code::external_data, error);
+    return console.fail(Code::external_data, error);
   source.writeData = [&](const std::string &target) {
     return writePackedWeights(compilation.getModule(), compilation.getWeights(), fromFile,
                               target + "/params.safetensors");
   };
   BuiltProgram built;
-  if (rt::status done = buildProgram(source, common.verbose, !common.quiet, built); !done.is_ok())
-    return fail(done);
+  if (rt::status done = buildProgram(source, printEvents(console, common), built); !done.is_ok())
+    return console.fail(done);
 
   bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
   std::vector<std::string> command = {built.folder + (hasLauncher ? "/run.sh" : "/build/train")};
@@ -220,10 +220,11 @@ int windlass::runTrain(const std::vector<std::string> &words) {
       command.push_back(name);
   ProcessResult result = hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command);
   if (!result.error.empty())
-    return fail(Code::launch, result.error);
+    return console.fail(Code::launch, result.error);
   if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
-    return fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; continue from the last "
-                                 "checkpoint with --resume");
+    return console.fail(Code::rank_lost,
+                        "the run was ended before it had saved, as it was told to; continue from the last "
+                        "checkpoint with --resume");
   // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
   // does not do it with the signals that a processor or abort() raises.
   if (int signal = result.code - 128; signal > 0) {
@@ -233,10 +234,10 @@ int windlass::runTrain(const std::vector<std::string> &words) {
                                 {SIGFPE, "SIGFPE"},
                                 {SIGILL, "SIGILL"}})
       if (signal == number)
-        return fail(Code::internal, std::string("the training program crashed with ") + name +
-                                        "; its last words are above, and in RUN/logs");
-    return fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
-                                     "; continue from the last checkpoint with --resume");
+        return console.fail(Code::internal, std::string("the training program crashed with ") + name +
+                                                "; its last words are above, and in RUN/logs");
+    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
+                                             "; continue from the last checkpoint with --resume");
   }
   return result.code;
 }

@@ -11,28 +11,30 @@
 using namespace mlir;
 using namespace windlass;
 
-int windlass::verifyPlan(const std::string &model, const std::string &planFile, CompileFlags &flags, const Flags &given,
-                         const CommonFlags &common) {
+int windlass::verifyPlan(Console &console, const std::string &model, const std::string &planFile, CompileFlags &flags,
+                         const Flags &given, const CommonFlags &common) {
   for (llvm::StringRef flag : {"o", "export-onnx", "dump-problem", "start"})
     if (given.isGiven(flag))
-      return fail(Code::usage, "--verify writes nothing: leave --" + flag.str() + " out");
+      return console.fail(Code::usage, "--verify writes nothing: leave --" + flag.str() + " out");
   plan::PlanFile plan;
-  if (int code = readPlanWithClaims(planFile, plan))
+  if (int code = readPlanWithClaims(console, planFile, plan))
     return code;
   if (!plan.claims)
-    return fail(Code::claims, printable(planFile) + " claims nothing: only plans that --strategy auto made do");
+    return console.fail(Code::claims, printable(planFile) + " claims nothing: only plans that --strategy auto made do");
   if (std::string is = hashOfPlan(plan); plan.claims->planHash != is)
-    return fail(Code::claims, "the plan claims plan_hash " + printable(plan.claims->planHash, 12) + ", but it is " +
-                                  printable(is, 12) + ": it was edited since, or another windlass made it");
+    return console.fail(Code::claims, "the plan claims plan_hash " + printable(plan.claims->planHash, 12) +
+                                          ", but it is " + printable(is, 12) +
+                                          ": it was edited since, or another windlass made it");
   std::string certificatePath = getCertificatePath(planFile);
   auto certificate = readInputFile(certificatePath, int64_t(128) << 20, "certificate");
   if (!certificate)
-    return fail(Code::claims, llvm::toString(certificate.takeError()));
-  auto context = makeContext(common.verbose);
-  Compilation compilation(*context, model);
+    return console.fail(Code::claims, llvm::toString(certificate.takeError()));
+  auto context = makeContext(console, common.verbose);
+  Compilation compilation(*context, model, printEvents(console));
   int code;
-  if ((code = applyPlan(compilation, plan, flags, given)) || (code = compilation.verify()) ||
-      (code = compilation.verifyClaims(*plan.claims, plan.settings.pins, (*certificate)->getBuffer(), flags.choice)))
+  if ((code = applyPlan(console, compilation, plan, flags, given, Purpose::program)) ||
+      (code = console.codeOf(
+           compilation.verifyClaims(*plan.claims, plan.settings.pins, (*certificate)->getBuffer(), flags.choice))))
     return code;
   const plan::PlanClaims &claims = *plan.claims;
   if (common.json) {

@@ -1,8 +1,7 @@
 #include "windlass/Pipeline/Claims.h"
 
-#include "FitMemory.h"
+#include "Reserve.h"
 
-#include "windlass/Commands/Commands.h"
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
@@ -41,12 +40,6 @@ static double getWorthOfMemory(const search::Problem &problem, const search::Cer
   double prices = std::accumulate(certificate.prices.begin(),
                                   certificate.prices.begin() + static_cast<int64_t>(problem.capacity.size()), 0.0);
   return std::ldexp(prices, 30 - search::Certificate::kPriceBits);
-}
-
-double SearchSummary::getGap() const {
-  if (!boundNanoseconds)
-    return 1;
-  return costNanoseconds > 0 ? static_cast<double>(costNanoseconds - *boundNanoseconds) / costNanoseconds : 0;
 }
 
 void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
@@ -96,71 +89,108 @@ std::string describe(llvm::ArrayRef<int64_t> name) {
   return text;
 }
 
-int failClaim(llvm::StringRef what, int64_t claimed, int64_t is) {
-  return fail(Code::claims,
-              ("the plan claims " + what + " " + llvm::Twine(claimed) + ", but it is " + llvm::Twine(is)).str());
-}
+/// Compares the claims of one plan with what is so; `fail` reports the first that does not hold.
+class ClaimsCheck {
+public:
+  ClaimsCheck(const plan::PlanClaims &claims, const ClaimedPlan &plan, const PlanChoice &choice)
+      : claims(claims), plan(plan), context(this->plan.planned.getContext()), choice(choice),
+        costs(choice.cluster, choice.profile.get(), plan.precision) {}
 
-} // namespace
+  LogicalResult run(llvm::StringRef certificate) {
+    if (failed(checkProfile()) || failed(checkCost()) || failed(checkMemory()) || failed(checkBound(certificate)))
+      return failure();
+    if (std::string is = hash(certificate); claims.certificateHash != is)
+      return fail("the plan claims certificate_hash " + printable(claims.certificateHash, 12) +
+                  ", but the certificate's is " + printable(is, 12));
+    return success();
+  }
 
-int Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins,
-                              llvm::StringRef certificate, const PlanChoice &choice) {
-  if (std::string is = hashOfProfile(choice); claims.profileHash != is)
-    return fail(Code::claims,
-                claims.profileHash.empty()
-                    ? "the plan claims costs of the analytic model: leave --costs out"
-                    : "the plan claims costs of the profile of hash " + printable(claims.profileHash, 12) +
-                          (is.empty() ? ": give it by --costs" : ", but --costs is of hash " + printable(is, 12)));
-  CostModel costs(cluster, choice.profile.get(), compiled.precision);
-  FailureOr<plan::Pins> pinned = plan::readPins(*module, pins);
-  if (failed(pinned))
-    return exitCodeOf(Code::pin);
-  plan::StrategyChoice chosen = planner::readChoice(*module);
-  chosen.pins = std::move(*pinned);
-  std::optional<int64_t> cost = planner::evaluatePlan(*module, chosen, costs);
-  if (!cost)
-    return fail(Code::claims, "the plan claims a cost, but chooses something that the search would not");
-  if (claims.costNanoseconds != *cost)
-    return failClaim("cost_nanoseconds", claims.costNanoseconds, *cost);
-  int64_t reserve = scheduled.reserve.total();
-  if (claims.arenaBytes != scheduled.bytes - reserve)
-    return failClaim("arena_bytes", claims.arenaBytes, scheduled.bytes - reserve);
-  if (claims.peakBytes != scheduled.liveBytes - reserve)
-    return failClaim("peak_bytes", claims.peakBytes, scheduled.liveBytes - reserve);
+private:
+  LogicalResult fail(const llvm::Twine &text) { return emitError(context, Code::claims) << text; }
+  LogicalResult compare(llvm::StringRef what, int64_t claimed, int64_t is) {
+    if (claimed == is)
+      return success();
+    return fail("the plan claims " + what + " " + llvm::Twine(claimed) + ", but it is " + llvm::Twine(is));
+  }
 
+  LogicalResult checkProfile() {
+    std::string is = hashOfProfile(choice);
+    if (claims.profileHash == is)
+      return success();
+    if (claims.profileHash.empty())
+      return fail("the plan claims costs of the analytic model: leave --costs out");
+    return fail("the plan claims costs of the profile of hash " + printable(claims.profileHash, 12) +
+                (is.empty() ? ": give it by --costs" : ", but --costs is of hash " + printable(is, 12)));
+  }
+
+  LogicalResult checkCost() {
+    FailureOr<plan::Pins> pinned = plan::readPins(plan.planned, plan.pins);
+    if (failed(pinned))
+      return failure();
+    plan::StrategyChoice chosen = planner::readChoice(plan.planned);
+    chosen.pins = std::move(*pinned);
+    std::optional<int64_t> found = planner::evaluatePlan(plan.planned, chosen, costs);
+    if (!found)
+      return fail("the plan claims a cost, but chooses something that the search would not");
+    cost = *found;
+    return compare("cost_nanoseconds", claims.costNanoseconds, cost);
+  }
+
+  LogicalResult checkMemory() {
+    int64_t reserve = plan.schedule.reserve.total();
+    if (failed(compare("arena_bytes", claims.arenaBytes, plan.schedule.bytes - reserve)))
+      return failure();
+    return compare("peak_bytes", claims.peakBytes, plan.schedule.liveBytes - reserve);
+  }
+
+  LogicalResult checkBound(llvm::StringRef certificate);
+
+  const plan::PlanClaims &claims;
+  ClaimedPlan plan;
+  MLIRContext *context;
+  const PlanChoice &choice;
+  CostModel costs;
+  /// Of the plan, in the search's model.
+  int64_t cost = 0;
+};
+
+LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
   auto read = search::parseCertificates(certificate);
   if (!read)
-    return fail(Code::claims, "the certificate " + llvm::toString(read.takeError()));
-  auto search = planner::PlanSearch::create(*unplanned, cluster.getDevices(), costs,
-                                            static_cast<int>(choice.searchThreads), pins);
+    return fail("the certificate " + llvm::toString(read.takeError()));
+  auto search = planner::PlanSearch::create(plan.unplanned, choice.cluster.getDevices(), costs,
+                                            static_cast<int>(choice.searchThreads), plan.pins);
   if (failed(search))
-    return kInternal;
-  (*search)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
+    return failure();
+  (*search)->setBesideBytes(
+      [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   std::vector<planner::SearchedMesh> meshes;
   if (claims.boundNanoseconds)
     meshes = (*search)->getProblems(getSearchedMemory(choice));
   if (read->size() != meshes.size())
-    return fail(Code::claims, "the certificate is of " + std::to_string(read->size()) + " meshes, but " +
-                                  (claims.boundNanoseconds ? std::to_string(meshes.size()) + " can be chosen"
-                                                           : "the plan claims no bound"));
-  int64_t bound = *cost;
+    return fail("the certificate is of " + std::to_string(read->size()) + " meshes, but " +
+                (claims.boundNanoseconds ? std::to_string(meshes.size()) + " can be chosen"
+                                         : std::string("the plan claims no bound")));
+  int64_t bound = cost;
   for (auto [its, mesh] : llvm::zip_equal(*read, meshes)) {
     if (its.name != getMeshName(mesh.choice))
-      return fail(Code::claims, "the certificate has " + describe(its.name) + " where " +
-                                    describe(getMeshName(mesh.choice)) + " is wanted");
+      return fail("the certificate has " + describe(its.name) + " where " + describe(getMeshName(mesh.choice)) +
+                  " is wanted");
     std::string prefix = "the certificate of " + describe(its.name) + " ";
     llvm::Expected<int64_t> proven = search::proveBound(mesh.problem, its.certificate);
     if (!proven)
-      return fail(Code::claims, prefix + llvm::toString(proven.takeError()));
+      return fail(prefix + llvm::toString(proven.takeError()));
     if (*proven != its.certificate.bound)
-      return fail(Code::claims, prefix + "claims the bound " + std::to_string(its.certificate.bound) + ", but proves " +
-                                    std::to_string(*proven));
+      return fail(prefix + "claims the bound " + std::to_string(its.certificate.bound) + ", but proves " +
+                  std::to_string(*proven));
     bound = std::min(bound, *proven);
   }
-  if (claims.boundNanoseconds && *claims.boundNanoseconds != bound)
-    return failClaim("bound_nanoseconds", *claims.boundNanoseconds, bound);
-  if (std::string is = hash(certificate); claims.certificateHash != is)
-    return fail(Code::claims, "the plan claims certificate_hash " + printable(claims.certificateHash, 12) +
-                                  ", but the certificate's is " + printable(is, 12));
-  return kDone;
+  return claims.boundNanoseconds ? compare("bound_nanoseconds", *claims.boundNanoseconds, bound) : success();
+}
+
+} // namespace
+
+LogicalResult windlass::verifyClaims(const plan::PlanClaims &claims, const ClaimedPlan &plan,
+                                     llvm::StringRef certificate, const PlanChoice &choice) {
+  return ClaimsCheck(claims, plan, choice).run(certificate);
 }

@@ -1,10 +1,10 @@
 #include "windlass/Pipeline/Compile.h"
 
+#include "FailForMemory.h"
 #include "FitMemory.h"
 #include "RunPasses.h"
-#include "windlass/Commands/Commands.h"
+#include "SearchPlan.h"
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
-#include "windlass/Pipeline/Claims.h"
 #include "windlass/Support/Printable.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
@@ -12,7 +12,7 @@
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
-#include "windlass/Frontend/Check/CheckModel.h"
+#include "windlass/Pipeline/Claims.h"
 #include "windlass/Simulator/ChooseAttentions.h"
 #include "windlass/Simulator/ChooseEpilogues.h"
 
@@ -20,12 +20,13 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SHA256.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace windlass;
 
-int Compilation::import(const CompileSettings &settings) {
+InFlightDiagnostic Compilation::error(Code code) { return emitError(&context, code); }
+
+LogicalResult Compilation::import(const CompileSettings &settings) {
   CheckOptions options;
   options.import.dims = settings.dims;
   options.import.train = settings.train;
@@ -37,53 +38,41 @@ int Compilation::import(const CompileSettings &settings) {
   options.freeze = settings.freeze;
   options.strict = settings.strict;
   TrainModel model;
-  if (int code = importTrainModel(modelPath, context, options, model)) {
-    for (const UnsupportedOp &op : model.report.unsupported)
-      llvm::errs() << "windlass: unsupported: " << op.name << " x" << op.count << ", first at '" << op.first << "'"
-                   << (op.reason.empty() ? "" : ": " + op.reason) << "\n";
-    return code;
-  }
+  bool isRead = succeeded(importTrainModel(modelPath, context, options, model));
+  if (events.modelRead)
+    events.modelRead(model.report, isRead ? *model.module : ModuleOp());
+  if (!isRead)
+    return failure();
   module = std::move(model.module);
   weights = model.weights;
-  if (talk != Talk::none)
-    printTraining(model.report);
   compiled = settings;
   compiled.loss = model.report.loss;
-  if (settings.trainable) {
-    llvm::StringSet<> names;
-    for (auto parameter : module->getOps<train::ParameterOp>()) {
-      names.insert(parameter.getLogicalName());
-      if (llvm::is_contained(*settings.trainable, parameter.getLogicalName()))
-        continue;
-      // As the pass that freezes by patterns.
-      parameter.setTrainable(false);
-      parameter.setDecays(false);
-    }
-    for (const std::string &name : *settings.trainable)
-      if (!names.contains(name))
-        return fail(Code::plan_mismatch,
-                    "the plan trains '" + name + "', which this model does not have; make a plan for this model");
-  }
-  int code = runPhases(*module, Code::pattern, {Phase::prepareGraph});
-  if (code == kDone)
-    modelHash = plan::hashModel(*module);
-  return code;
+  if (settings.trainable && failed(trainOnly(*settings.trainable)))
+    return failure();
+  if (failed(runPhases(*module, Code::pattern, {Phase::prepareGraph})))
+    return failure();
+  modelHash = plan::hashModel(*module);
+  return success();
 }
 
-void Compilation::printTraining(const OnnxToTrainReport &report) {
-  auto say = [](const llvm::Twine &line) { llvm::errs() << "windlass: " << oneLine(line.str()) << "\n"; };
-  if (std::string altered = report.describeAlterations(); !altered.empty())
-    say("trains another model than was exported: " + altered);
-  if (talk == Talk::all) {
-    say(describeTraining(*module));
-    for (const ParameterGuess &guess : report.guesses)
-      say("guess: " + printable(guess.name) + (guess.trains ? " trains: " : " does not train: ") + guess.reason);
+LogicalResult Compilation::trainOnly(llvm::ArrayRef<std::string> names) {
+  llvm::StringSet<> found;
+  for (auto parameter : module->getOps<train::ParameterOp>()) {
+    found.insert(parameter.getLogicalName());
+    if (llvm::is_contained(names, parameter.getLogicalName()))
+      continue;
+    // As the pass that freezes by patterns.
+    parameter.setTrainable(false);
+    parameter.setDecays(false);
   }
-  for (const std::string &warning : report.warnings)
-    say("warning: " + warning);
+  for (const std::string &name : names)
+    if (!found.contains(name))
+      return error(Code::plan_mismatch) << "the plan trains '" << name
+                                        << "', which this model does not have; make a plan for this model";
+  return success();
 }
 
-int Compilation::buildFunctions(const CompileSettings &settings) {
+LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
   FunctionsOptions options;
   options.average = settings.average;
   options.microBatches = settings.microBatches;
@@ -96,37 +85,37 @@ int Compilation::buildFunctions(const CompileSettings &settings) {
                    [&](OpPassManager &manager) { addPhase(manager, Phase::buildFunctions, options); });
 }
 
-int Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, bool mayRerun) {
+LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, Purpose purpose,
+                                    bool mayRerun) {
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
-  int code = runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
-  if (code != kDone)
-    return code;
+  if (failed(runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); })))
+    return failure();
   if (mayRerun) {
     Fit fit;
-    if ((code = fitMemory(*module, choice, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
-      return code;
+    if (failed(fitMemory(*module, choice, purpose, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+      return failure();
     fit.apply(*module);
     scheduled = std::move(fit.schedule);
-  } else if ((code = makeSchedule(*module, cluster, choice.threads, Code::strategy, scheduled))) {
-    return code;
+  } else if (failed(makeSchedule(*module, cluster, choice.threads, Code::strategy, purpose, scheduled))) {
+    return failure();
   }
   if (scheduled.bytes > choice.getMemoryLimit())
     return failForMemory(*unplanned, choice, scheduled);
   return keepPlan(choice);
 }
 
-int Compilation::keepPlan(const PlanChoice &choice) {
+LogicalResult Compilation::keepPlan(const PlanChoice &choice) {
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
   settings.pins = choice.pins;
   auto plan = plan::buildPlanFile(*module, cluster, settings, modelHash);
   if (failed(plan))
-    return kInternal;
+    return failure();
   plan->memoryLimit = choice.memoryLimit;
   if (search)
     plan->claims = makeClaims(*search, scheduled, *plan, choice);
   planText = plan::writePlanFile(*plan);
-  return kDone;
+  return success();
 }
 
 /// The device of each rank.
@@ -137,93 +126,117 @@ static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
   return order;
 }
 
-int Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
+LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
   // The strategy makes the axes that annotations, which have devices only, are read in.
-  if (int code = runPasses(*module, Code::strategy,
-                           [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); }))
-    return code;
+  if (failed(runPasses(*module, Code::strategy,
+                       [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); })))
+    return failure();
   llvm::Expected<GraphOutline> outline = readOutline(modelPath);
   if (!outline)
-    return fail(Code::model_malformed, printable(modelPath) + " " + llvm::toString(outline.takeError()));
+    return error(Code::model_malformed) << printable(modelPath) + " " + llvm::toString(outline.takeError());
   llvm::Expected<ModelAnnotations> annotations = readAnnotations(modelPath, choice.onnxPins);
   if (!annotations)
-    return fail(Code::annotations, printable(modelPath) + " " + llvm::toString(annotations.takeError()));
+    return error(Code::annotations) << printable(modelPath) + " " + llvm::toString(annotations.takeError());
   auto made = makePins(*module, getDeviceOrder(choice.cluster), *outline, *annotations);
   if (!made)
-    return fail(Code::annotations, llvm::toString(made.takeError()));
+    return error(Code::annotations) << llvm::toString(made.takeError());
   pins.insert(pins.end(), made->begin(), made->end());
-  return kDone;
+  return success();
 }
 
-int Compilation::applyStrategy(const PlanChoice &choice) {
+LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
   PlanChoice pinned = choice;
   if (!choice.onnxPins.empty() && choice.strategy == "auto")
-    return fail(Code::usage, "--onnx-pins needs a named strategy, on whose axes annotations are read: give --strategy "
-                             "ddp or another one");
+    return error(Code::usage)
+           << "--onnx-pins needs a named strategy, on whose axes annotations are read: give --strategy "
+              "ddp or another one";
   if (!choice.onnxPins.empty())
-    if (int code = readOnnxPins(choice, pinned.pins))
-      return code;
+    if (failed(readOnnxPins(choice, pinned.pins)))
+      return failure();
   pinned.pins = plan::sortPins(std::move(pinned.pins));
   if (choice.strategy == "auto")
-    return searchPlan(pinned);
-  return makePlan(pinned, createStrategyPass(pinned), /*mayRerun=*/true);
+    return searchPlan(pinned, purpose);
+  return makePlan(pinned, createStrategyPass(pinned), purpose, /*mayRerun=*/true);
 }
 
-int Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
+LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
   plan::ApplyRandomPlanOptions options;
   options.seed = seed;
   options.ranks = choice.cluster.getDevices();
   PlanChoice unpinned = choice;
   unpinned.pins.clear();
-  return makePlan(unpinned, plan::createApplyRandomPlan(options), /*mayRerun=*/false);
+  return makePlan(unpinned, plan::createApplyRandomPlan(options), Purpose::program, /*mayRerun=*/false);
 }
 
-int Compilation::exportOnnx(std::string &bytes) {
+LogicalResult Compilation::exportOnnx(std::string &bytes) {
   llvm::Expected<plan::PlanFile> plan = plan::readPlanFile(planText);
   if (!plan)
-    return fail(Code::internal, llvm::toString(plan.takeError()));
+    return error(Code::internal) << llvm::toString(plan.takeError());
   llvm::Expected<GraphOutline> outline = readOutline(modelPath);
   if (!outline)
-    return fail(Code::model_malformed, printable(modelPath) + " " + llvm::toString(outline.takeError()));
+    return error(Code::model_malformed) << printable(modelPath) + " " + llvm::toString(outline.takeError());
   llvm::Expected<ModelAnnotations> annotations = describeShardings(*module, *plan, *outline);
   if (!annotations)
-    return fail(Code::internal, llvm::toString(annotations.takeError()));
+    return error(Code::internal) << llvm::toString(annotations.takeError());
   llvm::Expected<std::string> made = addAnnotations(modelPath, *annotations);
   if (!made)
-    return fail(Code::annotations, printable(modelPath) + " " + llvm::toString(made.takeError()));
+    return error(Code::annotations) << printable(modelPath) + " " + llvm::toString(made.takeError());
   bytes = std::move(*made);
-  return kDone;
+  return success();
 }
 
-int Compilation::putPlan(const plan::PlanFile &plan, llvm::StringRef what) {
+LogicalResult Compilation::putPlan(const plan::PlanFile &plan, llvm::StringRef what) {
   plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  llvm::Error error = plan::checkPlanFits(plan, settings, modelHash, *module);
-  if (!error)
-    error = plan::applyPlanFile(*module, plan);
-  if (error)
-    return fail(Code::plan_mismatch, what.str() + " does not fit: " + llvm::toString(std::move(error)));
-  return kDone;
+  llvm::Error mismatch = plan::checkPlanFits(plan, settings, modelHash, *module);
+  if (!mismatch)
+    mismatch = plan::applyPlanFile(*module, plan);
+  if (mismatch)
+    return error(Code::plan_mismatch) << what << " does not fit: " << llvm::toString(std::move(mismatch));
+  return success();
 }
 
-int Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice) {
+LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start) {
+  if (start.cluster.getDevices() != cluster.getDevices())
+    return error(Code::plan_mismatch) << "the plan to start from is for " << start.cluster.getDevices()
+                                      << " ranks, but --cluster has " << cluster.getDevices();
+  if (failed(putPlan(start, "the plan to start from")))
+    return failure();
+  if (!plans.startFrom("the older plan") && events.warning)
+    events.warning("the plan to start from has something that is not searched: it is left out");
+  return success();
+}
+
+LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose) {
+  cluster = choice.cluster;
+  search.emplace();
+  auto begin = [&](planner::PlanSearch &plans) { return choice.start ? startFrom(plans, *choice.start) : success(); };
+  if (failed(windlass::searchPlan(*module, choice, compiled.precision, purpose, begin, scheduled, *search)))
+    return failure();
+  return keepPlan(choice);
+}
+
+LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice, Purpose purpose) {
   cluster = plan.cluster;
   unplanned = module->clone();
-  if (int code = putPlan(plan, "the plan"))
-    return code;
-  if (failed(plan::checkPins(*module, plan.settings.pins)))
-    return exitCodeOf(Code::pin);
+  if (failed(putPlan(plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
+    return failure();
   planText = plan::writePlanFile(plan);
   // What an edit broke is said at the operator, before reshards are made for it.
-  int code = runPasses(*module, Code::plan_mismatch, [](OpPassManager &manager) {
+  auto verifyLayouts = [](OpPassManager &manager) {
     plan::VerifyLayoutsOptions options;
     options.materialized = false;
     manager.addPass(plan::createVerifyLayouts(options));
-  });
-  if (code != kDone)
-    return code;
-  if ((code = makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, scheduled)))
-    return code;
-  return scheduled.bytes > choice.getMemoryLimit() ? failForMemory(*unplanned, choice, scheduled) : kDone;
+  };
+  if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
+      failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
+    return failure();
+  return scheduled.bytes > choice.getMemoryLimit() ? failForMemory(*unplanned, choice, scheduled) : success();
+}
+
+LogicalResult Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins,
+                                        llvm::StringRef certificate, const PlanChoice &choice) {
+  return windlass::verifyClaims(claims, {*module, *unplanned, scheduled, compiled.precision, pins}, certificate,
+                                choice);
 }
 
 bool Compilation::trySchedule(const PlanChoice &choice, Schedule &schedule) {
@@ -239,9 +252,7 @@ StepPrediction Compilation::predict(const PlanChoice &choice,
   return predictStep(*scheduled.module, CostModel(cluster, choice.profile.get(), compiled.precision), visit);
 }
 
-int Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
-
-int Compilation::verify() { return runPhases(*scheduled.module, Code::lowering, {Phase::verifyCommands}); }
+LogicalResult Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
 /// Their workspaces are scratch, which is of one command after another. What it grows by has to fit beside the plan.
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
@@ -252,30 +263,32 @@ void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &o
     options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
 }
 
-int windlass::checkPrecision(llvm::StringRef backend, llvm::StringRef precision) {
+rt::status windlass::checkPrecision(llvm::StringRef backend, llvm::StringRef precision) {
   if (backend != "cpu" || precision == "f32")
-    return kDone;
-  return fail(Code::devices, "programs for back end 'cpu' compute in f32, but the plan is of --precision " +
-                                 precision.str() +
-                                 ": plan with it for a cluster of GPUs, or emit with --precision f32");
+    return {};
+  return rt::bad_input("programs for back end 'cpu' compute in f32, but the plan is of --precision " + precision.str() +
+                       ": plan with it for a cluster of GPUs, or emit with --precision f32")
+      .as(Code::devices);
 }
 
-int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
+LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
-  if (int code = checkPrecision(backend, plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision))
-    return code;
+  std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
+  if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
+    return error(checked.kind()) << checked.message();
   if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
     chooseEpilogues(*scheduled.module, *choice.profile->products);
     // Commands have moved: no byte may be read or written in another order for that.
-    if (int code = verify())
-      return code;
+    scheduled.isVerified = false;
   }
+  if (failed(verifySchedule(scheduled)))
+    return failure();
   cpp::ProjectOptions options;
   options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
   if (backend == "cuda" && choice.profile && choice.profile->attention)
     addAttentions(choice, options);
   if (failed(convertSchedToEmitC(*scheduled.module)))
-    return kInternal;
+    return failure();
   options.planJson = planText;
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.backend = backend;
@@ -284,7 +297,7 @@ int Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
     options.products = &*choice.profile->products;
   auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))
-    return kInternal;
+    return failure();
   files = std::move(*made);
-  return kDone;
+  return success();
 }

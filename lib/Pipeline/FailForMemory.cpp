@@ -1,7 +1,7 @@
-// What is said when nothing fits into the memory of a device, and what would.
+#include "FailForMemory.h"
+
 #include "FitMemory.h"
-#include "RunPasses.h"
-#include "windlass/Commands/Commands.h"
+
 #include "windlass/Support/Words.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
@@ -35,7 +35,7 @@ static Cluster enlarge(Cluster cluster, int64_t factor) {
   return cluster;
 }
 
-int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const Schedule &least) {
+LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const Schedule &least) {
   int64_t limit = choice.getMemoryLimit();
   std::vector<std::string> options = {"--memory-limit " + std::to_string(least.bytes)};
   for (int64_t factor : kFactors) {
@@ -61,9 +61,9 @@ int windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const 
                         exactSizeText(fit.schedule.bytes) + ", " + describeTries(fit.schedule) + ")");
     }
   }
-  return fail(Code::memory, "the plan needs " + exactSizeText(least.bytes) + " per device, " +
-                                exactSizeText(least.reserve.total()) + " of them beside its arena, with " +
-                                describeTries(least) + ", but the limit is " + exactSizeText(limit) + "; it is " +
-                                exactSizeText(least.bytes - limit) +
-                                " too much; these would fit: " + llvm::join(options, "; "));
+  return emitError(unplanned.getContext(), Code::memory)
+         << "the plan needs " + exactSizeText(least.bytes) + " per device, " + exactSizeText(least.reserve.total()) +
+                " of them beside its arena, with " + describeTries(least) + ", but the limit is " +
+                exactSizeText(limit) + "; it is " + exactSizeText(least.bytes - limit) +
+                " too much; these would fit: " + llvm::join(options, "; ");
 }

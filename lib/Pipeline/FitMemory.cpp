@@ -5,12 +5,9 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
-#include "windlass/Dialect/Sched/IR/Place.h"
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <set>
-#include <thread>
 
 using namespace mlir;
 using namespace windlass;
@@ -21,10 +18,6 @@ static constexpr size_t kMostGuesses = 3, kStepShare = 32;
 /// A plan that is expected to exceed the limit by more than one part in so many does: estimates are truer than that.
 static constexpr int64_t kSureShare = 8;
 
-size_t RerunReport::countBlocks() const {
-  return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
-}
-
 std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   plan::ApplyStrategyOptions options;
   options.strategy = choice.strategy;
@@ -33,191 +26,159 @@ std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   return plan::createApplyStrategy(options);
 }
 
-static int64_t countHosts(const Cluster &cluster) {
-  int64_t hosts = 0;
-  for (const HostGroup &group : cluster.hosts)
-    hosts += group.count;
-  return hosts;
-}
-
-/// What a rank's reserve follows from whatever the plan and the processor are.
-static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
-  rt::reserve_need need;
-  need.ranks = ranks;
-  need.has_processes = ranks > 1;
-  need.is_one_host = countHosts(cluster) <= 1;
-  return need;
-}
-
-/// What the cluster's back end declares.
-static rt::reserve declareReserve(const Cluster &cluster, const rt::reserve_need &need) {
-  return cluster.getBackend() == "cpu" ? rt::declare_reserve(need) : rt::declare_device_reserve(need);
-}
-
-int64_t windlass::getSearchedMemory(const PlanChoice &choice) {
-  rt::reserve least = declareReserve(choice.cluster, describeRank(choice.cluster.getDevices(), choice.cluster));
-  return choice.getMemoryLimit() - (least.total() - least.threads);
-}
-
-int64_t windlass::expectCommunication(const plan::StrategyChoice &mesh, const Cluster &cluster) {
-  rt::reserve_need need = describeRank(cluster.getDevices(), cluster);
-  int64_t without = declareReserve(cluster, need).communication;
-  int64_t all = mesh.groups * mesh.batchParts * mesh.modelRanks;
-  for (int64_t members : {mesh.groups, mesh.batchParts, mesh.modelRanks})
-    if (members > 1 && members < all)
-      need.communicators.push_back({static_cast<int32_t>(members), false});
-  need.communicators.push_back({static_cast<int32_t>(all), false});
-  return declareReserve(cluster, need).communication - without;
-}
-
-/// What the back end declares for a rank of a module at L5.
-static rt::reserve declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  rt::reserve_need need = describeRank(mesh.getRanks(), cluster);
-  int64_t most = 1;
-  for (const HostGroup &group : cluster.hosts)
-    most = std::max(most, group.devices);
-  need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
-  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
-    rt::reserve_need::communicator &its = need.communicators.emplace_back();
-    for (Attribute axis : communicator.getAxes())
-      its.members *= static_cast<int32_t>(mesh.sizeOf(cast<StringAttr>(axis).getValue()));
-    its.exchanges = communicator.getExchanges();
-  }
-  need.scratch_bytes = sched::getScratchBytesPerThread(module);
-  for (auto resource : module.getOps<sched::ResourceOp>())
-    switch (resource.getKind()) {
-    case sched::ResourceKind::input:
-      need.input_bytes += getTensorBytes(resource.getGlobalTensorType());
-      [[fallthrough]];
-    case sched::ResourceKind::parameter:
-    case sched::ResourceKind::state:
-      ++need.tensors;
-      break;
-    default:
-      break;
-    }
-  return declareReserve(cluster, need);
-}
-
-static RerunReport reportRerun(ModuleOp planned) {
-  RerunReport report;
-  for (const plan::SegmentBlock &block : plan::getSegmentBlocks(planned))
-    report.segments.push_back({block.name, *block.getLabel()});
-  plan::Rerun rerun(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
-  rerun.addChosen();
-  report.stashBytesBefore = rerun.getStashBytes();
-  report.stashBytes = report.stashBytesBefore - rerun.getFreedBytes();
-  report.flops = rerun.getFlops();
-  report.flopsBefore = rerun.getAllFlops();
-  return report;
-}
-
-int windlass::materialize(ModuleOp module, Code code) { return runPhases(module, code, {Phase::materializeLayouts}); }
-
-int windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code, Schedule &schedule) {
-  schedule.rerun = reportRerun(planned);
-  schedule.module = planned.clone();
-  if (int failed = materialize(*schedule.module, code))
-    return failed;
-  if (int failed =
-          runPhases(*schedule.module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands}))
-    return failed;
-  schedule.reserve = declareReserve(*schedule.module, cluster, threads);
-  schedule.bytes = schedule.liveBytes = schedule.reserve.total();
-  sched::ArenaOp arena = sched::getDeviceArena(*schedule.module);
-  schedule.bytes += arena.getBytes();
-  schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
-  return kDone;
-}
-
 void Fit::apply(ModuleOp planned) const {
   if (schedule.hasDroppedPrefetch)
     planned->removeAttr(plan::kPrefetchBytesAttr);
   plan::RerunSteps(planned).apply(planned, steps);
 }
 
-int windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, int64_t expectedExcess, Fit &fit) {
-  int64_t limit = choice.getMemoryLimit(), missing = expectedExcess;
-  bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
-  if (!isSureToExceed) {
-    if (int code = makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, fit.schedule))
-      return code;
-    fit.excessBytes = fit.schedule.bytes - limit;
-    if (fit.excessBytes <= 0)
-      return kDone;
-    missing = fit.schedule.liveBytes - limit;
-  }
+namespace {
 
-  plan::RerunSteps steps(planned);
-  OwningOpRef<ModuleOp> copy(planned.clone());
-  bool dropsPrefetch = bool(copy.get()->removeAttr(plan::kPrefetchBytesAttr));
+/// Tries what makes a plan take less, from what costs least on, and keeps in `fit` what takes least.
+class Fitting {
+public:
+  Fitting(ModuleOp planned, const PlanChoice &choice, Fit &fit)
+      : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit), steps(planned) {}
+
+  LogicalResult run(bool wantsLeast, int64_t expectedExcess);
+
+private:
+  /// Schedules the plan with the first `count` steps of recompute, with weights gathered where they are used.
+  LogicalResult attempt(size_t count, Schedule &schedule);
+  /// The same; keeps what it makes if that fits or takes less than what is kept.
+  LogicalResult tryCount(size_t count, bool &fits);
+  LogicalResult tryWithoutPrefetch();
+  LogicalResult guessCount(bool &fits);
+  LogicalResult halveCounts(bool &fits);
+  LogicalResult tryParts();
+
+  ModuleOp planned;
+  const PlanChoice &choice;
+  int64_t limit;
+  Fit &fit;
+  plan::RerunSteps steps;
+  /// Of `planned`, without prefetch.
+  OwningOpRef<ModuleOp> copy;
+  bool dropsPrefetch = false;
   std::set<size_t> tried = {0};
-  auto attempt = [&](size_t count, Schedule &schedule) {
-    tried.insert(count);
-    steps.apply(*copy, count);
-    schedule.hasDroppedPrefetch = dropsPrefetch;
-    return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, schedule);
-  };
+  /// Bytes that what was tried last is above the limit.
+  int64_t missing = 0;
+  /// Fewer steps do not do.
   size_t count = 0;
-  if (dropsPrefetch && !isSureToExceed) {
-    Schedule without;
-    if (int code = attempt(count, without))
-      return code;
-    missing = without.liveBytes - limit;
-    if (without.bytes < fit.schedule.bytes)
-      fit.schedule = std::move(without);
-    if (fit.schedule.bytes <= limit)
-      return kDone;
-  }
-  if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
-    return kDone;
-  auto tryCount = [&](size_t count, bool &fits) {
-    Schedule next;
-    if (int code = attempt(count, next))
-      return code;
-    // Where all that lives would fit, what packing leaves between is missing.
-    missing = next.liveBytes > limit ? next.liveBytes - limit : next.bytes - limit;
-    fits = next.bytes <= limit;
-    if (fits || !fit.schedule.module || next.bytes < fit.schedule.bytes)
-      fit = {count, std::move(next), fit.excessBytes};
-    return int(kDone);
-  };
-  // What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
+};
+
+LogicalResult Fitting::attempt(size_t count, Schedule &schedule) {
+  tried.insert(count);
+  steps.apply(*copy, count);
+  schedule.hasDroppedPrefetch = dropsPrefetch;
+  return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, Purpose::trial, schedule);
+}
+
+LogicalResult Fitting::tryCount(size_t count, bool &fits) {
+  Schedule next;
+  if (failed(attempt(count, next)))
+    return failure();
+  // Where all that lives would fit, what packing leaves between is missing.
+  missing = next.liveBytes > limit ? next.liveBytes - limit : next.bytes - limit;
+  fits = next.bytes <= limit;
+  if (fits || !fit.schedule.module || next.bytes < fit.schedule.bytes)
+    fit = {count, std::move(next), fit.excessBytes};
+  return success();
+}
+
+LogicalResult Fitting::tryWithoutPrefetch() {
+  Schedule without;
+  if (failed(attempt(0, without)))
+    return failure();
+  missing = without.liveBytes - limit;
+  if (without.bytes < fit.schedule.bytes)
+    fit.schedule = std::move(without);
+  return success();
+}
+
+/// What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
+LogicalResult Fitting::guessCount(bool &fits) {
   size_t mostGuesses = steps.size() > kStepShare ? kMostGuesses : steps.size();
-  for (size_t guesses = 0; count < steps.size() && guesses < mostGuesses; ++guesses) {
+  for (size_t guesses = 0; !fits && count < steps.size() && guesses < mostGuesses; ++guesses) {
     int64_t freed = steps.getFreedBytes(count++);
     while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
       ++count;
-    bool fits = false;
-    if (int code = tryCount(count, fits); code || fits)
-      return code;
+    if (failed(tryCount(count, fits)))
+      return failure();
   }
-  // Where they free much less than that, halving what is left comes sooner to an end.
-  if (count < steps.size()) {
-    size_t low = count, high = steps.size();
-    bool fits = false;
-    if (int code = tryCount(high, fits))
-      return code;
-    while (fits && high - low > std::max<size_t>(1, steps.size() / kStepShare)) {
-      size_t middle = low + (high - low) / 2;
-      bool fitsThere = false;
-      if (int code = tryCount(middle, fitsThere))
-        return code;
-      (fitsThere ? high : low) = middle;
-    }
-    if (fits)
-      return kDone;
+  return success();
+}
+
+/// Where steps free much less than is missing, halving what is left comes sooner to an end.
+LogicalResult Fitting::halveCounts(bool &fits) {
+  if (count >= steps.size())
+    return success();
+  size_t low = count, high = steps.size();
+  if (failed(tryCount(high, fits)))
+    return failure();
+  while (fits && high - low > std::max<size_t>(1, steps.size() / kStepShare)) {
+    size_t middle = low + (high - low) / 2;
+    bool fitsThere = false;
+    if (failed(tryCount(middle, fitsThere)))
+      return failure();
+    (fitsThere ? high : low) = middle;
   }
-  // Blocks that are run again as one may take more than their parts.
-  if (tried.insert(steps.countParts()).second) {
-    Schedule parts;
-    if (int code = attempt(steps.countParts(), parts))
-      return code;
-    if (parts.bytes < fit.schedule.bytes)
-      fit = {steps.countParts(), std::move(parts), fit.excessBytes};
+  return success();
+}
+
+/// Blocks that are run again as one may take more than their parts.
+LogicalResult Fitting::tryParts() {
+  if (!tried.insert(steps.countParts()).second)
+    return success();
+  Schedule parts;
+  if (failed(attempt(steps.countParts(), parts)))
+    return failure();
+  if (parts.bytes < fit.schedule.bytes)
+    fit = {steps.countParts(), std::move(parts), fit.excessBytes};
+  return success();
+}
+
+LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
+  missing = expectedExcess;
+  bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
+  // As it is.
+  if (!isSureToExceed) {
+    if (failed(makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, fit.schedule)))
+      return failure();
+    fit.excessBytes = fit.schedule.bytes - limit;
+    if (fit.excessBytes <= 0)
+      return success();
+    missing = fit.schedule.liveBytes - limit;
   }
-  return kDone;
+  // Without weights that are gathered ahead.
+  copy = planned.clone();
+  dropsPrefetch = bool(copy.get()->removeAttr(plan::kPrefetchBytesAttr));
+  if (dropsPrefetch && !isSureToExceed) {
+    if (failed(tryWithoutPrefetch()))
+      return failure();
+    if (fit.schedule.bytes <= limit)
+      return success();
+  }
+  if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
+    return success();
+  // With few segments run again, then with fewer than all.
+  bool fits = false;
+  if (failed(guessCount(fits)))
+    return failure();
+  if (!fits && failed(halveCounts(fits)))
+    return failure();
+  return fits ? success() : tryParts();
+}
+
+} // namespace
+
+LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
+                                  int64_t expectedExcess, Fit &fit) {
+  if (failed(Fitting(planned, choice, fit).run(wantsLeast, expectedExcess)))
+    return failure();
+  // What does not fit becomes no program.
+  bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
+  return purpose == Purpose::program && fits ? verifySchedule(fit.schedule) : success();
 }
 
 /// Bytes of the copies of parameters and of their state on a rank, which every schedule holds from step to step.
@@ -238,7 +199,7 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, Fit &fi
   ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
-  return runPasses(*planned, Code::strategy, add) == kDone && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
-         fitMemory(*planned, choice, /*wantsLeast=*/false, /*expectedExcess=*/0, fit) == kDone &&
+  return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
+         succeeded(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
          fit.schedule.bytes <= choice.getMemoryLimit();
 }

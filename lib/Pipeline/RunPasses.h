@@ -2,27 +2,29 @@
 #ifndef WINDLASS_LIB_PIPELINE_RUNPASSES_H
 #define WINDLASS_LIB_PIPELINE_RUNPASSES_H
 
-#include "windlass/Pipeline/Compile.h"
 #include "windlass/Pipeline/Phases.h"
+#include "windlass/Support/Diagnostics.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace windlass {
 
-/// Runs what `add` adds; an exit code. Passes report what the user can change at an operator; what they report is of
-/// kind `code` unless they say otherwise. What comes out of the last one is verified: to do so after each took a
-/// seventh of the search for a plan.
-inline int runPasses(mlir::ModuleOp module, Code code, llvm::function_ref<void(mlir::OpPassManager &)> add) {
+/// Runs what `add` adds. Passes report what the user can change at an operator; what they report is of kind `code`
+/// unless they say otherwise. What comes out of the last one is verified: to do so after each took a seventh of the
+/// search for a plan.
+inline mlir::LogicalResult runPasses(mlir::ModuleOp module, Code code,
+                                     llvm::function_ref<void(mlir::OpPassManager &)> add) {
   CodeScope scope(module.getContext(), code);
   mlir::PassManager manager(module.getContext());
   manager.enableVerifier(false);
   add(manager);
-  return succeeded(manager.run(module)) && succeeded(mlir::verify(module)) ? kDone : exitCodeOf(code);
+  return mlir::success(succeeded(manager.run(module)) && succeeded(mlir::verify(module)));
 }
 
 /// The same for phases without settings, in their order.
-inline int runPhases(mlir::ModuleOp module, Code code, std::initializer_list<Phase> phases) {
+inline mlir::LogicalResult runPhases(mlir::ModuleOp module, Code code, std::initializer_list<Phase> phases) {
   return runPasses(module, code, [&](mlir::OpPassManager &manager) {
     for (Phase phase : phases)
       addPhase(manager, phase);

@@ -1,11 +1,14 @@
-// --strategy auto: the search, and what its plans take when they are scheduled.
-#include "FitMemory.h"
-#include "RunPasses.h"
-#include "windlass/Pipeline/Claims.h"
+#include "SearchPlan.h"
 
-#include "windlass/Commands/Commands.h"
-#include "windlass/Planner/ChoosePlan.h"
+#include "FailForMemory.h"
+#include "FitMemory.h"
+#include "Reserve.h"
+#include "RunPasses.h"
+
+#include "windlass/Dialect/Plan/Transforms/Pins.h"
+#include "windlass/Pipeline/Claims.h"
 #include "windlass/Search/Certificate.h"
+#include "windlass/Simulator/PredictStep.h"
 
 #include <chrono>
 #include <cmath>
@@ -22,6 +25,12 @@ static constexpr int kWorthTry = 50;
 /// most.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
 
+/// Plans the module by choices of the search; that this fails is of kind `code`.
+static LogicalResult applyChoice(ModuleOp module, const plan::StrategyChoice &choice, Code code) {
+  CodeScope scope(module.getContext(), code);
+  return plan::applyStrategy(module, choice, plan::kBucketBytes);
+}
+
 namespace {
 
 /// Schedules plans, and keeps the one whose step is shortest when it is simulated.
@@ -30,17 +39,16 @@ public:
   Trials(ModuleOp module, const PlanChoice &choice, const CostModel &costs)
       : module(module), choice(choice), costs(costs) {}
 
-  /// An exit code.
-  int schedule(const planner::Candidate &candidate) {
+  LogicalResult schedule(const planner::Candidate &candidate) {
     tried.insert(getKey(candidate));
     // The labels do not know all that a pin may contradict.
-    if (failed(plan::applyStrategy(module, candidate.choice, plan::kBucketBytes)))
-      return choice.pins.empty() ? int(kInternal) : exitCodeOf(Code::pin);
+    if (failed(applyChoice(module, candidate.choice, choice.pins.empty() ? Code::internal : Code::pin)))
+      return failure();
     Fit fit;
     // The excess is over what the candidate's rows say, so of as many blocks run again.
     int64_t expectedExcess = candidate.rerunParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
-    if (int code = fitMemory(module, choice, /*wantsLeast=*/candidate.rerunParts > 0, expectedExcess, fit))
-      return code;
+    if (failed(fitMemory(module, choice, Purpose::trial, /*wantsLeast=*/candidate.rerunParts > 0, expectedExcess, fit)))
+      return failure();
     int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
     bool fits = excess <= 0;
     if (candidate.rerunParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
@@ -53,7 +61,7 @@ public:
       memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - std::max<int64_t>(excess - unexpected, 0) / 2);
     if (fits)
       keep(candidate, std::move(fit));
-    return kDone;
+    return success();
   }
 
   /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
@@ -100,8 +108,8 @@ private:
 
 /// The search, again with less memory where a plan takes more than the search thought. What that finds is scheduled
 /// before what was found for more memory, which is likely to take too much likewise.
-static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
-                             std::vector<SearchSummary::Named> &named) {
+static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
+                                       std::vector<SearchSummary::Named> &named) {
   std::vector<planner::Candidate> fittingNamed, candidates;
   auto search = [&] {
     planner::SearchReport report = plans.choose(limits);
@@ -121,8 +129,8 @@ static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits l
     });
     if (next == candidates.end())
       break;
-    if (int code = trials.schedule(*next))
-      return code;
+    if (failed(trials.schedule(*next)))
+      return failure();
     if (trials.memoryBytes < limits.memoryBytes && trials.memoryBytes > 0) {
       limits.memoryBytes = trials.memoryBytes;
       search();
@@ -135,16 +143,16 @@ static int searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits l
       continue;
     if (seconds > trials.bestSeconds * (1 + 1.0 / kNamedShare) || tries++ == kMostNamed)
       break;
-    if (int code = trials.schedule(candidate))
-      return code;
+    if (failed(trials.schedule(candidate)))
+      return failure();
   }
-  return kDone;
+  return success();
 }
 
 static bool applyNamed(ModuleOp module, const PlanChoice &named) {
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-  return runPasses(module, Code::strategy,
-                   [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); }) == kDone;
+  return succeeded(
+      runPasses(module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); }));
 }
 
 /// The last resort: a named strategy may fit where the search finds nothing that does, since its rows of memory take a
@@ -154,76 +162,66 @@ static bool planByName(ModuleOp module, planner::PlanSearch &plans, PlanChoice &
   for (const char *strategy : {"zero3", "megatron"}) {
     named.strategy = strategy;
     if (applyNamed(module, named) && plans.evaluate(planner::readChoice(module)))
-      return fitMemory(module, named, /*wantsLeast=*/true, /*expectedExcess=*/0, fit) == kDone;
+      return succeeded(fitMemory(module, named, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit));
   }
   return false;
 }
 
-int Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start) {
-  if (start.cluster.getDevices() != cluster.getDevices())
-    return fail(Code::plan_mismatch, "the plan to start from is for " + std::to_string(start.cluster.getDevices()) +
-                                         " ranks, but --cluster has " + std::to_string(cluster.getDevices()));
-  if (int code = putPlan(start, "the plan to start from"))
-    return code;
-  if (!plans.startFrom("the older plan"))
-    llvm::errs() << "windlass: the plan to start from has something that is not searched: it is left out\n";
-  return kDone;
-}
-
-int Compilation::searchPlan(const PlanChoice &choice) {
-  cluster = choice.cluster;
-  OwningOpRef<ModuleOp> unplanned(module->clone());
-  auto begin = std::chrono::steady_clock::now();
-  CostModel costs(cluster, choice.profile.get(), compiled.precision);
-  search.emplace();
-  search->assumptions = costs.getAssumptions();
+LogicalResult windlass::searchPlan(ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
+                                   Purpose purpose, llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin,
+                                   Schedule &schedule, SearchSummary &summary) {
+  MLIRContext *context = module.getContext();
+  const Cluster &cluster = choice.cluster;
+  OwningOpRef<ModuleOp> unplanned(module.clone());
+  auto start = std::chrono::steady_clock::now();
+  CostModel costs(cluster, choice.profile.get(), precision.str());
+  summary.assumptions = costs.getAssumptions();
   planner::SearchLimits limits;
   limits.memoryBytes = getSearchedMemory(choice);
   limits.threads = static_cast<int>(choice.searchThreads);
   limits.workLimit = choice.searchWork;
   for (const HostGroup &group : cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
-  CodeScope scope(module->getContext(), Code::strategy);
-  auto plans = planner::PlanSearch::create(*module, cluster.getDevices(), costs, limits.threads, choice.pins);
+  CodeScope scope(context, Code::strategy);
+  auto plans = planner::PlanSearch::create(module, cluster.getDevices(), costs, limits.threads, choice.pins);
   if (failed(plans))
-    return exitCodeOf(Code::strategy);
-  search->meshes = (*plans)->countMeshes();
+    return failure();
+  summary.meshes = (*plans)->countMeshes();
   (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
-  if (choice.start)
-    if (int code = startFrom(**plans, *choice.start))
-      return code;
-  Trials trials(*module, choice, costs);
-  if (int code = searchAndSchedule(**plans, limits, trials, search->named))
-    return code;
+  if (begin && failed(begin(**plans)))
+    return failure();
+  Trials trials(module, choice, costs);
+  if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
+    return failure();
   Fit &best = trials.best;
   plan::StrategyChoice mesh = trials.bestChoice;
   // What is bounded are plans that the rows of memory admit, with this one among them.
   bool isBounded = bool(best.schedule.module);
   if (!best.schedule.module) {
     PlanChoice named = choice;
-    if (!planByName(*module, **plans, named, best))
-      return fail(Code::memory, "no plan was found that obeys the pins and fits into " +
-                                    std::to_string(choice.getMemoryLimit()) +
-                                    " bytes per device; change the pins or give a higher --memory-limit");
+    if (!planByName(module, **plans, named, best))
+      return emitError(context, Code::memory)
+             << "no plan was found that obeys the pins and fits into " << std::to_string(choice.getMemoryLimit())
+             << " bytes per device; change the pins or give a higher --memory-limit";
     if (best.schedule.bytes > choice.getMemoryLimit())
       return failForMemory(*unplanned, named, best.schedule);
-    mesh = planner::readChoice(*module);
-  } else if (failed(plan::applyStrategy(*module, trials.bestChoice, plan::kBucketBytes))) {
-    return kInternal;
+    mesh = planner::readChoice(module);
+  } else if (failed(applyChoice(module, trials.bestChoice, Code::internal))) {
+    return failure();
   }
-  best.apply(*module);
-  if (failed(plan::checkPins(*module, choice.pins)))
-    return exitCodeOf(Code::pin);
+  best.apply(module);
+  if (failed(plan::checkPins(module, choice.pins)))
+    return failure();
   std::optional<int64_t> cost = (*plans)->evaluate(mesh);
   if (!cost)
-    return fail(Code::internal, "the plan is none that the search knows");
-  search->problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
-  search->costNanoseconds = *cost;
+    return emitError(context, Code::internal) << "the plan is none that the search knows";
+  summary.problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
+  summary.costNanoseconds = *cost;
   if (isBounded)
-    certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, *search);
+    certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, summary);
   else
-    search->certificate = search::printCertificates({});
-  search->searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  scheduled = std::move(best.schedule);
-  return keepPlan(choice);
+    summary.certificate = search::printCertificates({});
+  summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  schedule = std::move(best.schedule);
+  return purpose == Purpose::program ? verifySchedule(schedule) : success();
 }

@@ -1,17 +1,13 @@
 #include "BuildProgress.h"
 
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <unistd.h>
 
 using namespace windlass;
-
-BuildProgress::BuildProgress(bool isShown) : isShown(isShown), isRenewed(isatty(STDERR_FILENO) == 1) {}
 
 std::string windlass::findBuildCount(llvm::StringRef log) {
   std::string count;
@@ -36,30 +32,20 @@ static std::string readEnd(const std::string &path) {
   return text ? (*text)->getBuffer().take_back(4096).str() : "";
 }
 
-rt::status BuildProgress::during(const std::string &phase, const std::string &log,
-                                 llvm::function_ref<rt::status()> work) const {
-  if (!isShown)
+rt::status windlass::tellProgress(const BuildEvents &events, const std::string &phase, const std::string &log,
+                                  llvm::function_ref<rt::status()> work) {
+  if (!events.progress)
     return work();
   std::mutex mutex;
   std::condition_variable ended;
   bool isDone = false;
-  std::string shown;
-  auto show = [&] {
-    std::string count = findBuildCount(readEnd(log));
-    std::string text = "windlass: " + phase + (count.empty() ? "" : ": " + count);
-    // A build that stands still fills no log.
-    if (!isRenewed && text == shown)
-      return;
-    shown = text;
-    llvm::errs() << (isRenewed ? "\r\033[K" : "") << text << (isRenewed ? "" : "\n");
-  };
   std::thread watcher([&] {
     std::unique_lock<std::mutex> lock(mutex);
-    do
-      show();
-    while (!ended.wait_for(lock, std::chrono::milliseconds(isRenewed ? 200 : 5000), [&] { return isDone; }));
-    if (isRenewed)
-      llvm::errs() << "\r\033[K";
+    do {
+      std::string count = findBuildCount(readEnd(log));
+      events.progress(phase + (count.empty() ? "" : ": " + count));
+    } while (!ended.wait_for(lock, events.interval, [&] { return isDone; }));
+    events.progress("");
   });
   rt::status result = work();
   {

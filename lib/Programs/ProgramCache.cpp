@@ -12,7 +12,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <thread>
 
@@ -36,7 +35,7 @@ std::string tailOf(const std::string &path) {
 }
 
 /// Configures and builds `what` with CMake; the output goes to `folder/build.log`.
-rt::status runCMake(const BuildProgress &progress, const std::string &what, const std::string &folder,
+rt::status runCMake(const BuildEvents &events, const std::string &what, const std::string &folder,
                     const std::string &source, llvm::ArrayRef<std::string> definitions) {
   std::string log = folder + "/build.log";
   std::string cmake = findProgram("cmake");
@@ -60,12 +59,12 @@ rt::status runCMake(const BuildProgress &progress, const std::string &what, cons
                               "); above is the end of " + printable(log))
         .as(Code::build);
   };
-  rt::status built = progress.during("configuring " + what, log, [&] { return run(configure); });
+  rt::status built = tellProgress(events, "configuring " + what, log, [&] { return run(configure); });
   if (built.is_ok())
-    built = progress.during("compiling " + what, log,
-                            [&] { return run({cmake, "--build", folder + "/build", "-j", jobs}); });
-  if (!built.is_ok() && built.kind() == Code::build)
-    llvm::errs() << tailOf(log);
+    built = tellProgress(events, "compiling " + what, log,
+                         [&] { return run({cmake, "--build", folder + "/build", "-j", jobs}); });
+  if (!built.is_ok() && built.kind() == Code::build && events.log)
+    events.log(tailOf(log));
   return built;
 }
 
@@ -81,8 +80,8 @@ std::vector<std::string> pathsOf(const cpp::ProjectFiles &files) {
 /// Builds the runtime, or finds it built; several programs link one.
 class RuntimeStore {
 public:
-  RuntimeStore(const cpp::ProjectFiles &files, llvm::StringRef environment, const BuildProgress &progress)
-      : files(files), progress(progress), name("runtime-" + hashOf({hashFiles(files), environment}).substr(0, 32)) {}
+  RuntimeStore(const cpp::ProjectFiles &files, llvm::StringRef environment, const BuildEvents &events)
+      : files(files), events(events), name("runtime-" + hashOf({hashFiles(files), environment}).substr(0, 32)) {}
 
   /// Finds or builds it in `store`.
   rt::status obtainFrom(ProgramStore &store, FileLock &use, std::string &folder) const {
@@ -91,10 +90,10 @@ public:
       WINDLASS_TRY(asStatus(cpp::writeProject(files, target)));
       given = pathsOf(files);
       made = {"build/libwindlass_runtime.a", "build/windlass_runtime.cmake"};
-      return runCMake(progress, "the runtime (for this and later programs)", target, target + "/runtime",
+      return runCMake(events, "the runtime (for this and later programs)", target, target + "/runtime",
                       {"-DCMAKE_BUILD_TYPE=Release"});
     };
-    return store.obtain(name, build, use, folder);
+    return store.obtain(name, build, events.warning, use, folder);
   }
 
   /// Finds the one that was built with windlass, or else finds or builds one in `store`.
@@ -114,7 +113,7 @@ private:
   }
 
   const cpp::ProjectFiles &files;
-  const BuildProgress &progress;
+  const BuildEvents &events;
   std::string name;
 };
 
@@ -128,22 +127,21 @@ rt::status describeTools(std::string &environment) {
 
 } // namespace
 
-rt::status windlass::prepareRuntime(const std::string &folder) {
+rt::status windlass::prepareRuntime(const std::string &folder, const BuildEvents &events) {
   ProgramStore store;
   WINDLASS_TRY((folder.empty() ? store.open() : store.openAt(folder)).as(Code::program_cache));
   std::string environment, place;
   WINDLASS_TRY(describeTools(environment));
   cpp::ProjectFiles files;
   cpp::addRuntime(files);
-  BuildProgress progress(/*isShown=*/false);
   FileLock use;
-  WINDLASS_TRY(RuntimeStore(files, environment, progress).obtainFrom(store, use, place).as(Code::program_cache));
+  WINDLASS_TRY(RuntimeStore(files, environment, events).obtainFrom(store, use, place).as(Code::program_cache));
   if (!folder.empty())
     store.trim(0); // of earlier texts
   return {};
 }
 
-rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built) {
+rt::status windlass::buildProgram(const ProgramSource &source, const BuildEvents &events, BuiltProgram &built) {
   ProgramStore store;
   WINDLASS_TRY(store.open().as(Code::program_cache));
   std::string environment;
@@ -151,22 +149,21 @@ rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, boo
   std::string name =
       "program-" + hashOf({hashFiles(source.files), environment, describeBuildType(), source.dataKey}).substr(0, 32);
 
-  BuildProgress progress(showsProgress);
   bool hasBuilt = false;
   auto buildEntry = [&](const std::string &folder, std::vector<std::string> &given,
                         std::vector<std::string> &made) -> rt::status {
     hasBuilt = true;
-    if (verbose)
-      llvm::errs() << "building in '" << folder << "'\n";
+    if (events.note)
+      events.note("building in '" + folder + "'");
     FileLock runtimeUse;
     std::string runtimeFolder;
     cpp::ProjectFiles runtimeFiles;
     cpp::addRuntime(runtimeFiles);
-    WINDLASS_TRY(RuntimeStore(runtimeFiles, environment, progress).obtain(store, runtimeUse, runtimeFolder));
+    WINDLASS_TRY(RuntimeStore(runtimeFiles, environment, events).obtain(store, runtimeUse, runtimeFolder));
     WINDLASS_TRY(asStatus(cpp::writeProject(source.files, folder)));
     WINDLASS_TRY(asStatus(source.writeData(folder)));
     WINDLASS_TRY(
-        runCMake(progress, "the program", folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"}));
+        runCMake(events, "the program", folder, folder, {"-DWINDLASS_RUNTIME_BUILD=" + runtimeFolder + "/build"}));
     given = pathsOf(source.files);
     made = {"build/" + source.program};
     if (fs::exists(folder + "/params.safetensors")) {
@@ -175,9 +172,9 @@ rt::status windlass::buildProgram(const ProgramSource &source, bool verbose, boo
     }
     return {};
   };
-  WINDLASS_TRY(store.obtain(name, buildEntry, built.use, built.folder).as(Code::program_cache));
-  if (!hasBuilt && verbose)
-    llvm::errs() << "built before in '" << built.folder << "'\n";
+  WINDLASS_TRY(store.obtain(name, buildEntry, events.warning, built.use, built.folder).as(Code::program_cache));
+  if (!hasBuilt && events.note)
+    events.note("built before in '" + built.folder + "'");
   if (hasBuilt)
     store.trim(store.getLimit());
   return {};

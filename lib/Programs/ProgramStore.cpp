@@ -9,7 +9,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -221,20 +220,21 @@ std::string ProgramStore::makeFolder(const std::string &name) const {
   return "";
 }
 
-rt::status ProgramStore::obtain(const std::string &name, const Build &build, FileLock &used, std::string &folder) {
+rt::status ProgramStore::obtain(const std::string &name, const Build &build, const Warn &warn, FileLock &used,
+                                std::string &folder) {
   std::string damage;
   if (use(name, used, folder, damage) == Found::good)
     return {};
   FileLock lock;
-  WINDLASS_TRY(lock.take(root + "/" + name + kLock.str(), kPatienceSeconds, [](llvm::StringRef holder) {
-    llvm::errs() << "windlass: waiting for " << holder << ", which builds the same program\n";
+  WINDLASS_TRY(lock.take(root + "/" + name + kLock.str(), kPatienceSeconds, [&](llvm::StringRef holder) {
+    if (warn)
+      warn(("waiting for " + holder + ", which builds the same program").str());
   }));
   Found found = use(name, used, folder, damage);
   if (found == Found::good)
     return {};
-  if (found == Found::damaged)
-    llvm::errs() << "windlass: the built program in " << printable(folder) << " is damaged (" << damage
-                 << "); building it again\n";
+  if (found == Found::damaged && warn)
+    warn("the built program in " + printable(folder) + " is damaged (" + damage + "); building it again");
 
   folder = makeFolder(name);
   if (folder.empty())

@@ -25,9 +25,9 @@ status forward(context & v1) {
 
 # Plans and emits what its options in the environment say.
 BINARY = """#!/bin/sh
-verb=$1; shift
+name=$1; shift
 while [ $# -gt 0 ]; do case $1 in -o) out=$2;; esac; shift; done
-case $verb in
+case $name in
   plan) [ "$REFUSES" = "$0" ] && { echo refused >&2; exit 3; }; echo '{"search_seconds": '$$'}'; echo plan > "$out" ;;
   simulate) echo '{"predicted_seconds": 1}' ;;
   emit) mkdir -p "$out/src"; size=64; [ "$GROWS" = "$0" ] && size=128

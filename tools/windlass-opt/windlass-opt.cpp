@@ -1,5 +1,6 @@
 // Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0,
 // `windlass-opt --random-plan MODEL ...` writes a random plan.json.
+#include "ImportOnnx.h"
 #include "KernelTable.h"
 #include "OpTable.h"
 
@@ -15,16 +16,20 @@
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
-#include "windlass/Frontend/Onnx/Import.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Pipeline/Phases.h"
 #include "windlass/Planner/Passes.h"
+
+static int runRandomPlan(const std::vector<std::string> &words) {
+  windlass::Console console;
+  return windlass::runRandomPlan(console, words);
+}
 
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
   if (argc >= 2 && llvm::StringRef(argv[1]) == "--random-plan")
-    return windlass::runRandomPlan({argv + 2, argv + argc});
+    return runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
     return windlass::printOpTable(llvm::outs(), llvm::errs()) ? 0 : 1;
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-kernel-table")

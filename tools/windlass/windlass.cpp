@@ -15,12 +15,12 @@ using namespace windlass;
 
 namespace {
 
-struct Verb {
+struct Subcommand {
   const char *name, *summary;
-  int (*run)(const std::vector<std::string> &);
+  int (*run)(Console &, const std::vector<std::string> &);
 };
 
-constexpr Verb verbs[] = {
+constexpr Subcommand subcommands[] = {
     {"check", "import a model and say what trains, how data feeds it, and what is not supported", runCheck},
     {"plan", "find how every operator runs on a cluster", runPlan},
     {"emit", "write the C++ project of a plan", runEmit},
@@ -36,17 +36,17 @@ constexpr Verb verbs[] = {
 };
 
 void printHelp(llvm::raw_ostream &out) {
-  out << "usage: windlass VERB ...\nCompiles ONNX training graphs into parallel training programs.\n\n";
-  for (const Verb &verb : verbs) {
-    out << "  " << verb.name << std::string(12 - llvm::StringRef(verb.name).size(), ' ') << verb.summary << "\n";
+  out << "usage: windlass SUBCOMMAND ...\nCompiles ONNX training graphs into parallel training programs.\n\n";
+  for (const Subcommand &each : subcommands) {
+    out << "  " << each.name << std::string(12 - llvm::StringRef(each.name).size(), ' ') << each.summary << "\n";
   }
-  out << "\nwindlass VERB --help tells more; windlass --version prints the version.\n";
+  out << "\nwindlass SUBCOMMAND --help tells more; windlass --version prints the version.\n";
 }
 
-int dispatch(const std::vector<std::string> &words) {
+int dispatch(Console &console, const std::vector<std::string> &words) {
   if (words.empty()) {
     printHelp(llvm::errs());
-    return fail(Code::usage, "no verb is given");
+    return console.fail(Code::usage, "no subcommand is given");
   }
   if (words.front() == "--help" || words.front() == "-h") {
     printHelp(llvm::outs());
@@ -57,14 +57,14 @@ int dispatch(const std::vector<std::string> &words) {
     return kDone;
   }
   std::vector<std::string> names;
-  for (const Verb &verb : verbs) {
-    if (words.front() == verb.name)
-      return verb.run({words.begin() + 1, words.end()});
-    names.push_back(verb.name);
+  for (const Subcommand &each : subcommands) {
+    if (words.front() == each.name)
+      return each.run(console, {words.begin() + 1, words.end()});
+    names.push_back(each.name);
   }
   std::string nearest = nearestOf(words.front(), names);
-  return fail(Code::usage, "unknown verb " + printable(words.front()) +
-                               (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?"));
+  return console.fail(Code::usage, "unknown subcommand " + printable(words.front()) +
+                                       (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "?"));
 }
 
 } // namespace
@@ -73,13 +73,14 @@ int main(int argc, char **argv) {
   // A reader that closes our output early is no error of ours.
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> words(argv + 1, argv + argc);
+  Console console;
   // Where standard output is a file, it may have begun before us.
   uint64_t begin = llvm::outs().tell();
-  int code = dispatch(words);
+  int code = dispatch(console, words);
   if (code != kDone && llvm::is_contained(words, "--json") && llvm::outs().tell() == begin)
-    printErrorAsJson(code);
+    console.printErrorAsJson(code);
   if (std::string error = finishOutput(); !error.empty()) {
-    code = fail(Code::output, error);
+    code = console.fail(Code::output, error);
     finishOutput();
   }
   return code;

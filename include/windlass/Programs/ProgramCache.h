@@ -6,6 +6,7 @@
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/rt/status.h"
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -21,6 +22,20 @@ struct ProgramSource {
   std::function<std::string(const std::string &folder)> writeData = [](const std::string &) { return std::string(); };
 };
 
+/// What a build tells its caller while it works; what is empty is not told.
+struct BuildEvents {
+  /// What is being done, such as "compiling the program: 3 of 14", at its begin and then every `interval`; an empty
+  /// line when it has ended. Comes from another thread, while the caller waits.
+  std::function<void(llvm::StringRef line)> progress;
+  std::chrono::milliseconds interval{5000};
+  /// The end of the log of a build that failed, lines of text.
+  std::function<void(llvm::StringRef text)> log;
+  /// One line: that another build is waited for, or that an earlier one is damaged.
+  std::function<void(llvm::StringRef line)> warning;
+  /// One line: where a program is built, or was before.
+  std::function<void(llvm::StringRef line)> note;
+};
+
 /// A program that is built, and stays for as long as this lives.
 struct BuiltProgram {
   /// The emitted project with its build in it.
@@ -31,13 +46,12 @@ struct BuiltProgram {
 /// Builds a program in `$XDG_CACHE_HOME/windlass` (default `~/.cache/windlass`, mode 0700), or finds it built there.
 /// Programs are keyed by a hash of all text, of `dataKey`, of the tools that build it and of the environment that they
 /// read. One that is found has been compared with what was recorded when it was built. All programs link one build of
-/// the runtime: that in `../lib/windlass` of the executable, or one in the same folder as the programs. `showsProgress`
-/// shows on standard error what is being built, where it is not there yet.
-rt::status buildProgram(const ProgramSource &source, bool verbose, bool showsProgress, BuiltProgram &built);
+/// the runtime: that in `../lib/windlass` of the executable, or one in the same folder as the programs.
+rt::status buildProgram(const ProgramSource &source, const BuildEvents &events, BuiltProgram &built);
 
 /// Builds the runtime that programs link, where it is not there yet, in `folder` or, if that is empty, where programs
 /// are kept. Other builds of it in `folder` go.
-rt::status prepareRuntime(const std::string &folder);
+rt::status prepareRuntime(const std::string &folder, const BuildEvents &events);
 
 } // namespace windlass
 

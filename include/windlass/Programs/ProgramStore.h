@@ -46,9 +46,11 @@ public:
   /// Builds into an empty folder and names the files that count, relative to it; those in `made` come from the build.
   using Build = std::function<rt::status(const std::string &folder, std::vector<std::string> &given,
                                          std::vector<std::string> &made)>;
-  /// Finds an entry with all of its files unchanged, or builds it. `folder` stays for as long as `use` lives. Waiting
-  /// and damage are said on standard error.
-  rt::status obtain(const std::string &name, const Build &build, FileLock &use, std::string &folder);
+  /// Takes a line: that another process is waited for, or that a build is damaged.
+  using Warn = std::function<void(llvm::StringRef line)>;
+  /// Finds an entry with all of its files unchanged, or builds it. `folder` stays for as long as `use` lives. `warn`
+  /// may be empty.
+  rt::status obtain(const std::string &name, const Build &build, const Warn &warn, FileLock &use, std::string &folder);
 
   /// Finds an entry with all of its files unchanged; `folder` stays for as long as `use` lives.
   bool find(const std::string &name, FileLock &use, std::string &folder) const;

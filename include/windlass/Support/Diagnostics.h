@@ -5,6 +5,7 @@
 #include "windlass/rt/status.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
 
@@ -46,6 +47,11 @@ inline mlir::InFlightDiagnostic emitError(mlir::Location location, Code code) {
   mlir::InFlightDiagnostic diagnostic = mlir::emitError(location);
   setCode(*diagnostic.getUnderlyingDiagnostic(), code);
   return diagnostic;
+}
+
+/// An error of no operation, such as one of a file.
+inline mlir::InFlightDiagnostic emitError(mlir::MLIRContext *context, Code code) {
+  return emitError(mlir::UnknownLoc::get(context), code);
 }
 
 /// Gives a code to all errors of its life that have none. Scopes nest; the innermost wins. Passes that run on several

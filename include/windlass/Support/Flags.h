@@ -1,4 +1,4 @@
-// Command-line flags of one verb: declared once, they give the parser and the help text.
+// Command-line flags of one subcommand: declared once, they give the parser and the help text.
 #ifndef WINDLASS_SUPPORT_FLAGS_H
 #define WINDLASS_SUPPORT_FLAGS_H
 
@@ -32,8 +32,8 @@ public:
   /// A heading in the help text for the flags that follow.
   void addHeading(std::string text);
 
-  /// Reads the words after the verb. Words that are no flags go to `positional`, of which `least` to `most` are wanted.
-  /// Returns an error text that names the nearest flag for an unknown one, or nothing.
+  /// Reads the words after the subcommand. Words that are no flags go to `positional`, of which `least` to `most` are
+  /// wanted. Returns an error text that names the nearest flag for an unknown one, or nothing.
   std::string parse(llvm::ArrayRef<std::string> words, std::vector<std::string> &positional, size_t least, size_t most);
 
   /// Whether a flag has that name.

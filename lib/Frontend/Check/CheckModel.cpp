@@ -21,10 +21,10 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Freezes the parameters that `options.freeze` matches; an exit code. One that `--train` matches too is an error.
-static int freeze(ModuleOp module, const CheckOptions &options) {
+/// Freezes the parameters that `options.freeze` matches. One that `--train` matches too is an error.
+static LogicalResult freeze(ModuleOp module, const CheckOptions &options) {
   if (options.freeze.empty())
-    return 0;
+    return success();
   std::vector<std::string> names;
   for (auto parameter : module.getOps<train::ParameterOp>())
     names.push_back(parameter.getLogicalName().str());
@@ -48,44 +48,40 @@ static int freeze(ModuleOp module, const CheckOptions &options) {
       contradiction = "--train " + printable(found->second) + " and --freeze " + printable(pattern) + " both match " +
                       printable(name) + "; leave one of them out";
   });
-  if (!contradiction.empty()) {
-    emitError(module.getLoc(), Code::contradiction) << contradiction;
-    return exitCodeOf(Code::contradiction);
-  }
+  if (!contradiction.empty())
+    return emitError(module.getLoc(), Code::contradiction) << contradiction;
   train::FreezeParametersPassOptions patterns;
   for (const std::string &pattern : options.freeze)
     patterns.patterns.push_back(pattern);
   PassManager manager(module.getContext());
   manager.addPass(train::createFreezeParametersPass(patterns));
   CodeScope scope(module.getContext(), Code::pattern);
-  return succeeded(manager.run(module)) ? 0 : exitCodeOf(Code::pattern);
+  return manager.run(module);
 }
 
-int windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
-                               TrainModel &model) {
+LogicalResult windlass::importTrainModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
+                                         TrainModel &model) {
   FailureOr<ImportedModel> imported = importOnnx(path, context, options.import);
   if (failed(imported))
-    return exitCodeOf(Code::model_malformed);
+    return failure();
   model.module = std::move(imported->module);
   model.weights = std::move(imported->weights);
   PassManager verify(&context);
   verify.addPass(onnx::createOnnxVerifyGraph());
   if (failed(verify.run(*model.module)))
-    return exitCodeOf(Code::internal);
+    return failure();
   CodeScope scope(&context, Code::operator_misused);
   if (failed(convertOnnxToTrain(*model.module, model.weights.get(), options.convert, model.report)))
-    return exitCodeOf(model.report.unsupported.empty() ? Code::operator_misused : Code::unsupported);
-  if (int code = freeze(*model.module, options))
-    return code;
-  if (options.strict && !model.report.warnings.empty()) {
-    emitError(model.module->getLoc(), Code::doubtful) << model.report.warnings.front();
-    return exitCodeOf(Code::doubtful);
-  }
+    return failure();
+  if (failed(freeze(*model.module, options)))
+    return failure();
+  if (options.strict && !model.report.warnings.empty())
+    return emitError(model.module->getLoc(), Code::doubtful) << model.report.warnings.front();
   PassManager manager(&context);
   buildTrainImportPipeline(manager, options.recognize);
   manager.addPass(train::createVerifyGraphPass());
   CodeScope internal(&context, Code::internal);
-  return succeeded(manager.run(*model.module)) ? 0 : exitCodeOf(Code::internal);
+  return manager.run(*model.module);
 }
 
 /// 134912 as "134,912".
@@ -413,29 +409,28 @@ void printJson(llvm::StringRef path, const TrainModel &model, const Summary *sum
 
 } // namespace
 
-int windlass::checkModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
-                         llvm::raw_ostream &out) {
+LogicalResult windlass::checkModel(llvm::StringRef path, MLIRContext &context, const CheckOptions &options,
+                                   llvm::raw_ostream &out) {
   TrainModel model;
-  int code = importTrainModel(path, context, options, model);
-  if (code == exitCodeOf(Code::unsupported)) {
+  bool isRead = succeeded(importTrainModel(path, context, options, model));
+  if (!isRead) {
+    if (model.report.unsupported.empty())
+      return failure();
     if (options.json)
       printJson(path, model, nullptr, options.verbose, out);
     else
       printUnsupported(model.report, out);
-    return code;
+    return failure();
   }
-  if (code != 0)
-    return code;
   Summary summary = summarize(*model.module);
   if (options.json)
     printJson(path, model, &summary, options.verbose, out);
   else
     printText(model, summary, options.verbose, out);
   if (summary.missingGradients.empty())
-    return 0;
-  emitError(model.module->getLoc(), Code::unsupported)
-      << countOf(summary.missingGradients.size(), "operator") << " between the parameters and the loss "
-      << (summary.missingGradients.size() == 1 ? "has" : "have") << " no gradient, the first is "
-      << printable(summary.missingGradients.front());
-  return exitCodeOf(Code::unsupported);
+    return success();
+  return emitError(model.module->getLoc(), Code::unsupported)
+         << countOf(summary.missingGradients.size(), "operator") << " between the parameters and the loss "
+         << (summary.missingGradients.size() == 1 ? "has" : "have") << " no gradient, the first is "
+         << printable(summary.missingGradients.front());
 }

@@ -36,13 +36,14 @@ struct TrainModel {
 /// What trains, in one line: "29 parameters with 134,912 elements train, 2 are frozen, 3 buffers".
 std::string describeTraining(mlir::ModuleOp module);
 
-/// File to L1. Returns the exit code of the command line: 0, 1 for bad input, 4 for unsupported operators (then the
-/// report lists them all). Errors have been emitted to the context.
-int importTrainModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options, TrainModel &model);
+/// File to L1. Fails with errors of the context; where operators are not supported, the report lists them all.
+llvm::LogicalResult importTrainModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options,
+                                     TrainModel &model);
 
-/// Imports `path` and prints parameters, inputs and how data feed them, the loss, the operators, what trains and each
-/// guess, and all that is not supported. Returns the exit code.
-int checkModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options, llvm::raw_ostream &out);
+/// Imports `path` and prints to `out` parameters, inputs and how data feed them, the loss, the operators, what trains
+/// and each guess, and all that is not supported. Fails as `importTrainModel`, and where a gradient is missing.
+llvm::LogicalResult checkModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options,
+                               llvm::raw_ostream &out);
 
 } // namespace windlass
 

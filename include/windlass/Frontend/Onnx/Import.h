@@ -64,9 +64,6 @@ struct ImportedModel {
 mlir::FailureOr<ImportedModel> importOnnx(llvm::StringRef path, mlir::MLIRContext &context,
                                           const ImportOptions &options = {});
 
-/// Imports `path` and prints L0 to standard output; `words` may be `--dim NAME=VALUE` pairs. Returns an exit code.
-int printImportedOnnx(llvm::StringRef path, const std::vector<std::string> &words);
-
 } // namespace windlass
 
 #endif // WINDLASS_FRONTEND_ONNX_IMPORT_H

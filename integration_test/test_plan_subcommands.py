@@ -383,7 +383,7 @@ class SettingsTest(PlanCase):
 
 
 class ErrorsAsJsonTest(PlanCase):
-    def test_every_verb(self):
+    def test_every_subcommand(self):
         missing = self.folder / 'none'
         for words in (('check', missing), ('plan', missing, '--cluster', 'cpu:1'), ('emit', missing, '-o', self.folder / 'project'),
                       ('train', missing), ('report', missing), ('checkpoint', 'inspect', missing)):

@@ -1,4 +1,4 @@
-"""The verbs around training: settings from a file, what they say before anything is built, a run as a page, a checkpoint's contents."""
+"""The subcommands around training: settings from a file, what they say before anything is built, a run as a page, a checkpoint's contents."""
 
 import html.parser
 import json
@@ -221,7 +221,7 @@ class InspectTest(TrainedCase):
 
 
 class QuietTest(common.Case):
-    def test_verbs_say_only_errors(self):
+    def test_subcommands_say_only_errors(self):
         model, plan, timeline = self.small_gpt(), self.folder / 'plan.json', self.folder / 'timeline.json'
         for words in (('check', model), ('plan', model, '--cluster', 'cpu:2', '-o', plan), ('simulate', model, '--plan', plan, '-o', timeline)):
             with self.subTest(words[0]):

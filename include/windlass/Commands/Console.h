@@ -1,0 +1,53 @@
+// How subcommands talk: results go to standard output; errors, warnings and progress to standard error, a line each.
+#ifndef WINDLASS_COMMANDS_CONSOLE_H
+#define WINDLASS_COMMANDS_CONSOLE_H
+
+#include "windlass/Support/Diagnostics.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <optional>
+#include <string>
+
+namespace windlass {
+
+/// Exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is what
+/// `windlass diff` finds.
+enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
+
+/// Prints what one run of the command line says beside its result, and remembers its first error.
+class Console {
+public:
+  /// Prints `windlass: error: <text> [<code>]` on one line and returns the code's exit code.
+  int fail(Code code, llvm::StringRef text);
+  int fail(const rt::status &status);
+
+  /// Prints `windlass: <line>`.
+  void say(const llvm::Twine &line);
+
+  /// Prints the diagnostics of `context` from now on, a line each: errors always, warnings and remarks where
+  /// `showsAll`. The console outlives the context's use.
+  void listenTo(mlir::MLIRContext &context, bool showsAll);
+
+  /// The exit code of a call whose errors went to a context that this listens to: that of the first error.
+  int codeOf(mlir::LogicalResult result) const;
+
+  /// Prints `{"error": {"code", "message", "at"}, "exit": N}` of the first error on standard output: what a subcommand
+  /// under --json gives that fails without a result of its own. Nothing where no error was met here: a training program
+  /// that failed has printed its own.
+  void printErrorAsJson(int exitCode) const;
+
+private:
+  /// Every error passes here; `where` may be empty.
+  void report(Code code, llvm::StringRef where, llvm::StringRef text);
+
+  struct ReportedError {
+    Code code;
+    std::string where, text;
+  };
+  std::optional<ReportedError> firstError;
+};
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,29 @@
+// What is compiled, as the user says it.
+#ifndef WINDLASS_PIPELINE_COMPILESETTINGS_H
+#define WINDLASS_PIPELINE_COMPILESETTINGS_H
+
+#include "windlass/Dialect/Plan/PlanFile.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// Settings as the user gives them: parameters by patterns.
+struct CompileSettings : plan::ProgramSettings {
+  std::vector<std::string> freeze;
+  std::vector<std::string> noDecay;
+  /// Initializers that train whatever the file says of them.
+  std::vector<std::string> train;
+  /// Go on with a file that holds another model than was exported.
+  bool acceptAltered = false;
+  /// Warnings about the model are errors.
+  bool strict = false;
+  /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).
+  std::optional<std::vector<std::string>> trainable;
+};
+
+} // namespace windlass
+
+#endif

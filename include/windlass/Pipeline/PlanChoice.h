@@ -1,0 +1,42 @@
+// How a plan is made, as the user says it.
+#ifndef WINDLASS_PIPELINE_PLANCHOICE_H
+#define WINDLASS_PIPELINE_PLANCHOICE_H
+
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Profile/Profile.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace windlass {
+
+/// How a plan is made. Values that the user did not give are absent.
+struct PlanChoice {
+  /// A named one, or "auto".
+  std::string strategy = "auto";
+  /// What the strategy may not change, PATTERN=VALUE (`Pins.h`).
+  std::vector<std::string> pins;
+  /// The configuration of the model whose sharding annotations are pins too; empty for none.
+  std::string onnxPins;
+  /// Bytes per device; 0: the device's memory in the cluster.
+  int64_t memoryLimit = 0;
+  int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
+  /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
+  int64_t threads = 0;
+  /// Of the search; they change nothing of the plan.
+  int64_t searchThreads = std::max(1u, std::thread::hardware_concurrency());
+  /// Operations of the search for each mesh.
+  int64_t searchWork = 200'000'000;
+  /// The plan that the search begins with; null for none.
+  std::shared_ptr<const plan::PlanFile> start;
+  Cluster cluster;
+  /// Of the cluster's devices; null for the analytic model.
+  std::shared_ptr<const Profile> profile;
+};
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,48 @@
+// What a search says of the plan that it found.
+#ifndef WINDLASS_PIPELINE_SEARCHSUMMARY_H
+#define WINDLASS_PIPELINE_SEARCHSUMMARY_H
+
+#include "windlass/Search/Problem.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+struct SearchSummary {
+  /// That were tried.
+  size_t meshes = 0;
+  /// The cost of a step in the search's model, which adds operators up: it is not how long a step takes.
+  int64_t costNanoseconds = 0;
+  /// A lower bound of that cost over all plans of the searched kind that the model's rows of memory admit, whatever
+  /// they recompute. Absent where the rows admit none: it would say nothing about the plan that was found in another
+  /// way.
+  std::optional<int64_t> boundNanoseconds;
+  /// By which part of the cost it may be above that bound; 1 where there is none.
+  double getGap() const {
+    if (!boundNanoseconds)
+      return 1;
+    return costNanoseconds > 0 ? static_cast<double>(costNanoseconds - *boundNanoseconds) / costNanoseconds : 0;
+  }
+  /// The Lagrange multiplier of memory on the plan's mesh: by so much at most another GiB per device lowers the bound.
+  double nanosecondsPerGib = 0;
+  /// What proves the bound: the text of plan.cert.
+  std::string certificate;
+  double searchSeconds = 0;
+  /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.
+  struct Named {
+    std::string name;
+    int64_t costNanoseconds = 0, excessBytes = 0;
+  };
+  std::vector<Named> named;
+  /// The problem of labels that the plan solves.
+  search::Problem problem;
+  /// Figures that the cluster does not have.
+  std::vector<std::string> assumptions;
+};
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,53 @@
+#include "windlass/Pipeline/MakeSchedule.h"
+
+#include "Reserve.h"
+#include "RunPasses.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
+
+using namespace mlir;
+using namespace windlass;
+
+size_t RerunReport::countBlocks() const {
+  return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
+}
+
+static RerunReport reportRerun(ModuleOp planned) {
+  RerunReport report;
+  for (const plan::SegmentBlock &block : plan::getSegmentBlocks(planned))
+    report.segments.push_back({block.name, *block.getLabel()});
+  plan::Rerun rerun(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  rerun.addChosen();
+  report.stashBytesBefore = rerun.getStashBytes();
+  report.stashBytes = report.stashBytesBefore - rerun.getFreedBytes();
+  report.flops = rerun.getFlops();
+  report.flopsBefore = rerun.getAllFlops();
+  return report;
+}
+
+LogicalResult windlass::materialize(ModuleOp module, Code code) {
+  return runPhases(module, code, {Phase::materializeLayouts});
+}
+
+LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
+                                     Purpose purpose, Schedule &schedule) {
+  schedule.rerun = reportRerun(planned);
+  schedule.module = planned.clone();
+  schedule.isVerified = false;
+  if (failed(materialize(*schedule.module, code)) ||
+      failed(runPhases(*schedule.module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands})))
+    return failure();
+  schedule.reserve = declareReserve(*schedule.module, cluster, threads);
+  schedule.bytes = schedule.liveBytes = schedule.reserve.total();
+  sched::ArenaOp arena = sched::getDeviceArena(*schedule.module);
+  schedule.bytes += arena.getBytes();
+  schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
+  return purpose == Purpose::program ? verifySchedule(schedule) : success();
+}
+
+LogicalResult windlass::verifySchedule(Schedule &schedule) {
+  if (!schedule.isVerified)
+    schedule.isVerified = succeeded(runPhases(*schedule.module, Code::lowering, {Phase::verifyCommands}));
+  return success(schedule.isVerified);
+}
