@@ -2,7 +2,8 @@
 #ifndef WINDLASS_LIB_PROGRAMS_BUILDPROGRESS_H
 #define WINDLASS_LIB_PROGRAMS_BUILDPROGRESS_H
 
-#include "windlass/Programs/ProgramCache.h"
+#include "windlass/Programs/BuildEvents.h"
+#include "windlass/rt/status.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"

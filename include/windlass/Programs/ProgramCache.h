@@ -2,11 +2,11 @@
 #ifndef WINDLASS_PROGRAMS_PROGRAMCACHE_H
 #define WINDLASS_PROGRAMS_PROGRAMCACHE_H
 
+#include "windlass/Programs/BuildEvents.h"
 #include "windlass/Support/FileLock.h"
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/rt/status.h"
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -20,20 +20,6 @@ struct ProgramSource {
   /// Says what `writeData` writes into the program's folder; `writeData` returns an error text or nothing.
   std::string dataKey;
   std::function<std::string(const std::string &folder)> writeData = [](const std::string &) { return std::string(); };
-};
-
-/// What a build tells its caller while it works; what is empty is not told.
-struct BuildEvents {
-  /// What is being done, such as "compiling the program: 3 of 14", at its begin and then every `interval`; an empty
-  /// line when it has ended. Comes from another thread, while the caller waits.
-  std::function<void(llvm::StringRef line)> progress;
-  std::chrono::milliseconds interval{5000};
-  /// The end of the log of a build that failed, lines of text.
-  std::function<void(llvm::StringRef text)> log;
-  /// One line: that another build is waited for, or that an earlier one is damaged.
-  std::function<void(llvm::StringRef line)> warning;
-  /// One line: where a program is built, or was before.
-  std::function<void(llvm::StringRef line)> note;
 };
 
 /// A program that is built, and stays for as long as this lives.
