@@ -60,14 +60,6 @@ int resolveCluster(Console &console, CompileFlags &flags);
 /// Reads the profile of --costs, where it is given, for the cluster that is known now; an exit code.
 int resolveCosts(Console &console, CompileFlags &flags);
 
-/// "1.250 s", below a second "12.500 ms".
-std::string secondsText(double seconds);
-/// "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted", a line, and lines of
-/// the step's windows. An error that nobody has measured is called "uncalibrated".
-std::string timeText(const StepPrediction &prediction);
-/// The same as attributes of an object.
-void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
-
 /// Reads a plan file; an exit code.
 int readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan);
 /// The same. What it claims is dropped, and said to be, where the plan has been edited since.

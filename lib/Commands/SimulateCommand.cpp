@@ -3,6 +3,7 @@
 
 #include "windlass/Commands/Commands.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
+#include "windlass/Explain/PredictionText.h"
 #include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Target/Cpp/OperatorNames.h"

@@ -145,6 +145,47 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
   return checked.is_ok() ? kDone : console.fail(checked);
 }
 
+/// The words that are handed on to the program, besides what is known once it is built.
+static std::vector<std::string> handOn(const ProgramFlags &programFlags, const std::string &model,
+                                       const std::string &output) {
+  std::vector<std::string> handed = programFlags.getWords();
+  if (!output.empty())
+    handed.insert(handed.end(), {"-o", output});
+  // The name of its file: the name in the graph is what the exporter calls every graph. It is not compiled in, so that
+  // a model of another name is no other program.
+  handed.push_back(std::string("--") + kModelNameFlag + "=" + llvm::sys::path::filename(model).str());
+  if (programFlags.get("weights").empty()) {
+    llvm::StringRef folder = llvm::sys::path::parent_path(model);
+    handed.insert(handed.end(), {"--weights", folder.empty() ? "." : folder.str()});
+  }
+  return handed;
+}
+
+/// Says how a run ended that the program itself could not say; an exit code.
+static int codeOfRun(Console &console, const ProcessResult &result) {
+  if (!result.error.empty())
+    return console.fail(Code::launch, result.error);
+  if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
+    return console.fail(Code::rank_lost,
+                        "the run was ended before it had saved, as it was told to; continue from the last "
+                        "checkpoint with --resume");
+  // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
+  // does not do it with the signals that a processor or abort() raises.
+  if (int signal = result.code - 128; signal > 0) {
+    for (auto [number, name] : {std::pair(SIGSEGV, "SIGSEGV"),
+                                {SIGABRT, "SIGABRT"},
+                                {SIGBUS, "SIGBUS"},
+                                {SIGFPE, "SIGFPE"},
+                                {SIGILL, "SIGILL"}})
+      if (signal == number)
+        return console.fail(Code::internal, std::string("the training program crashed with ") + name +
+                                                "; its last words are above, and in RUN/logs");
+    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
+                                             "; continue from the last checkpoint with --resume");
+  }
+  return result.code;
+}
+
 int windlass::runTrain(Console &console, const std::vector<std::string> &words) {
   Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
               "Plans, emits, builds and runs the training of a model.");
@@ -171,16 +212,7 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
   llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
 
-  std::vector<std::string> handed = programFlags.getWords();
-  if (!output.empty())
-    handed.insert(handed.end(), {"-o", output});
-  // The name of its file: the name in the graph is what the exporter calls every graph. It is not compiled in, so that
-  // a model of another name is no other program.
-  handed.push_back(std::string("--") + kModelNameFlag + "=" + llvm::sys::path::filename(positional.front()).str());
-  if (programFlags.get("weights").empty()) {
-    llvm::StringRef model = llvm::sys::path::parent_path(positional.front());
-    handed.insert(handed.end(), {"--weights", model.empty() ? "." : model.str()});
-  }
+  std::vector<std::string> handed = handOn(programFlags, positional.front(), output);
   bool usesProcesses = programFlags.get("communicator") != "local";
   compileFlags.checkBeforePlan = [&](Compilation &compilation) {
     return checkRun(console, compilation, compileFlags, handed, usesProcesses);
@@ -218,26 +250,5 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
        {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
     if (given)
       command.push_back(name);
-  ProcessResult result = hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command);
-  if (!result.error.empty())
-    return console.fail(Code::launch, result.error);
-  if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
-    return console.fail(Code::rank_lost,
-                        "the run was ended before it had saved, as it was told to; continue from the last "
-                        "checkpoint with --resume");
-  // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
-  // does not do it with the signals that a processor or abort() raises.
-  if (int signal = result.code - 128; signal > 0) {
-    for (auto [number, name] : {std::pair(SIGSEGV, "SIGSEGV"),
-                                {SIGABRT, "SIGABRT"},
-                                {SIGBUS, "SIGBUS"},
-                                {SIGFPE, "SIGFPE"},
-                                {SIGILL, "SIGILL"}})
-      if (signal == number)
-        return console.fail(Code::internal, std::string("the training program crashed with ") + name +
-                                                "; its last words are above, and in RUN/logs");
-    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
-                                             "; continue from the last checkpoint with --resume");
-  }
-  return result.code;
+  return codeOfRun(console, hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command));
 }

@@ -1,0 +1,73 @@
+// What `windlass plan` says of a plan: one set of facts, printed as text or JSON.
+#ifndef WINDLASS_EXPLAIN_PLANREPORT_H
+#define WINDLASS_EXPLAIN_PLANREPORT_H
+
+#include "windlass/Explain/StepWork.h"
+#include "windlass/Pipeline/Compile.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass {
+
+/// Bytes of the device arena by what they hold.
+struct ArenaBytes {
+  int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
+};
+
+/// When most lives in the arena, and what lives then beside parameters, gradients, state and inputs: the largest
+/// groups.
+struct PeakFacts {
+  struct Live {
+    std::string of;
+    int64_t count = 0, bytes = 0;
+  };
+  /// The operator.
+  std::string at;
+  std::vector<Live> live;
+};
+
+struct PlanReport {
+  /// The file.
+  std::string model;
+  Cluster cluster;
+  int64_t ranks = 1, microBatches = 1, groups = 1;
+  bool averagesTokens = false;
+  /// Axes with their sizes.
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  ArenaBytes memory;
+  rt::reserve reserve;
+  /// Of a device, in bytes.
+  int64_t memoryLimit = 0;
+  PeakFacts peak;
+  RerunReport rerun;
+  bool hasDroppedPrefetch = false;
+  StepPrediction prediction;
+  StepWork work;
+  /// FLOPs per second of all devices, where it is known.
+  std::optional<double> peakFlops;
+  /// What the compilation's search says; null for a named strategy.
+  const SearchSummary *search = nullptr;
+  /// The operators, as a table; empty where nothing is split.
+  std::string table;
+
+  double getTokensPerSecond() const;
+  /// Part of the peak that the step's FLOPs are; nothing where the peak or the time is not known.
+  std::optional<double> getPeakShare() const;
+};
+
+/// Gathers the facts of a compilation whose plan has been scheduled, and which outlives the report.
+PlanReport describePlan(Compilation &compilation, llvm::StringRef model, const CompileSettings &settings,
+                        const PlanChoice &choice);
+
+/// Prints the report as lines; `showsModel` adds costs, bound and named strategies in the search's model.
+void printText(const PlanReport &report, bool showsModel, llvm::raw_ostream &out);
+
+/// Prints the report as one JSON object.
+void printJson(const PlanReport &report, llvm::raw_ostream &out);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,23 @@
+// How long a step takes, for people and as JSON.
+#ifndef WINDLASS_EXPLAIN_PREDICTIONTEXT_H
+#define WINDLASS_EXPLAIN_PREDICTIONTEXT_H
+
+#include "windlass/Simulator/PredictStep.h"
+
+#include "llvm/Support/JSON.h"
+
+#include <string>
+
+namespace windlass {
+
+/// "1.250 s", below a second "12.500 ms".
+std::string secondsText(double seconds);
+/// "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted", a line, and lines of
+/// the step's windows. An error that nobody has measured is called "uncalibrated".
+std::string timeText(const StepPrediction &prediction);
+/// The same as attributes of an object of JSON.
+void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
+
+} // namespace windlass
+
+#endif

@@ -1,0 +1,353 @@
+#include "windlass/Explain/PlanReport.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Explain/PlanTable.h"
+#include "windlass/Explain/PredictionText.h"
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/TensorBytes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// Of the table of operators: a screen.
+constexpr size_t kMostRows = 40;
+
+ArenaBytes measureArena(ModuleOp module) {
+  ArenaBytes memory;
+  for (auto resource : module.getOps<sched::ResourceOp>()) {
+    if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
+      continue;
+    int64_t bytes = getTensorBytes(resource.getTensorType());
+    switch (resource.getKind()) {
+    case sched::ResourceKind::parameter:
+    case sched::ResourceKind::master:
+      memory.parameters += bytes;
+      break;
+    case sched::ResourceKind::gradient:
+    case sched::ResourceKind::reduced:
+      memory.gradients += bytes;
+      break;
+    case sched::ResourceKind::state:
+      memory.state += bytes;
+      break;
+    case sched::ResourceKind::input:
+      memory.inputs += bytes;
+      break;
+    default:
+      memory.other += bytes;
+    }
+  }
+  if (sched::ArenaOp arena = sched::getDeviceArena(module)) {
+    memory.arena = arena.getBytes();
+    if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
+      memory.largestLiveSet = live.getInt();
+  }
+  return memory;
+}
+
+std::string mebibytes(int64_t bytes) { return llvm::formatv("{0:f1} MiB", bytes / double(1 << 20)).str(); }
+
+PeakFacts findPeak(ModuleOp module) {
+  PeakFacts peak;
+  if (sched::ArenaOp arena = sched::getDeviceArena(module))
+    if (auto its = arena->getAttrOfType<DictionaryAttr>(sched::kPeakAttr)) {
+      peak.at = its.getAs<StringAttr>("at").str();
+      for (auto group : its.getAs<ArrayAttr>("live").getAsRange<DictionaryAttr>())
+        peak.live.push_back({group.getAs<StringAttr>("of").str(), group.getAs<IntegerAttr>("count").getInt(),
+                             group.getAs<IntegerAttr>("bytes").getInt()});
+    }
+  return peak;
+}
+
+/// Of the peak: a line.
+constexpr size_t kMostAtPeak = 4;
+
+std::string peakText(const PeakFacts &peak) {
+  const std::vector<PeakFacts::Live> &live = peak.live;
+  if (live.empty())
+    return "";
+  std::string text = "peak       in " + printable(peak.at) + ", with ";
+  for (size_t i = 0; i < std::min(live.size(), kMostAtPeak); ++i)
+    text += llvm::formatv("{0}{1} of {2} x {3}", i ? ", " : "", mebibytes(live[i].bytes), live[i].count,
+                          printable(live[i].of))
+                .str();
+  return text + (live.size() > kMostAtPeak ? " and more\n" : "\n");
+}
+
+std::string reserveText(const rt::reserve &reserve) {
+  std::string text = "reserve    " + mebibytes(reserve.total()) + " beside it";
+  const char *separator = ": ";
+  for (const auto &[cause, bytes] : reserve.causes())
+    if (bytes > 0) {
+      text += std::string(separator) + cause + " " + mebibytes(bytes);
+      separator = ", ";
+    }
+  return text + "\n";
+}
+
+std::string meshText(const PlanReport &report) {
+  std::string text;
+  for (const auto &[axis, size] : report.mesh)
+    text += (text.empty() ? "" : " x ") + axis + "=" + std::to_string(size);
+  return text.empty() ? "one device" : text;
+}
+
+/// "both halves of 'h.0' to 'h.3', mlp of 'h.4'": what is run again, consecutive blocks with one label together.
+std::string rerunText(const RerunReport &rerun) {
+  std::string text;
+  for (size_t i = 0, end; i < rerun.segments.size(); i = end) {
+    llvm::StringRef name = rerun.segments[i].first, label = rerun.segments[i].second;
+    llvm::StringRef prefix = name.rtrim("0123456789");
+    uint64_t number = 0;
+    bool isNumbered = !name.drop_front(prefix.size()).getAsInteger(10, number);
+    for (end = i + 1; isNumbered && end < rerun.segments.size(); ++end)
+      if (rerun.segments[end].first != (prefix + llvm::Twine(number + end - i)).str() ||
+          rerun.segments[end].second != label)
+        break;
+    if (label == plan::kKeptLabel)
+      continue;
+    std::string what = label == plan::kHalvesLabel ? "both halves" : label == plan::kBlockLabel ? "all" : label.str();
+    text += (text.empty() ? "" : ", ") + what + " of " + printable(name) +
+            (end > i + 1 ? " to " + printable(rerun.segments[end - 1].first) : "");
+  }
+  return text;
+}
+
+/// The named strategies in the search's model, cheapest first; those that do not fit last.
+std::string namedText(const SearchSummary &search) {
+  std::vector<SearchSummary::Named> named = search.named;
+  llvm::sort(named, [](const auto &a, const auto &b) {
+    return std::tuple(a.excessBytes > 0, a.costNanoseconds, a.name) <
+           std::tuple(b.excessBytes > 0, b.costNanoseconds, b.name);
+  });
+  std::string text;
+  for (const SearchSummary::Named &each : named) {
+    text += text.empty() ? "named      " : "           ";
+    text += each.name + " " + secondsText(each.costNanoseconds / 1e9);
+    text += each.excessBytes > 0 ? ", " + mebibytes(each.excessBytes) + " too much without recomputing\n" : "\n";
+  }
+  return text;
+}
+
+/// What a step computes beside what the devices can do, a line; empty where there is nothing to say.
+std::string rateText(const PlanReport &report) {
+  std::vector<std::string> parts;
+  if (double tokens = report.getTokensPerSecond(); tokens > 0)
+    parts.push_back(llvm::formatv("{0:f0} tokens/s", tokens));
+  if (std::optional<double> share = report.getPeakShare())
+    parts.push_back(llvm::formatv("{0:f1} % of the peak of {1}", 100 * *share,
+                                  report.ranks == 1 ? "1 device" : std::to_string(report.ranks) + " devices"));
+  return parts.empty() ? "" : "rate       " + llvm::join(parts, ", ") + "\n";
+}
+
+/// Names the ranks that do the same work, a line; empty where there are none.
+std::string repeatsText(const StepWork &work, int64_t devices) {
+  int64_t distinct = std::llround(static_cast<double>(devices) / work.repeats);
+  return distinct >= devices
+             ? ""
+             : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
+}
+
+/// How good the plan is by the search's model: a line.
+std::string searchText(const SearchSummary &search, int64_t limit) {
+  std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
+                                   search.meshes == 1 ? "" : "es");
+  if (!search.boundNanoseconds)
+    return text + "no lower bound of the model's cost: no plan that its rows of memory admit fits into " +
+           mebibytes(limit) + "\n";
+  return text + llvm::formatv("the model's cost is within {0:f2} % of its lower bound\n", 100 * search.getGap()).str();
+}
+
+/// The search's model: what adds up to no time of a step, so that only those see it who ask for more.
+std::string modelText(const SearchSummary &search) {
+  std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
+                     " by the search's model, which adds up operators one by one and is no time of a step\n";
+  if (search.boundNanoseconds)
+    text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) + ", a lower bound of the model's cost\n" +
+            "worth      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
+            " at most\n";
+  return text + namedText(search);
+}
+
+} // namespace
+
+double PlanReport::getTokensPerSecond() const {
+  return work.tokens > 0 && prediction.seconds > 0 ? work.tokens / prediction.seconds : 0;
+}
+
+std::optional<double> PlanReport::getPeakShare() const {
+  if (!peakFlops || prediction.seconds <= 0)
+    return std::nullopt;
+  return work.flops / (*peakFlops * prediction.seconds);
+}
+
+PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef model, const CompileSettings &settings,
+                                  const PlanChoice &choice) {
+  ModuleOp module = compilation.getModule();
+  PlanReport report;
+  report.model = model.str();
+  report.cluster = compilation.getCluster();
+  report.ranks = compilation.getRanks();
+  report.microBatches = settings.microBatches;
+  if (auto its = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
+    if (auto value = its.getAs<IntegerAttr>("micro_batches"))
+      report.microBatches = value.getInt();
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  for (plan::AxisAttr axis : mesh.getAxes())
+    report.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
+  if (auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
+    report.groups = mesh.sizeOf(dataAxis.getValue());
+  report.averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
+  report.memory = measureArena(module);
+  report.reserve = compilation.getReserve();
+  report.memoryLimit = choice.getMemoryLimit();
+  report.peak = findPeak(module);
+  report.rerun = compilation.getRerun();
+  report.hasDroppedPrefetch = compilation.hasDroppedPrefetch();
+  report.prediction = compilation.predict(choice);
+  report.work = measureStep(compilation.getPlanned());
+  report.peakFlops = getPeakFlops(compilation.getCluster(), settings.precision);
+  if (compilation.getSearch())
+    report.search = &*compilation.getSearch();
+  report.table = makePlanTable(compilation.getPlanned(), kMostRows);
+  return report;
+}
+
+/// The lines about memory.
+static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
+  const ArenaBytes &memory = report.memory;
+  const RerunReport &rerun = report.rerun;
+  out << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
+      << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state) << ", inputs "
+      << mebibytes(memory.inputs) << ", activations and scratch "
+      << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
+      << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
+      << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
+      << " above it the arena\n"
+      << peakText(report.peak) << reserveText(report.reserve) << "stash      " << mebibytes(rerun.stashBytes)
+      << " for the backward pass";
+  if (rerun.flops > 0)
+    out << ", " << mebibytes(rerun.stashBytesBefore) << " if nothing were run again\n"
+        << "recompute  " << rerunText(rerun) << ": "
+        << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch", 100 * rerun.flops / rerun.flopsBefore,
+                         rerun.flops / 1e9);
+  if (report.hasDroppedPrefetch)
+    out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
+  out << "\n";
+}
+
+void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_ostream &out) {
+  out << "model      " << report.model << "\n"
+      << "cluster    " << report.cluster.describe() << ", " << mebibytes(report.memoryLimit) << " per device\n"
+      << "ranks      " << report.ranks << " (" << meshText(report) << ")\n"
+      << "step       " << report.microBatches << (report.microBatches == 1 ? " micro-batch, " : " micro-batches, ")
+      << report.groups << " at once, " << report.microBatches / report.groups << " one after another"
+      << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
+      << repeatsText(report.work, report.ranks);
+  printMemory(report, out);
+  out << timeText(report.prediction) << rateText(report);
+  if (report.search) {
+    out << searchText(*report.search, report.memoryLimit) << (showsModel ? modelText(*report.search) : "");
+    for (const std::string &assumption : report.search->assumptions)
+      out << "assumed    " << assumption << "\n";
+  }
+  if (!report.table.empty())
+    out << "operators, how often, how they are split, and how their weights lie between steps:\n" << report.table;
+}
+
+static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
+  json.attributeObject("bytes_per_device", [&] {
+    json.attribute("parameters", report.memory.parameters);
+    json.attribute("gradients", report.memory.gradients);
+    json.attribute("optimizer_state", report.memory.state);
+    json.attribute("inputs", report.memory.inputs);
+    json.attribute("arena", report.memory.arena);
+    json.attribute("largest_live_set", report.memory.largestLiveSet);
+    json.attributeObject("reserve", [&] {
+      for (const auto &[cause, bytes] : report.reserve.causes())
+        json.attribute(cause, bytes);
+      json.attribute("total", report.reserve.total());
+    });
+    json.attribute("limit", report.memoryLimit);
+  });
+  json.attributeObject("peak", [&] {
+    json.attribute("at", report.peak.at);
+    json.attributeArray("live", [&] {
+      for (const PeakFacts::Live &group : report.peak.live)
+        json.object([&] {
+          json.attribute("of", group.of);
+          json.attribute("count", group.count);
+          json.attribute("bytes", group.bytes);
+        });
+    });
+  });
+  json.attribute("dropped_prefetch", report.hasDroppedPrefetch);
+  json.attributeObject("recompute", [&] {
+    json.attributeObject("segments", [&] {
+      for (const auto &[name, label] : report.rerun.segments)
+        json.attribute(name, label);
+    });
+    json.attribute("stash_bytes", report.rerun.stashBytes);
+    json.attribute("stash_bytes_before", report.rerun.stashBytesBefore);
+    json.attribute("flops", report.rerun.flops);
+    json.attribute("flops_before", report.rerun.flopsBefore);
+  });
+}
+
+/// A named strategy claims nothing; where the rows of memory admit nothing there is no bound.
+static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
+  using Known = std::optional<double>;
+  bool isBounded = found && found->boundNanoseconds;
+  json.attribute("cost_seconds", found ? Known(found->costNanoseconds / 1e9) : Known());
+  json.attribute("bound_seconds", isBounded ? Known(*found->boundNanoseconds / 1e9) : Known());
+  json.attribute("gap", isBounded ? Known(found->getGap()) : Known());
+  json.attribute("seconds_per_gib", isBounded ? Known(found->nanosecondsPerGib / 1e9) : Known());
+  json.attribute("search_seconds", found ? Known(found->searchSeconds) : Known());
+  if (found)
+    json.attributeArray("named", [&] {
+      for (const SearchSummary::Named &each : found->named)
+        json.object([&] {
+          json.attribute("strategy", each.name);
+          json.attribute("cost_seconds", each.costNanoseconds / 1e9);
+          json.attribute("excess_bytes", std::max<int64_t>(each.excessBytes, 0));
+        });
+    });
+}
+
+void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
+  using Known = std::optional<double>;
+  llvm::json::OStream json(out, 2);
+  json.object([&] {
+    json.attribute("model", report.model);
+    json.attribute("cluster", toJson(report.cluster));
+    json.attribute("ranks", report.ranks);
+    json.attribute("micro_batches", report.microBatches);
+    json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
+    json.attribute("groups", report.groups);
+    json.attributeObject("mesh", [&] {
+      for (const auto &[axis, size] : report.mesh)
+        json.attribute(axis, size);
+    });
+    writeMemory(json, report);
+    writePrediction(json, report.prediction);
+    json.attribute("simulated_seconds", report.prediction.seconds);
+    double tokens = report.getTokensPerSecond();
+    json.attribute("tokens_per_s", tokens > 0 ? Known(tokens) : Known());
+    json.attribute("model_flops", report.work.flops);
+    json.attribute("peak_share", report.getPeakShare());
+    json.attribute("repeats", report.work.repeats);
+    json.attribute("peak_bytes", report.memory.largestLiveSet);
+    writeSearch(json, report.search);
+  });
+  out << "\n";
+}
