@@ -3,9 +3,9 @@
 
 #include "windlass/Commands/Commands.h"
 #include "windlass/Doctor/Doctor.h"
+#include "windlass/Profile/Measuring/MeasuredCommands.h"
 #include "windlass/Profile/Report.h"
 #include "windlass/Programs/ProgramCache.h"
-#include "windlass/Simulator/MeasuredCommands.h"
 #include "windlass/Support/InputFile.h"
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Support/Process.h"

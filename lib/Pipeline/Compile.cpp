@@ -13,8 +13,8 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Pipeline/Claims.h"
-#include "windlass/Simulator/ChooseAttentions.h"
-#include "windlass/Simulator/ChooseEpilogues.h"
+#include "windlass/Profile/Kernels/ChooseAttentions.h"
+#include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"

@@ -3,7 +3,7 @@
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
-#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
 #include "windlass/Simulator/EventSimulation.h"
 #include "windlass/Support/TensorBytes.h"
 

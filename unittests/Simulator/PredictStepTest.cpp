@@ -1,7 +1,7 @@
 #include "windlass/Simulator/PredictStep.h"
 
-#include "windlass/Simulator/CommandKeys.h"
-#include "windlass/Simulator/MeasuredCommands.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
+#include "windlass/Profile/Measuring/MeasuredCommands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"

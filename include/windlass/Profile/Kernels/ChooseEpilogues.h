@@ -1,6 +1,6 @@
 // Which products of a program the device's library computes together with what follows them.
-#ifndef WINDLASS_SIMULATOR_CHOOSEEPILOGUES_H
-#define WINDLASS_SIMULATOR_CHOOSEEPILOGUES_H
+#ifndef WINDLASS_PROFILE_KERNELS_CHOOSEEPILOGUES_H
+#define WINDLASS_PROFILE_KERNELS_CHOOSEEPILOGUES_H
 
 #include "windlass/Profile/Profile.h"
 

@@ -1,6 +1,6 @@
 // Commands of L5 by what decides how long they take.
-#ifndef WINDLASS_SIMULATOR_COMMANDKEYS_H
-#define WINDLASS_SIMULATOR_COMMANDKEYS_H
+#ifndef WINDLASS_PROFILE_KERNELS_COMMANDKEYS_H
+#define WINDLASS_PROFILE_KERNELS_COMMANDKEYS_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Profile/CostModel.h"

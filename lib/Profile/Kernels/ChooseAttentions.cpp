@@ -1,7 +1,7 @@
-#include "windlass/Simulator/ChooseAttentions.h"
+#include "windlass/Profile/Kernels/ChooseAttentions.h"
 
 #include "windlass/Dialect/Sched/Transforms/Scratch.h"
-#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
 
 using namespace mlir;
 using namespace windlass;

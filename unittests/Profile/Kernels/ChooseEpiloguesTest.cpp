@@ -1,7 +1,7 @@
-#include "windlass/Simulator/ChooseEpilogues.h"
+#include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
-#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

@@ -1,9 +1,9 @@
 // The commands of scheduled plans, each key once, as a program that measures them.
-#ifndef WINDLASS_SIMULATOR_MEASUREDCOMMANDS_H
-#define WINDLASS_SIMULATOR_MEASUREDCOMMANDS_H
+#ifndef WINDLASS_PROFILE_MEASURING_MEASUREDCOMMANDS_H
+#define WINDLASS_PROFILE_MEASURING_MEASUREDCOMMANDS_H
 
+#include "windlass/Profile/Kernels/CommandKeys.h"
 #include "windlass/Profile/Profile.h"
-#include "windlass/Simulator/CommandKeys.h"
 #include "windlass/Target/Cpp/MeasuringProject.h"
 
 #include "mlir/IR/OwningOpRef.h"

@@ -1,7 +1,7 @@
-#include "windlass/Simulator/ChooseEpilogues.h"
+#include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
-#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
 
 using namespace mlir;
 using namespace windlass;

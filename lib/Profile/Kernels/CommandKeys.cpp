@@ -1,4 +1,4 @@
-#include "windlass/Simulator/CommandKeys.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
 
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"

@@ -1,4 +1,4 @@
-#include "windlass/Simulator/MeasuredCommands.h"
+#include "windlass/Profile/Measuring/MeasuredCommands.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"

@@ -1,6 +1,6 @@
 // Which attentions of a program the device's library computes.
-#ifndef WINDLASS_SIMULATOR_CHOOSEATTENTIONS_H
-#define WINDLASS_SIMULATOR_CHOOSEATTENTIONS_H
+#ifndef WINDLASS_PROFILE_KERNELS_CHOOSEATTENTIONS_H
+#define WINDLASS_PROFILE_KERNELS_CHOOSEATTENTIONS_H
 
 #include "windlass/Profile/Profile.h"
 
