@@ -118,6 +118,8 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
       fuse("PRODUCT    sched.launch_map @add on @compute ins(%v, %y) outs(%y) : (memref<4x16xT, strided<[0, 1]>>, "
            "memref<4x16xT>) -> memref<4x16xT>\n"),
       ElementsAre("matmul_bias"));
+  EXPECT_EQ(fuse("PRODUCT    sched.launch_map @add on @compute ins(%y, %v) outs(%y) {sched.in_last} TWO").size(), 2u)
+      << "the sum is made in the last run only";
   EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu), ElementsAre("matmul_bias_gelu"));
   EXPECT_THAT(fuse(std::string("PRODUCT") + kGelu, "f32"), ElementsAre("matmul", "map gelu")) << "f32 is exact";
   EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept on @compute ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
@@ -204,6 +206,9 @@ TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
   }
   EXPECT_THAT(fuse("SUM    sched.wait 0 on @compute\nGRADIENT"), ElementsAre("matmul_bias_grad"));
   EXPECT_EQ(fuse(std::string("SUM") + kWrite + "GRADIENT").size(), 3u) << "the operand changes between them";
+  std::string inLast = kSum;
+  inLast.replace(inLast.rfind(" : (memref"), 1, " {sched.in_last} ");
+  EXPECT_EQ(fuse(inLast + "GRADIENT").size(), 2u) << "the sum is made in the last run only";
   EXPECT_EQ(fuse("SUM    sched.record 0 on @compute\nGRADIENT").size(), 2u) << "another stream may wait for the sum";
   EXPECT_EQ(fuse("SUM    sched.launch fill on @compute ins() outs(%db) {value = 0.0 : f64} : () -> memref<16xf32>\n"
                  "GRADIENT")
