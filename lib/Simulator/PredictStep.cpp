@@ -27,7 +27,7 @@ struct Command {
 /// A function as a first, an inner or a last micro-batch calls it.
 struct StepFunction {
   std::string name;
-  bool isLast = false;
+  bool isLast = false;           ///< of a backward
   std::vector<Command> commands; ///< by step
 };
 
@@ -58,7 +58,7 @@ public:
 
   simulation::Rank rank;
   std::vector<StepFunction> functions;
-  /// The function of a name, by whether it runs for the first and for the last time in the step.
+  /// The function of a name, by whether it runs for the first time in the step and whether it is the last backward.
   std::map<std::tuple<std::string, bool, bool>, int64_t> indices;
   sched::StreamTable streams;
 
@@ -83,14 +83,16 @@ private:
 
   int64_t getFunction(const schedule::Action &action) {
     llvm::StringRef name = sched::getFunctionName(action.kind);
-    auto [found, isNew] = indices.try_emplace({name.str(), action.isFirst, action.isLast}, functions.size());
+    // Only backwards differ where they are the last ones.
+    bool isLast = action.isLast && action.kind == schedule::ActionKind::Backward;
+    auto [found, isNew] = indices.try_emplace({name.str(), action.isFirst, isLast}, functions.size());
     if (!isNew)
       return found->second;
-    functions.push_back({name.str(), action.isLast, {}});
+    functions.push_back({name.str(), isLast, {}});
     rank.functions.push_back({{}, costs.getIssuePicoseconds(name == sched::kUpdateFunction)});
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       for (Operation &op : function.getBody().front())
-        if (sched::runsIn(&op, action.isLast))
+        if (sched::runsIn(&op, isLast))
           addStep(&op, !action.isFirst);
     return found->second;
   }
@@ -140,7 +142,7 @@ private:
 
 /// The window that a function belongs to: the last backward has its own, for it runs beside reductions.
 llvm::StringRef getWindow(const StepFunction &function) {
-  if (function.name == sched::kReduceFunction || (function.name == sched::kBackwardFunction && function.isLast))
+  if (function.name == sched::kReduceFunction || function.isLast)
     return "last backward";
   return function.name;
 }
