@@ -275,6 +275,21 @@ class AutoTest(test_program.ProgramCase):
         self.assertIn('does not fit', self.plan(self.small_gpt(**dict(self.SIZES, layers=1)), '--start', older, code=1))
         self.assertIn('does not fit', self.plan(model, '--start', older, '--optimizer', 'sgd', code=1))
 
+    def test_start_from_other_copies(self):
+        """A master that lies as the search lets none lie is no label of it, though it takes as much as one."""
+        model, older = self.small_gpt(**self.SIZES), self.folder / 'older.json'
+        zero1 = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'zero1', '--micro-batches', 2, '--clip', '-o', older)
+        self.assertEqual(zero1.code, 0, zero1.err)
+        plan = json.loads(older.read_text())
+        edited = [row for name, row in plan['parameters'].items() if name.endswith('mlp.c_fc.weight')]
+        for row in edited:
+            self.assertEqual(row['master'], '[32:data, 128]')
+            row['master'] = '[32, 128:data]'
+        older.write_text(json.dumps(plan))
+        started = common.windlass('plan', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--clip', '--start', older)
+        self.assertEqual(started.code, 0, started.err)
+        self.assertIn('has something that is not searched: it is left out', started.err)
+
     def test_limits(self):
         """Down to the least memory that it says, plans fit and their programs agree with the unplanned graph."""
         setup = self.setup_of(self.small_gpt(**self.SIZES), micro_batches=2)

@@ -275,7 +275,7 @@ void PlanSearch::solveByName(Mesh &mesh) {
     return;
   // The ranks' shares change nothing of what operators see.
   for (int level = 0; level <= (dataRanks > 1 ? 3 : 0); ++level) {
-    choice.zeroLevel = level;
+    choice.sharedCopies = {level > 2, level > 1, level > 0};
     std::optional<search::Solution> solution = mesh.builder.encode(choice);
     if (solution && search::evaluate(mesh.problems[0], *solution).cost < search::kForbidden)
       mesh.named.push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
@@ -421,14 +421,10 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
   for (auto read : module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).getOps<train::ReadOp>()) {
     StringAttr name = read.getParameterAttr().getAttr();
     auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(module, name);
-    auto gradient = parameter->getAttrOfType<plan::LayoutAttr>(plan::kGradientLayoutAttr);
-    auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
-    plan::LayoutAttr found = plan::getLayout(read.getResult());
-    // As the strategy's levels make the copies, one after the other.
-    int level = master != found;
-    if (level > 0 && gradient && plan::dropUnreduced(gradient) == master)
-      level = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr) == found ? 2 : 3;
-    choice.zeroLevels[name] = level;
+    auto getCopy = [&](StringRef copy) { return parameter->getAttrOfType<plan::LayoutAttr>(copy); };
+    if (parameter.getTrainable())
+      choice.parameters[name] = {getCopy(plan::kLayoutAttr), getCopy(plan::kGradientLayoutAttr),
+                                 getCopy(plan::kMasterLayoutAttr)};
   }
   return choice;
 }

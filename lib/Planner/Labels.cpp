@@ -13,6 +13,10 @@ using namespace windlass::planner;
 /// In more equal blocks a factor is not split: three are a fused projection's, more its groups'.
 static constexpr int64_t kMostBlocks = 64;
 
+/// What may be shared out of a weight: nothing, or one copy more each time.
+static constexpr plan::SharedCopies kSharedCopies[] = {
+    {}, {false, false, true}, {false, true, true}, {true, true, true}};
+
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins,
@@ -251,9 +255,15 @@ void Labels::makeParameterLabels(unsigned group) {
         reads.push_back(layout);
     }
   for (plan::LayoutAttr read : reads)
-    for (int level = 0; level <= getMostShared(parameter, read, mesh); ++level)
-      if (obeysPins(group, {read, level}))
-        parameters[group].push_back({read, level});
+    for (plan::SharedCopies shared : kSharedCopies) {
+      ParameterLabel label{read, plan::layOutCopies(read, shared, mesh)};
+      // What no axis cuts is not shared out, nor what does not train.
+      if ((shared.master && (!parameter.getTrainable() || !label.sharesMaster())) ||
+          (shared.compute && !label.sharesCompute()))
+        break;
+      if (obeyPins(group, label))
+        parameters[group].push_back(label);
+    }
 }
 
 plan::LayoutAttr Labels::getPinnedRead(unsigned group) const {
@@ -266,29 +276,45 @@ plan::LayoutAttr Labels::getPinnedRead(unsigned group) const {
   return plan::gatherShares(found->second.at("compute").first);
 }
 
-bool Labels::obeysPins(unsigned group, const ParameterLabel &label) const {
+bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
   if (plan::LayoutAttr pinned = getPinnedRead(group); pinned && !plan::haveSameParts(pinned, label.read, mesh))
     return false;
   auto found =
       pins.parameters.find(train::ParameterOp(groups.getParameters()[group].parameters.front()).getSymNameAttr());
   if (found == pins.parameters.end())
     return true;
-  plan::LayoutAttr shared = plan::shareOutFlat(label.read, mesh);
-  plan::LayoutAttr compute = label.zeroLevel > 2 ? plan::shareOut(label.read, mesh) : label.read;
-  return llvm::all_of(found->second, [&](auto &entry) {
-    auto &[copy, pin] = entry;
-    // Of which axes a gradient is still to be summed over follows from its operators.
-    plan::LayoutAttr wanted = plan::dropUnreduced(pin.first);
-    int firstShared = copy == "master" ? 1 : 2;
-    plan::LayoutAttr layout = copy == "compute" ? compute : label.zeroLevel < firstShared ? label.read : shared;
+  RankedTensorType type = groups.getParameters()[group].getType();
+  auto isPinned = [&](const char *copy) { return found->second.count(copy) > 0; };
+  auto obey = [&](const char *copy, plan::LayoutAttr &layout) {
+    if (!isPinned(copy))
+      return true;
+    plan::LayoutAttr wanted = found->second.at(copy).first;
     if (plan::haveSameParts(layout, wanted, mesh))
       return true;
     // Another dimension may be shared out just as well.
-    RankedTensorType type = groups.getParameters()[group].getType();
-    return copy != "gradient" && layout != label.read && wanted.getFlat().empty() &&
-           plan::haveSameParts(plan::gatherShares(wanted), label.read, mesh) &&
-           wanted.getLocalType(type, mesh).getNumElements() == layout.getLocalType(type, mesh).getNumElements();
-  });
+    bool isAsGood =
+        layout != label.read && wanted.getFlat().empty() &&
+        plan::haveSameParts(plan::gatherShares(wanted), label.read, mesh) &&
+        wanted.getLocalType(type, mesh).getNumElements() == layout.getLocalType(type, mesh).getNumElements();
+    if (isAsGood)
+      layout = wanted;
+    return isAsGood;
+  };
+  // Which axes a gradient is still to be summed over follows from its operators.
+  if (isPinned("gradient") && !plan::haveSameParts(plan::dropUnreduced(label.copies.gradient),
+                                                   plan::dropUnreduced(found->second.at("gradient").first), mesh))
+    return false;
+  const plan::ParameterLayouts free = label.copies;
+  if (!obey("compute", label.copies.compute) || !obey("master", label.copies.master))
+    return false;
+  // What is shared out is so as the master.
+  if (label.copies.master != free.master) {
+    if (label.sharesGradient() && !isPinned("gradient"))
+      label.copies.gradient = label.copies.master;
+    if (label.sharesCompute() && !isPinned("compute"))
+      label.copies.compute = label.copies.master;
+  }
+  return true;
 }
 
 std::string Labels::findUnmetPin() const {
@@ -306,10 +332,4 @@ std::string Labels::findUnmetPin() const {
     return found == pins.parameters.end() ? getPinOf(group.reads.front()) : found->second.begin()->second.second;
   }
   return "";
-}
-
-int planner::getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::MeshAttr mesh) {
-  if (!parameter.getTrainable() || plan::shareOutFlat(read, mesh) == read)
-    return 0;
-  return plan::shareOut(read, mesh) == read ? 2 : 3;
 }

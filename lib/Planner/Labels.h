@@ -6,6 +6,7 @@
 #include "Reshards.h"
 
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 
 namespace windlass::planner {
 
@@ -20,13 +21,13 @@ struct OperatorLabel {
 struct ParameterLabel {
   /// In which operators find it.
   plan::LayoutAttr read;
-  /// As of `plan::StrategyChoice`.
-  int zeroLevel = 0;
-};
+  plan::ParameterLayouts copies;
 
-/// The highest level at which ranks share out something more of a weight that operators find so: weights themselves are
-/// shared out by dims only.
-int getMostShared(train::ParameterOp parameter, plan::LayoutAttr read, plan::MeshAttr mesh);
+  /// Whether ranks share out the copy among themselves.
+  bool sharesCompute() const { return copies.compute != read; }
+  bool sharesGradient() const { return plan::dropUnreduced(copies.gradient) != read; }
+  bool sharesMaster() const { return copies.master != read; }
+};
 
 class Labels {
 public:
@@ -50,8 +51,8 @@ private:
   void makeParameterLabels(unsigned group);
   /// The one layout in which operators may find a parameter; null where that is free.
   plan::LayoutAttr getPinnedRead(unsigned group) const;
-  /// Whether a parameter's copies lie as they are pinned.
-  bool obeysPins(unsigned group, const ParameterLabel &label) const;
+  /// Lets a parameter's copies lie as they are pinned; false where they do not.
+  bool obeyPins(unsigned group, ParameterLabel &label) const;
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 
   const Groups &groups;

@@ -151,7 +151,7 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
       }
       node.costs.push_back(multiply(members, exposed));
       kept.push_back(getCopyBytes(group, label));
-      gathered.push_back(label.zeroLevel > 2 ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
+      gathered.push_back(label.sharesCompute() ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
     }
     addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members * kRerunParts}}, kept);
     if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
@@ -164,13 +164,11 @@ void MeshProblem::addParameters(const Lifetimes &lifetimes) {
 int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) const {
   train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
   RankedTensorType type = parameter.getTensorType(), computeType = parameter.getComputeTensorType();
-  plan::LayoutAttr compute = label.zeroLevel > 2 ? plan::shareOut(label.read, mesh) : label.read;
+  plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   int64_t computeBytes = getTensorBytes(compute.getLocalType(computeType, mesh));
   if (!parameter.getTrainable())
     return computeBytes;
-  plan::LayoutAttr shared = plan::shareOutFlat(label.read, mesh);
-  plan::LayoutAttr master = label.zeroLevel > 0 ? shared : label.read;
-  plan::LayoutAttr gradient = label.zeroLevel > 1 ? shared : label.read;
+  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
   // The update reads a gradient as the master lies: one that is accumulated otherwise has that beside it.
   int64_t reducedBytes = gradient == master ? 0 : getTensorBytes(master.getLocalType(type, mesh));
   // What has the layout and the type of the master is the master.
@@ -188,8 +186,7 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   if (!train::ParameterOp(its.parameters.front()).getTrainable())
     return share;
   RankedTensorType type = its.getType(), computeType = its.getComputeType();
-  plan::LayoutAttr compute = plan::shareOut(label.read, mesh);
-  plan::LayoutAttr master = label.zeroLevel > 0 ? plan::shareOutFlat(label.read, mesh) : label.read;
+  plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   auto getBytes = [&](RankedTensorType moved) { return getTensorBytes(label.read.getLocalType(moved, mesh)); };
   auto getCost = [&](RankedTensorType moved) {
     return reshards.getGatherCost(labels.getDataAxes(), static_cast<double>(getBytes(moved)));
@@ -201,32 +198,23 @@ MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const Paramet
   if (computeType != type)
     update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(computeType, mesh)));
   share.exposed = toCost(1, costs.getPicoseconds(update));
-  switch (label.zeroLevel) {
-  case 0:
-    share.inWindow[kLastBackward] =
-        toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
-    break;
-  case 1:
-    share.inWindow[kLastBackward] = toCost(1, gradient);
-    share.exposed += toCost(1, weight);
-    break;
-  case 2:
-    share.inWindow[kLastBackward] = toCost(1, gradient);
+  // The last micro-batch's gradient is brought to the master; those before it are where the gradient is shared out.
+  share.inWindow[kLastBackward] =
+      label.sharesMaster() ? toCost(1, gradient)
+                           : toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
+  if (label.sharesGradient())
     share.inWindow[kBackward] = toCost(rounds - 1, gradient);
+  // The update brings the master to where the weight lies between steps.
+  if (compute != master)
     share.exposed += toCost(1, weight);
-    break;
-  default: {
+  if (label.sharesCompute()) {
     auto members = static_cast<int64_t>(its.parameters.size());
     int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
     int64_t backwardReads = backward / members,
             forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
     share.inWindow[kForward] = toCost(rounds * forwardReads, weight);
-    share.inWindow[kBackward] = toCost(rounds - 1, gradient) + toCost((rounds - 1) * backwardReads, weight);
-    share.inWindow[kLastBackward] = toCost(1, gradient) + toCost(backwardReads, weight);
-    // The update brings a flat master to where the weight lies between steps.
-    if (compute != master)
-      share.exposed += toCost(1, weight);
-  }
+    share.inWindow[kBackward] += toCost((rounds - 1) * backwardReads, weight);
+    share.inWindow[kLastBackward] += toCost(backwardReads, weight);
   }
   return share;
 }
@@ -480,12 +468,7 @@ plan::StrategyChoice MeshProblem::decode(const search::Solution &solution) const
     const ParameterLabel &label = labels.ofParameter(group)[solution[firstParameter + group]];
     for (train::ParameterOp parameter : its.parameters) {
       choice.reads[parameter.getSymNameAttr()] = label.read;
-      choice.zeroLevels[parameter.getSymNameAttr()] = label.zeroLevel;
-      // A flat master, unlike a pinned one, leaves weights that are shared out by dims as they are.
-      if (auto found = choice.pins.parameters.find(parameter.getSymNameAttr()); found != choice.pins.parameters.end())
-        if (auto master = found->second.find("master");
-            master != found->second.end() && !master->second.first.getFlat().empty())
-          found->second.erase(master);
+      choice.parameters[parameter.getSymNameAttr()] = label.copies;
     }
   }
   return choice;
@@ -514,12 +497,15 @@ std::optional<search::Solution> MeshProblem::encode(const plan::StrategyChoice &
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
     plan::LayoutAttr read = plan::getLayout(train::ReadOp(its.reads.front()).getResult());
     train::ParameterOp parameter = its.parameters.front();
-    auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
-    int level = std::min(found == choice.zeroLevels.end() ? choice.zeroLevel : found->second,
-                         getMostShared(parameter, read, mesh));
+    plan::ParameterLayouts copies = plan::getCopies(choice, parameter.getSymNameAttr(), read, mesh);
+    // Which axes a gradient is still to be summed over follows from its operators.
+    auto getParts = [](const plan::ParameterLayouts &its) {
+      return std::array{its.compute, plan::dropUnreduced(its.gradient), its.master};
+    };
     if (!place(firstParameter + static_cast<int32_t>(group), labels.ofParameter(group),
                [&](const ParameterLabel &label) {
-                 return label.zeroLevel == level && plan::haveSameParts(label.read, read, mesh);
+                 return plan::haveSameParts(label.read, read, mesh) &&
+                        (!parameter.getTrainable() || areEqual(getParts(label.copies), getParts(copies)));
                }))
       return std::nullopt;
   }

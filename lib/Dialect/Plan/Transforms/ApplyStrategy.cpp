@@ -244,7 +244,7 @@ private:
     return success();
   }
 
-  /// Gives each weight its three layouts: what the data-parallel ranks hold of it, by the strategy's level.
+  /// Gives each weight the layouts of its three copies.
   LogicalResult shareOut(func::FuncOp microbatch) {
     for (unsigned i = 1; i < microbatch.getNumResults(); ++i) {
       auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
@@ -252,24 +252,19 @@ private:
       if (!parameter)
         return microbatch.emitError("result ") << i << " is the gradient of no train.parameter";
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
-      auto found = choice.zeroLevels.find(parameter.getSymNameAttr());
-      int zeroLevel = found == choice.zeroLevels.end() ? choice.zeroLevel : found->second;
-      LayoutAttr compute = plan::shareOut(whole, mesh), shared = zeroLevel > 0 ? shareOutFlat(whole, mesh) : whole;
+      ParameterLayouts copies = getCopies(choice, parameter.getSymNameAttr(), whole, mesh);
       LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), module);
-      if (LayoutAttr pin = getPinnedCopy(parameter, "master"))
-        compute = (shared = pin).withFlat({});
-      LayoutAttr gradient = zeroLevel > 1 ? keepUnreduced(shared, made) : made;
-      if (LayoutAttr pin = getPinnedCopy(parameter, "gradient")) {
-        gradient = pin;
+      if (getPinnedCopy(parameter, "gradient")) {
         const std::string &text = pinned.parameters[parameter.getSymNameAttr()]["gradient"].second;
-        if (failed(checkReshard(parameter, parameter.getTensorType(), made, gradient, text)) ||
-            failed(checkReshard(parameter, parameter.getTensorType(), gradient, shared, text)))
+        if (failed(checkReshard(parameter, parameter.getTensorType(), made, copies.gradient, text)) ||
+            failed(checkReshard(parameter, parameter.getTensorType(), copies.gradient, copies.master, text)))
           return failure();
+      } else {
+        copies.gradient = keepUnreduced(copies.gradient, made);
       }
-      parameter->setAttr(kMasterLayoutAttr, shared);
-      parameter->setAttr(kGradientLayoutAttr, gradient);
-      if (zeroLevel > 2)
-        parameter->setAttr(kLayoutAttr, compute);
+      parameter->setAttr(kLayoutAttr, copies.compute);
+      parameter->setAttr(kGradientLayoutAttr, copies.gradient);
+      parameter->setAttr(kMasterLayoutAttr, copies.master);
     }
     for (auto parameter : module.getOps<train::ParameterOp>())
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
@@ -284,12 +279,14 @@ private:
     return success();
   }
 
-  /// `layout`, partial over those axes of `made` on which it is not split.
+  /// `layout`, partial over those axes of `made` over which it may stay so: the model's, and those of the data over
+  /// which it says that it is.
   LayoutAttr keepUnreduced(LayoutAttr layout, LayoutAttr made) {
+    LayoutAttr kept = dropUnreduced(layout);
     for (UnreducedAttr unreduced : made.getUnreduced())
-      if (unreduced.getAxis().getValue() == kModelAxis)
-        layout = addUnreduced(layout, unreduced, mesh);
-    return layout;
+      if (unreduced.getAxis().getValue() == kModelAxis || llvm::is_contained(layout.getUnreduced(), unreduced))
+        kept = addUnreduced(kept, unreduced, mesh);
+    return kept;
   }
 
   ModuleOp module;
@@ -319,7 +316,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (!named)
       return module.emitError() << llvm::toString(named.takeError());
     StrategyChoice choice;
-    choice.zeroLevel = named->zeroLevel;
+    choice.sharedCopies = {named->zeroLevel > 2, named->zeroLevel > 1, named->zeroLevel > 0};
     choice.modelRanks = named->modelRanks;
     choice.splitsMatmuls = true;
     if (failed(shareRanks(module, named->dataRanks, choice)))
@@ -488,6 +485,42 @@ LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
   bool takesAll = llvm::all_of(axes, [&](StringAttr axis) { return usesAxis(byDims, axis); });
   LayoutAttr flat = layout.withFlat(axes);
   return takesAll || elements < flat.getFlatParts(mesh) ? byDims : flat;
+}
+
+ParameterLayouts plan::layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh) {
+  SmallVector<UnreducedAttr> sums;
+  for (AxisAttr axis : mesh.getAxes())
+    if (axis.getName() != kModelAxis && !usesAxis(read, axis.getName()))
+      sums.push_back(UnreducedAttr::get(read.getContext(), axis.getName(), train::ReductionKind::sum));
+  LayoutAttr shared = shareOutFlat(read, mesh);
+  return {sharedCopies.compute ? shareOut(read, mesh) : read,
+          sharedCopies.gradient ? shared : addUnreduced(read, sums, mesh), sharedCopies.master ? shared : read};
+}
+
+ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol, LayoutAttr read, MeshAttr mesh) {
+  if (auto found = choice.parameters.find(symbol); found != choice.parameters.end())
+    return found->second;
+  ParameterLayouts copies = layOutCopies(read, choice.sharedCopies, mesh);
+  auto pinned = choice.pins.parameters.find(symbol);
+  if (pinned == choice.pins.parameters.end())
+    return copies;
+  auto getPin = [&](const char *copy) {
+    auto pin = pinned->second.find(copy);
+    return pin == pinned->second.end() ? LayoutAttr() : pin->second.first;
+  };
+  // What is shared out is so as the master.
+  if (LayoutAttr pin = getPin("master")) {
+    copies.master = pin;
+    if (choice.sharedCopies.gradient)
+      copies.gradient = pin;
+    if (choice.sharedCopies.compute)
+      copies.compute = pin.withFlat({});
+  }
+  if (LayoutAttr pin = getPin("compute"))
+    copies.compute = pin;
+  if (LayoutAttr pin = getPin("gradient"))
+    copies.gradient = pin;
+  return copies;
 }
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {

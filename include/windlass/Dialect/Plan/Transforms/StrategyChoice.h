@@ -15,13 +15,24 @@ namespace windlass::plan {
 /// Axes of the mesh, in this order; each is there where it has more than one member.
 constexpr char kDataAxis[] = "data", kBatchAxis[] = "batch", kModelAxis[] = "model";
 
+/// Which copies of each weight the ranks that work on parts of the data share out among themselves; the master with the
+/// optimizer's state.
+struct SharedCopies {
+  bool compute = false, gradient = false, master = false;
+};
+
+/// Where the three copies of a parameter lie, each with its memory kind. Axes of the data over which `gradient` is
+/// unreduced are those over which it is summed once a step; over the others it is summed in each micro-batch.
+struct ParameterLayouts {
+  LayoutAttr compute, gradient, master;
+};
+
 struct StrategyChoice {
   /// Members of the axes.
   int64_t groups = 1, batchParts = 1, modelRanks = 1;
-  /// What the ranks of the first two axes share out among themselves: nothing, optimizer state, gradients too, weights
-  /// too. `zeroLevels` has those of parameters, by symbol, that differ.
-  int zeroLevel = 0;
-  llvm::DenseMap<mlir::StringAttr, int> zeroLevels;
+  /// The copies of parameters, by symbol; those of the others follow from `sharedCopies` and the pins.
+  llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
+  SharedCopies sharedCopies;
   /// Whether matmuls are split among the model's ranks as `megatron` does; else what is not pinned is not split so.
   bool splitsMatmuls = false;
   Pins pins;
@@ -36,6 +47,12 @@ LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 /// The same of a gradient or a master copy, which may be flat: where no factor takes all of their axes, all of them cut
 /// what the ranks hold each in ranges, if there is an element for each member.
 LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
+
+/// The copies of a weight that operators find in `read`.
+ParameterLayouts layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh);
+
+/// The copies that `choice` gives a weight that operators find in `read`.
+ParameterLayouts getCopies(const StrategyChoice &choice, mlir::StringAttr symbol, LayoutAttr read, MeshAttr mesh);
 
 /// How operators find a weight whose compute copy lies in `layout`: as that, but whole over the axes on which ranks
 /// work on parts of the data.
