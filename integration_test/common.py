@@ -1,6 +1,7 @@
 """What the whole-program tests share: running the program, models to run it on, and the closing line."""
 
 import dataclasses
+import functools
 import gzip
 import json
 import os
@@ -80,6 +81,12 @@ def windlass(*arguments, **options):
     if outcome.code != 0 and not re.search(r' \[WL\d{4}\]$', outcome.err, re.M):
         raise AssertionError(f'exit code {outcome.code} without a code in the message: {outcome.err[-2000:]}')
     return outcome
+
+
+@functools.cache
+def named_strategies():
+    """The rows of the registry of named strategies."""
+    return json.loads(windlass('explain', '--strategies', '--json').out)
 
 
 def conforms(value, schema, root=None):

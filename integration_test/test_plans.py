@@ -21,6 +21,8 @@ from test_equivalence import InterpreterCase
 from windlass_models import files, mlp
 
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
+# Whatever has a name is tried, alone or in a product.
+STRATEGIES += tuple((row['name'], 4) for row in common.named_strategies() if row['name'] not in re.findall(r'\w+', str(STRATEGIES)))
 RANKS = (2, 4, 8)
 PLANS = 3
 FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'llama', 'moe', 'mixtral', 'dropout']

@@ -2,6 +2,7 @@
 
 #include "windlass/Pipeline/Claims.h"
 
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
@@ -134,11 +135,11 @@ void CompileFlags::declareSettings(Flags &flags) {
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
-  flags.addText(
-      "strategy", "NAME[=K][*NAME[=K]]",
-      "ddp, zero1, zero2, zero3, megatron, or one of the first four times megatron, each on K ranks; or auto, which "
-      "searches one for every operator (default auto)",
-      choice.strategy);
+  flags.addText("strategy", "NAME[=K][*NAME[=K]]",
+                plan::describeNamedStrategies() + ", each on K ranks ('windlass explain --strategies' says what they "
+                                                  "do); or auto, which searches one for every "
+                                                  "operator (default auto)",
+                choice.strategy);
   flags.addList(
       "pin", "PATTERN=VALUE",
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "

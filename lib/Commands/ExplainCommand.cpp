@@ -4,6 +4,7 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Commands/Commands.h"
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Support/StrictJson.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -54,6 +55,27 @@ static int explainCluster(Console &console, llvm::StringRef text) {
 }
 
 static int finish(Console &console, const rt::status &status) { return status.is_ok() ? kDone : console.fail(status); }
+/// All named strategies: what they do, and how the search and `windlass profile` use them.
+static int explainStrategies(bool asJson) {
+  llvm::json::Array rows;
+  for (const plan::NamedStrategy &strategy : plan::getNamedStrategies()) {
+    if (!asJson) {
+      llvm::outs() << wrap((strategy.name + " " + strategy.summary + ".").str());
+      continue;
+    }
+    llvm::json::Array measuredAs;
+    for (llvm::StringRef measured : strategy.measuredAs)
+      measuredAs.push_back(measured);
+    rows.push_back(llvm::json::Object{{"name", strategy.name},
+                                      {"summary", strategy.summary},
+                                      {"ranks", strategy.isForModel() ? "model" : "data"},
+                                      {"is_compared", strategy.isCompared},
+                                      {"measured_as", std::move(measuredAs)}});
+  }
+  if (asJson)
+    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(std::move(rows))) << "\n";
+  return kDone;
+}
 
 /// An operator or parameter of a plan; all of it where the model is given.
 static int explainOperator(Console &console, llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags,
@@ -76,21 +98,27 @@ static int explainOperator(Console &console, llvm::ArrayRef<std::string> positio
 
 int windlass::runExplain(Console &console, const std::vector<std::string> &words) {
   Flags flags(
-      "explain [OP [MODEL] --plan P | CODE | --cluster C]",
+      "explain [OP [MODEL] --plan P | CODE | --cluster C | --strategies]",
       "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
       "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory, and what its\n"
       "segment frees and costs; with MODEL all of it, else what the plan's file says. With a code, explains what\n"
       "a message bears at its end, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
-      "file in full, as a file to edit.");
+      "file in full, as a file to edit. With --strategies, says what the named strategies do.");
+  bool wantsStrategies = false;
   CommonFlags common;
   CompileFlags compileFlags;
   flags.addText("plan", "P", "the plan whose operator is asked for", compileFlags.planFile);
   flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", compileFlags.cluster);
+  flags.addSwitch("strategies", "what the names that --strategy takes stand for", wantsStrategies);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(console, flags, common, words, positional, 0, 2, code))
     return code;
+  if (wantsStrategies)
+    return positional.empty() && !flags.isGiven("plan") && !flags.isGiven("cluster")
+               ? explainStrategies(common.json)
+               : console.fail(Code::usage, "explain --strategies takes nothing else");
   if (flags.isGiven("plan") && flags.isGiven("cluster"))
     return console.fail(Code::usage, "explain takes --plan or --cluster, not both");
   if (flags.isGiven("plan"))

@@ -2,6 +2,7 @@
 #include "CommandSupport.h"
 
 #include "windlass/Commands/Commands.h"
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Doctor/Doctor.h"
 #include "windlass/Profile/Measuring/MeasuredCommands.h"
 #include "windlass/Profile/Report.h"
@@ -23,9 +24,6 @@ using namespace mlir;
 using namespace windlass;
 
 namespace {
-
-/// Besides the plan that the search finds; those that do not divide or do not fit are left out.
-constexpr const char *kNamedStrategies[] = {"ddp", "zero1", "zero2", "zero3", "zero1*megatron=2", "megatron"};
 
 /// The search goes on with what was measured of its plans before.
 constexpr int kMostRounds = 3;
@@ -100,13 +98,15 @@ private:
       return code;
     if (int code = console.codeOf(compilation.buildFunctions(compileFlags.settings)))
       return code;
-    for (const char *strategy : kNamedStrategies) {
-      PlanChoice named = compileFlags.choice;
-      named.strategy = strategy;
-      Schedule schedule;
-      if (compilation.trySchedule(named, schedule))
-        add(*schedule.module, to);
-    }
+    // Besides the plan that the search finds; those that do not divide or do not fit are left out.
+    for (const plan::NamedStrategy &strategy : plan::getNamedStrategies())
+      for (llvm::StringRef measured : strategy.measuredAs) {
+        PlanChoice named = compileFlags.choice;
+        named.strategy = measured.str();
+        Schedule schedule;
+        if (compilation.trySchedule(named, schedule))
+          add(*schedule.module, to);
+      }
     return kDone;
   }
 

@@ -4,6 +4,7 @@
 
 #include "windlass/Support/Words.h"
 
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
@@ -44,10 +45,11 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     if (options.size() > 1 || other.cluster.getDevices() > Cluster::kMaxDevices)
       break;
     // On more devices as they are used now, or so that each holds least.
-    std::set<std::string> strategies = {choice.strategy, "zero3"};
+    std::set<std::string> strategies = {choice.strategy, plan::getLastResorts().front()->name.str()};
     strategies.erase("auto");
     if (factor == 1) {
-      strategies = {"ddp", "megatron", "zero1", "zero2", "zero3"};
+      for (const plan::NamedStrategy &each : plan::getNamedStrategies())
+        strategies.insert(each.name.str());
       // It is what does not fit.
       strategies.erase(choice.strategy);
     }

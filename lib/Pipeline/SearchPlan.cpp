@@ -5,6 +5,7 @@
 #include "Reserve.h"
 #include "RunPasses.h"
 
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Pipeline/Claims.h"
 #include "windlass/Search/Certificate.h"
@@ -159,8 +160,8 @@ static bool applyNamed(ModuleOp module, const PlanChoice &named) {
 /// block's peak for that of all. Takes the thriftiest one that suits the batch and the pins, and plans the module by
 /// it; false where none does.
 static bool planByName(ModuleOp module, planner::PlanSearch &plans, PlanChoice &named, Fit &fit) {
-  for (const char *strategy : {"zero3", "megatron"}) {
-    named.strategy = strategy;
+  for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {
+    named.strategy = strategy->name.str();
     if (applyNamed(module, named) && plans.evaluate(planner::readChoice(module)))
       return succeeded(fitMemory(module, named, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit));
   }

@@ -2,6 +2,7 @@
 
 #include "MeshProblem.h"
 
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Search/Solver.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
@@ -51,13 +52,24 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
   return meshes;
 }
 
-/// "zero1*megatron=2", as `--strategy` takes it.
-static std::string getStrategyName(const plan::StrategyChoice &mesh, int zeroLevel) {
-  std::string data = zeroLevel > 0 ? "zero" + std::to_string(zeroLevel) : "ddp";
-  if (mesh.modelRanks == 1)
-    return data;
-  bool isAlone = mesh.groups * mesh.batchParts == 1;
-  return isAlone ? "megatron" : data + "*megatron=" + std::to_string(mesh.modelRanks);
+/// The terms of the named strategies that are compared on a mesh of so many ranks for the data and for the model.
+static std::vector<plan::StrategyTerms> listComparedTerms(int64_t dataRanks, int64_t modelRanks) {
+  std::vector<const plan::NamedStrategy *> forData, forModel;
+  for (const plan::NamedStrategy &strategy : plan::getNamedStrategies()) {
+    std::vector<const plan::NamedStrategy *> &strategies = strategy.isForModel() ? forModel : forData;
+    if (strategy.isCompared)
+      strategies.push_back(&strategy);
+  }
+  if (modelRanks == 1)
+    forModel = {nullptr};
+  // One rank that works on the data has nobody to share it with: no strategy differs from the first.
+  if (dataRanks == 1)
+    forData = {modelRanks == 1 ? forData.front() : nullptr};
+  std::vector<plan::StrategyTerms> terms;
+  for (const plan::NamedStrategy *model : forModel)
+    for (const plan::NamedStrategy *data : forData)
+      terms.push_back({data, model, dataRanks, modelRanks});
+  return terms;
 }
 
 namespace {
@@ -268,17 +280,22 @@ void PlanSearch::solveByName(Mesh &mesh) {
   if (mesh.choice.groups != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
   plan::StrategyChoice choice = mesh.choice;
-  choice.splitsMatmuls = true;
   // What is pinned may contradict it.
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-  if (failed(plan::applyStrategy(module, choice, 1)))
-    return;
-  // The ranks' shares change nothing of what operators see.
-  for (int level = 0; level <= (dataRanks > 1 ? 3 : 0); ++level) {
-    choice.sharedCopies = {level > 2, level > 1, level > 0};
-    std::optional<search::Solution> solution = mesh.builder.encode(choice);
+  const plan::NamedStrategy *applied = nullptr;
+  bool isApplied = false, suits = false;
+  for (const plan::StrategyTerms &terms : listComparedTerms(dataRanks, mesh.choice.modelRanks)) {
+    // The ranks' shares change nothing of what operators see.
+    if (!isApplied || applied != terms.model) {
+      choice.splitModel = terms.model ? terms.model->splitModel : nullptr;
+      suits = succeeded(plan::applyStrategy(module, choice, 1));
+      applied = terms.model;
+      isApplied = true;
+    }
+    choice.sharedCopies = terms.data ? terms.data->sharedCopies : plan::SharedCopies();
+    std::optional<search::Solution> solution = suits ? mesh.builder.encode(choice) : std::nullopt;
     if (solution && search::evaluate(mesh.problems[0], *solution).cost < search::kForbidden)
-      mesh.named.push_back({getStrategyName(mesh.choice, level), std::move(*solution)});
+      mesh.named.push_back({terms.getText(), std::move(*solution)});
   }
 }
 

@@ -1,5 +1,4 @@
-#include "ModelParallel.h"
-#include "NamedStrategy.h"
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
@@ -157,9 +156,9 @@ private:
 
   Seeds findSeeds(func::FuncOp function) const {
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
-    if (!choice.splitsMatmuls || choice.modelRanks == 1 || !isCompute)
+    if (!choice.splitModel || choice.modelRanks == 1 || !isCompute)
       return Seeds();
-    return findModelParallel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
+    return choice.splitModel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
   }
 
   LogicalResult propagate(func::FuncOp function, const Seeds &seeds) {
@@ -312,13 +311,15 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and " << (1 << 20);
     if (bucketBytes < 1)
       return module.emitError("buckets of ") << int64_t(bucketBytes) << " bytes hold nothing: use at least 1";
-    llvm::Expected<NamedStrategy> named = parseStrategy(strategy, ranks);
+    llvm::Expected<StrategyTerms> named = parseStrategy(strategy, ranks);
     if (!named)
       return module.emitError() << llvm::toString(named.takeError());
     StrategyChoice choice;
-    choice.sharedCopies = {named->zeroLevel > 2, named->zeroLevel > 1, named->zeroLevel > 0};
+    if (named->data)
+      choice.sharedCopies = named->data->sharedCopies;
+    if (named->model)
+      choice.splitModel = named->model->splitModel;
     choice.modelRanks = named->modelRanks;
-    choice.splitsMatmuls = true;
     if (failed(shareRanks(module, named->dataRanks, choice)))
       return failure();
     // Pins speak of the axes.

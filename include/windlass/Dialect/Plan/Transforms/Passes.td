@@ -7,16 +7,12 @@ include "mlir/Pass/PassBase.td"
 def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
   let summary = "gives every op and parameter its place under a named strategy";
   let description = [{
-    Takes the four functions of L2. `ddp` and `zero1` to `zero3` on R ranks run P = gcd(R, G) micro-batches at once on
-    the axis "data" and split the graph's batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of
-    every graph input is the batch; from there splits follow the operators' factors, and a factor that may not be split
-    stays whole. Among these ranks `zero1` splits the master copy and the optimizer's state of each weight, `zero2` the
-    accumulated gradient too, `zero3` the compute copy too: on the first factor that the ranks divide, or on none.
-
-    `megatron` splits matmuls on the axis "model": their columns, where what they make stays split until other matmuls
-    sum over it (the heads of attention, the hidden layer of an MLP), and the rows of those others. The columns of an
-    output layer with a weight of its own are split too, and with them the classes of the cross entropy. Weights are
-    split as their operators are.
+    Takes the four functions of L2. A strategy (`docs/plans.md` has a table) is for the data, for the model, or a product
+    of both. The R ranks for the data run P = gcd(R, G) micro-batches at once on the axis "data" and split the graph's
+    batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of every graph input is the batch; from
+    there splits follow the operators' factors, and a factor that may not be split stays whole. The copies of a weight
+    that these ranks share out are split on the first factor that the ranks divide; the master and the gradient, where
+    none is, in equal ranges. The ranks for the model split operators on the axis "model", and weights as their operators.
 
     Pins are constraints on the same choices: a pinned operator keeps its strategy, a pinned value is found in its layout,
     a pinned copy of a parameter lies as it says, and from there splits follow as from the batch. Only the named axes of
@@ -26,7 +22,7 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     `plan.layouts`, every argument and result of a function `plan.layout`, every parameter its three layouts.
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]]: ddp, zero1, zero2, zero3, megatron, or one of the first times megatron; K: its ranks">,
+    Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]], as --strategy of windlass takes it; K: its ranks">,
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,
     ListOption<"pins", "pins", "std::string", "PATTERN=VALUE: what is fixed before the strategy chooses">,

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
 
-#include "windlass/Dialect/Plan/Transforms/Pins.h"
+#include "windlass/Dialect/Plan/Transforms/Propagation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -27,14 +27,18 @@ struct ParameterLayouts {
   LayoutAttr compute, gradient, master;
 };
 
+/// Finds the operators of `function` that ranks of the model split over `axis`, and how. What is pinned stays as it is.
+using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::FuncOp function, mlir::StringAttr axis,
+                                                                    MeshAttr mesh, const Pins &pins);
+
 struct StrategyChoice {
   /// Members of the axes.
   int64_t groups = 1, batchParts = 1, modelRanks = 1;
   /// The copies of parameters, by symbol; those of the others follow from `sharedCopies` and the pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
   SharedCopies sharedCopies;
-  /// Whether matmuls are split among the model's ranks as `megatron` does; else what is not pinned is not split so.
-  bool splitsMatmuls = false;
+  /// How operators are split among the model's ranks; null: what is not pinned is not split so.
+  ModelSplitter splitModel = nullptr;
   Pins pins;
   /// The layouts in which operators find weights, by symbol; those that are not here follow from their operators.
   llvm::DenseMap<mlir::StringAttr, LayoutAttr> reads;

@@ -1,0 +1,117 @@
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+
+#include "ModelParallel.h"
+
+#include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <limits>
+
+using namespace windlass;
+using namespace windlass::plan;
+
+llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
+  static const std::vector<NamedStrategy> strategies = {
+      {"ddp", "splits the data: all ranks hold all of each weight, and sum their gradients once a step",
+       /*sharedCopies=*/{}, /*splitModel=*/nullptr, /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"ddp"}},
+      {"zero1", "is `ddp` whose ranks share out the masters of weights with the optimizer's state",
+       /*sharedCopies=*/{/*compute=*/false, /*gradient=*/false, /*master=*/true}, /*splitModel=*/nullptr,
+       /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero1"}},
+      {"zero2", "is `zero1` whose ranks share out the accumulated gradients too",
+       /*sharedCopies=*/{/*compute=*/false, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
+       /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero2"}},
+      {"zero3", "is `zero2` whose ranks share out the weights too, and gather each where operators read it",
+       /*sharedCopies=*/{/*compute=*/true, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
+       /*isCompared=*/true, /*lastResort=*/1, /*measuredAs=*/{"zero3"}},
+      {"megatron",
+       "splits the matmuls: columns of those whose results stay split until other matmuls sum over them (the heads of "
+       "attention, the hidden layer of an MLP), rows of those others, and the vocabulary of the table of tokens and of "
+       "the output layer; weights are split as their operators are",
+       /*sharedCopies=*/{}, findModelParallel, /*isCompared=*/true, /*lastResort=*/2,
+       /*measuredAs=*/{"zero1*megatron=2", "megatron"}},
+  };
+  return strategies;
+}
+
+std::vector<const NamedStrategy *> plan::getLastResorts() {
+  std::vector<const NamedStrategy *> found;
+  for (const NamedStrategy &strategy : getNamedStrategies())
+    if (strategy.lastResort > 0)
+      found.push_back(&strategy);
+  llvm::sort(found, [](const NamedStrategy *a, const NamedStrategy *b) { return a->lastResort < b->lastResort; });
+  return found;
+}
+
+std::string plan::describeNamedStrategies() {
+  std::string text;
+  for (const NamedStrategy &strategy : getNamedStrategies())
+    text += strategy.name.str() + ", ";
+  return text + "or one for the data times one for the model, as in zero1*megatron=2";
+}
+
+std::string StrategyTerms::getText() const {
+  if (!model || !data)
+    return (model ? model : data)->name.str();
+  return (data->name + "*" + model->name + "=" + llvm::Twine(modelRanks)).str();
+}
+
+static const NamedStrategy *findStrategy(llvm::StringRef name) {
+  const NamedStrategy *found = llvm::find_if(getNamedStrategies(), [&](auto &its) { return its.name == name; });
+  return found == getNamedStrategies().end() ? nullptr : found;
+}
+
+/// Numbers of ranks near `ranks` that a strategy fits whose parts take `model` and `data` of them, 0 being as many as
+/// there are.
+static llvm::SmallVector<int64_t> listRanks(int64_t ranks, int64_t model, int64_t data) {
+  if (model > 0 && data > 0)
+    return {model > std::numeric_limits<int64_t>::max() / data ? model : model * data};
+  int64_t part = std::max(model, data), below = ranks - ranks % part;
+  if (below == 0)
+    return {part};
+  return {below, below + part};
+}
+
+llvm::Expected<StrategyTerms> plan::parseStrategy(llvm::StringRef text, int64_t ranks) {
+  auto fail = [&](const llvm::Twine &what) {
+    return llvm::createStringError("strategy " + printable(text) + " " + what);
+  };
+  llvm::SmallVector<llvm::StringRef> terms;
+  text.split(terms, '*');
+  StrategyTerms found;
+  int64_t dataRanks = 0, modelRanks = 0;
+  for (llvm::StringRef term : terms) {
+    auto [name, count] = term.split('=');
+    const NamedStrategy *strategy = findStrategy(name);
+    if (!strategy)
+      return fail("has a part " + printable(name) + ", which is not known: use " + describeNamedStrategies());
+    const NamedStrategy *&own = strategy->isForModel() ? found.model : found.data;
+    if (own)
+      return fail("splits the " + llvm::Twine(strategy->isForModel() ? "model" : "data") +
+                  " twice: leave one of its parts out");
+    own = strategy;
+    int64_t size = 0;
+    if (term.contains('=') && (count.getAsInteger(10, size) || size < 1))
+      return fail("gives " + printable(name) + " " + printable(count) + " ranks: use a number from 1 on");
+    (strategy->isForModel() ? modelRanks : dataRanks) = size;
+  }
+  const int64_t askedModel = found.model ? modelRanks : 1, askedData = found.data ? dataRanks : 1;
+  if (!found.model)
+    modelRanks = 1;
+  if (!found.data)
+    dataRanks = 1;
+  if (modelRanks == 0 && dataRanks == 0)
+    return fail("says of neither part how many ranks it gets: write megatron=K");
+  if (modelRanks == 0)
+    modelRanks = ranks % dataRanks == 0 ? ranks / dataRanks : 0;
+  if (dataRanks == 0)
+    dataRanks = ranks % modelRanks == 0 ? ranks / modelRanks : 0;
+  // Neither product can overflow: both factors are below the ranks, or one of them is refused.
+  if (modelRanks < 1 || dataRanks < 1 || modelRanks > ranks || dataRanks > ranks || modelRanks * dataRanks != ranks)
+    return fail("does not fit " + countOf(ranks, "rank") + ": use " + listOf(listRanks(ranks, askedModel, askedData)) +
+                " ranks, or other numbers in it");
+  found.dataRanks = dataRanks;
+  found.modelRanks = modelRanks;
+  return found;
+}
