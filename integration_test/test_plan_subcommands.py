@@ -33,6 +33,26 @@ class PlanCase(common.Case):
         return outcome.err
 
 
+class SchemaTest(PlanCase):
+    def test_plans_are_as_the_schema_says(self):
+        schema = json.loads((common.ROOT / 'lib' / 'Dialect' / 'Plan' / 'File' / 'plan.schema.json').read_text())
+        for strategy in ('zero3*megatron=2', 'zero1', 'auto'):
+            plan = json.loads(self.make(strategy=strategy).read_text())
+            self.assertEqual(plan['claims'] is not None, strategy == 'auto')
+            self.assertTrue(common.conforms(plan, schema), strategy)
+        # And nothing else that is refused for its form.
+        plan = json.loads(self.make().read_text())
+        for change in (lambda it: it.update(version=5), lambda it: it.update(defaults={}), lambda it: it['mesh'].update(data_axis='data'),
+                       lambda it: it['mesh']['axes'][0].pop('role'), lambda it: it['mesh']['axes'][0].update(role='stage'),
+                       lambda it: it['parameters'][WEIGHT].update(master='[16, 64] on tape'), lambda it: it['parameters'][WEIGHT].update(master=None)):
+            edited = json.loads(json.dumps(plan))
+            change(edited)
+            self.assertFalse(common.conforms(edited, schema), edited['mesh'])
+            file = self.folder / 'edited.json'
+            file.write_text(json.dumps(edited))
+            self.assertEqual(common.windlass('emit', self.model, '--plan', file, '-o', self.folder / 'project').code, 1)
+
+
 class ExplainTest(PlanCase):
     def test_an_operator(self):
         plan = self.make()
@@ -204,6 +224,9 @@ class DiffTest(PlanCase):
                 (lambda plan: plan['model'].update(name='other'), ('plan', [], 'model', good['model']['name'], 'other')),
                 (lambda plan: plan['settings']['no_decay'].pop(0), ('settings', [], 'no_decay', good['settings']['no_decay'][0], None)),
                 (lambda plan: plan['mesh'].update(device_order=[3, 2, 1, 0]), ('mesh', [], 'device_order', '0, 1, 2, 3', '3, 2, 1, 0')),
+                (lambda plan: plan['mesh']['axes'][1].update(role='expert'), ('mesh', [], 'roles', 'data: replica, model: model', 'data: replica, model: expert')),
+                (lambda plan: plan['parameters'][WEIGHT].update(master='[16, 64:model] on host'),
+                 ('parameters', [WEIGHT], 'master', '[16:data, 64:model]', '[16, 64:model] on host')),
                 (lambda plan: plan['parameters'][WEIGHT].update(master='[16, 64]'), ('parameters', [WEIGHT], 'master', '[16:data, 64:model]', '[16, 64]')),
                 (lambda plan: plan['parameters'].pop(WEIGHT), ('parameters', [WEIGHT], 'parameter', 'there', None)),
                 (lambda plan: plan['functions']['microbatch']['operators'][MATMUL].update(split={}), ('@microbatch', [MATMUL], 'split', 'n0:model', 'none')),
@@ -229,7 +252,7 @@ class DiffTest(PlanCase):
         self.refuse('WL0001', 'diff', plan, exit=2)
         old = self.folder / 'old.json'
         old.write_text(json.dumps(dict(json.loads(plan.read_text()), version=1)))
-        self.assertIn('version is 1, of an older windlass', self.refuse('WL0302', 'diff', plan, old))
+        self.assertIn('version is 1, of an older windlass, but this one reads version 6: plan again with this one', self.refuse('WL0302', 'diff', plan, old))
 
 
 class PinTest(PlanCase):

@@ -246,7 +246,7 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
 }
 
 int windlass::readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan) {
-  auto text = readInputFile(path, int64_t(256) << 20, "plan");
+  auto text = readInputFile(path, plan::PlanFile::kMostBytes, "plan");
   if (!text)
     return console.fail(Code::plan_file, llvm::toString(text.takeError()));
   llvm::Expected<plan::PlanFile> read = plan::readPlanFile((*text)->getBuffer());

@@ -113,8 +113,7 @@ static std::string getList(ArrayRef<unsigned> numbers) {
 }
 
 PlacementFacts::PlacementFacts(ModuleOp module, int64_t iterations)
-    : module(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)),
-      dataAxis(module->getAttrOfType<StringAttr>(plan::kDataAxisAttr)), iterations(iterations) {
+    : module(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)), iterations(iterations) {
   for (func::FuncOp function : plan::getPlannedFunctions(module))
     for (Operation &op : function.front()) {
       if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr)) {
@@ -168,7 +167,7 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
     auto split = llvm::find_if(factors.factors, [&](const train::Factor &factor) {
       return strategy && llvm::is_contained(strategy.axesOf(factor.name), axis.getName());
     });
-    if (axis.getName() == dataAxis && isInGroup) {
+    if (axis.getRole() == plan::AxisRole::replica && isInGroup) {
       os << "carries the groups: each member works on micro-batches of its own";
     } else if (split != factors.factors.end()) {
       unsigned index = split - factors.factors.begin();

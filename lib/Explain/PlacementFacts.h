@@ -101,7 +101,6 @@ private:
 
   mlir::ModuleOp module;
   plan::MeshAttr mesh;
-  mlir::StringAttr dataAxis;
   int64_t iterations;
   /// In program order, by id and by the id of their forward operator.
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 2>> operators;

@@ -205,8 +205,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   for (plan::AxisAttr axis : mesh.getAxes())
     report.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
-  if (auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-    report.groups = mesh.sizeOf(dataAxis.getValue());
+  report.groups = mesh.sizeOf(plan::AxisRole::replica);
   report.averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
   report.memory = measureArena(module);
   report.reserve = compilation.getReserve();

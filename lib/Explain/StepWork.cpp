@@ -31,11 +31,9 @@ static double countTokens(func::FuncOp microbatch) {
 
 StepWork windlass::measureStep(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  auto dataAxis = planned->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  // The groups of the data axis have micro-batches of their own.
-  int64_t groups = dataAxis ? mesh.sizeOf(dataAxis.getValue()) : 1;
-  auto devices = static_cast<double>(mesh.getRanks() / groups);
+  // Replicas have micro-batches of their own.
+  auto devices = static_cast<double>(mesh.getRanks() / mesh.sizeOf(plan::AxisRole::replica));
   double flops = 0, computed = 0;
   for (Operation &op : microbatch.front())
     if (llvm::isa<train::MatmulOp, train::AttentionOp, train::AttentionGradOp>(op)) {

@@ -15,11 +15,8 @@ class ScheduleRunner {
 public:
   ScheduleRunner(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh, Machine &machine)
       : module(module), inputs(inputs), scaling(module, inputs.options), mesh(mesh), machine(machine) {
-    StringRef axis;
-    if (auto name = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-      axis = name.getValue();
-    groups = groupsAlong(mesh, axis);
-    everyone = groupsAlong(mesh, "");
+    groups = getReplicas(mesh);
+    everyone = getEveryone(mesh);
   }
 
   FailureOr<RunResult> run();

@@ -188,10 +188,18 @@ bool Placement::isSameAs(const Placement &other) const {
          unreducedPart == other.unreducedPart && unreducedParts == other.unreducedParts;
 }
 
-std::vector<SmallVector<int64_t>> windlass::interpreter::groupsAlong(MeshAttr mesh, StringRef axis) {
-  int64_t index = mesh.indexOf(axis);
-  std::vector<SmallVector<int64_t>> groups(index < 0 ? 1 : mesh.getAxes()[index].getSize());
-  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
-    groups[index < 0 ? 0 : mesh.coordinatesOf(rank)[index]].push_back(rank);
-  return groups;
+std::vector<SmallVector<int64_t>> windlass::interpreter::getEveryone(MeshAttr mesh) {
+  return {llvm::to_vector(llvm::seq<int64_t>(0, mesh.getRanks()))};
+}
+
+std::vector<SmallVector<int64_t>> windlass::interpreter::getReplicas(MeshAttr mesh) {
+  std::vector<SmallVector<int64_t>> replicas(mesh.sizeOf(plan::AxisRole::replica));
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
+    int64_t replica = 0;
+    for (auto [axis, coordinate] : llvm::zip_equal(mesh.getAxes(), mesh.coordinatesOf(rank)))
+      if (axis.getRole() == plan::AxisRole::replica)
+        replica = replica * axis.getSize() + coordinate;
+    replicas[replica].push_back(rank);
+  }
+  return replicas;
 }

@@ -48,8 +48,10 @@ private:
   int64_t unreducedParts = 1;
 };
 
-/// Ranks that agree in their coordinate on `axis`, by that coordinate; all ranks where there is no such axis.
-std::vector<llvm::SmallVector<int64_t>> groupsAlong(plan::MeshAttr mesh, llvm::StringRef axis);
+/// The ranks of each replica, by its coordinates on the mesh's axes of replicas in row-major order.
+std::vector<llvm::SmallVector<int64_t>> getReplicas(plan::MeshAttr mesh);
+/// All ranks, as one group.
+std::vector<llvm::SmallVector<int64_t>> getEveryone(plan::MeshAttr mesh);
 
 } // namespace windlass::interpreter
 

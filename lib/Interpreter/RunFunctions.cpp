@@ -26,11 +26,9 @@ public:
     mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       mesh = MeshAttr::get(module.getContext(), {});
-    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-      dataAxis = axis.getValue();
     ranks = mesh.getRanks();
-    everyone = groupsAlong(mesh, "");
-    groups = groupsAlong(mesh, dataAxis);
+    everyone = getEveryone(mesh);
+    groups = getReplicas(mesh);
   }
 
   LogicalResult loadParameters();
@@ -77,7 +75,6 @@ private:
   const RunInputs &inputs;
   LossScaling scaling;
   MeshAttr mesh;
-  StringRef dataAxis;
   std::vector<SmallVector<int64_t>> everyone, groups;
   llvm::MapVector<StringAttr, Stored> parameters;
   SpmdValues initValues;
@@ -271,8 +268,9 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     FailureOr<Placement> to = placementOf(&op, reshardOp.getTo(), reshardOp.getInput().getType());
     if (failed(from) || failed(to))
       return failure();
-    // What names the axis of the groups is read of a parameter, which all of them share.
-    bool isShared = !isPerGroup || namesAxis(reshardOp.getFrom(), dataAxis);
+    // What names an axis of the groups is read of a parameter, which all of them share.
+    bool isShared = !isPerGroup || llvm::any_of(mesh.axesOf(plan::AxisRole::replica),
+                                                [&](StringAttr axis) { return namesAxis(reshardOp.getFrom(), axis); });
     FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isShared ? everyone : groups);
     if (failed(parts))
       return failure();
@@ -377,13 +375,11 @@ LogicalResult FunctionRunner::accumulateLayouts(func::FuncOp microbatch, func::F
         continue;
       Type type = update.getArgumentTypes()[n];
       LayoutAttr made = wholeIfMissing(microbatch.getResultAttr(r, plan::kLayoutAttr), type);
-      if (!dataAxis.empty()) {
-        MLIRContext *context = module.getContext();
-        SmallVector<plan::UnreducedAttr> unreduced = {
-            plan::UnreducedAttr::get(context, StringAttr::get(context, dataAxis), train::ReductionKind::sum)};
-        llvm::append_range(unreduced, made.getUnreduced());
-        made = made.withUnreduced(unreduced);
-      }
+      SmallVector<plan::UnreducedAttr> unreduced;
+      for (StringAttr axis : mesh.axesOf(plan::AxisRole::replica))
+        unreduced.push_back(plan::UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum));
+      llvm::append_range(unreduced, made.getUnreduced());
+      made = made.withUnreduced(unreduced);
       FailureOr<Placement> from = placementOf(microbatch, made, type);
       FailureOr<Placement> to =
           placementOf(update, wholeIfMissing(update.getArgAttr(n, plan::kLayoutAttr), type), type);

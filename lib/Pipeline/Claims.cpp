@@ -29,7 +29,8 @@ static std::string hashOfProfile(const PlanChoice &choice) {
 }
 
 static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
-  return {mesh.groups, mesh.batchParts, mesh.modelRanks};
+  auto sizes = planner::getSizes(mesh.mesh);
+  return {sizes.begin(), sizes.end()};
 }
 
 /// By how much a bound falls with each GiB that a device has more.

@@ -38,10 +38,10 @@ int64_t windlass::getSearchedMemory(const PlanChoice &choice) {
 int64_t windlass::expectCommunication(const plan::StrategyChoice &mesh, const Cluster &cluster) {
   rt::reserve_need need = describeRank(cluster.getDevices(), cluster);
   int64_t without = declareNeed(cluster, need).communication;
-  int64_t all = mesh.groups * mesh.batchParts * mesh.modelRanks;
-  for (int64_t members : {mesh.groups, mesh.batchParts, mesh.modelRanks})
-    if (members > 1 && members < all)
-      need.communicators.push_back({static_cast<int32_t>(members), false});
+  int64_t all = mesh.mesh.getRanks();
+  for (plan::AxisAttr axis : mesh.mesh.getAxes())
+    if (axis.getSize() > 1 && axis.getSize() < all)
+      need.communicators.push_back({static_cast<int32_t>(axis.getSize()), false});
   need.communicators.push_back({static_cast<int32_t>(all), false});
   return declareNeed(cluster, need).communication - without;
 }

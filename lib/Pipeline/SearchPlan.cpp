@@ -83,9 +83,9 @@ public:
   int64_t memoryBytes = INT64_MAX;
 
 private:
-  using Key = std::pair<std::vector<int64_t>, search::Solution>;
+  using Key = std::pair<const void *, search::Solution>;
   static Key getKey(const planner::Candidate &candidate) {
-    return {{candidate.choice.groups, candidate.choice.batchParts, candidate.choice.modelRanks}, candidate.solution};
+    return {candidate.choice.mesh.getAsOpaquePointer(), candidate.solution};
   }
 
   void keep(const planner::Candidate &candidate, Fit fit) {

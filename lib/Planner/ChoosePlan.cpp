@@ -25,6 +25,10 @@ static constexpr int64_t kWorthTrying = 50;
 /// Of the work, one part in so many is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
+std::array<int64_t, 3> planner::getSizes(plan::MeshAttr mesh) {
+  return {mesh.sizeOf(plan::AxisRole::replica), mesh.sizeOf(plan::AxisRole::batch), mesh.sizeOf(plan::AxisRole::model)};
+}
+
 /// The batch that all inputs of the graph have in common; 0 where there are none.
 static int64_t getBatch(func::FuncOp microbatch) {
   int64_t batch = 0;
@@ -44,10 +48,7 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
       int64_t rest = ranks / model;
       if (rest % parts != 0 || batch % parts != 0 || (batch == 0 && parts > 1) || microBatches % (rest / parts) != 0)
         continue;
-      plan::StrategyChoice &choice = meshes.emplace_back();
-      choice.groups = rest / parts;
-      choice.batchParts = parts;
-      choice.modelRanks = model;
+      meshes.emplace_back().mesh = plan::makeMesh(microbatch.getContext(), rest / parts, parts, model);
     }
   return meshes;
 }
@@ -95,9 +96,9 @@ static search::SolveResult solveOrGiveUp(const search::Problem &problem, const S
 }
 
 struct PlanSearch::Mesh {
-  Mesh(plan::MeshAttr axes, const plan::StrategyChoice &choice, const Groups &groups, const Reruns &reruns,
-       const CostModel &costs, int threads)
-      : choice(choice), reshards(axes, costs), labels(groups, reshards, costs, this->choice.pins, threads),
+  Mesh(const plan::StrategyChoice &choice, const Groups &groups, const Reruns &reruns, const CostModel &costs,
+       int threads)
+      : choice(choice), reshards(choice.mesh, costs), labels(groups, reshards, costs, this->choice.pins, threads),
         builder(groups, reruns, labels, reshards, costs, choice, threads) {
     if (labels.findUnmetPin().empty())
       problems[0] = builder.build(0);
@@ -185,15 +186,13 @@ static LogicalResult readPinsOnMeshes(ModuleOp module, ArrayRef<std::string> pin
   if (pins.empty())
     return success();
   auto read = [&](plan::StrategyChoice &choice) {
-    plan::setMesh(module, choice);
+    module->setAttr(plan::kMeshAttr, choice.mesh);
     FailureOr<plan::Pins> pinned = plan::readPins(module, pins);
     if (succeeded(pinned))
       choice.pins = std::move(*pinned);
     return LogicalResult(pinned);
   };
-  auto countAxes = [](const plan::StrategyChoice &its) {
-    return (its.groups > 1) + (its.batchParts > 1) + (its.modelRanks > 1);
-  };
+  auto countAxes = [](const plan::StrategyChoice &its) { return its.mesh.getAxes().size(); };
   plan::StrategyChoice most = *std::max_element(
       choices.begin(), choices.end(),
       [&](const plan::StrategyChoice &a, const plan::StrategyChoice &b) { return countAxes(a) < countAxes(b); });
@@ -212,9 +211,7 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
     return module.emitError("has no @microbatch to plan");
   std::vector<plan::StrategyChoice> choices = listMeshes(microbatch, ranks);
   if (!only.empty())
-    llvm::erase_if(choices, [&](const plan::StrategyChoice &its) {
-      return only != ArrayRef({its.groups, its.batchParts, its.modelRanks});
-    });
+    llvm::erase_if(choices, [&](const plan::StrategyChoice &its) { return only != ArrayRef(getSizes(its.mesh)); });
   if (choices.empty())
     return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
                               << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
@@ -225,16 +222,13 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   // What a pin matches is the same on all meshes.
   search->groups = std::make_unique<Groups>(microbatch, choices.front().pins);
   search->reruns = std::make_unique<Reruns>(*search->groups);
-  std::vector<plan::MeshAttr> axes;
-  for (const plan::StrategyChoice &choice : choices)
-    axes.push_back(plan::setMesh(module, choice));
   // Threads beside each other, or those of one mesh.
   if (!module.getContext()->isMultithreadingEnabled())
     threads = 1;
   int own = choices.size() > 1 ? 1 : threads;
   search->meshes.resize(choices.size());
   runTasks(threads, static_cast<int>(choices.size()), [&](int i) {
-    search->meshes[i] = std::make_unique<Mesh>(axes[i], choices[i], *search->groups, *search->reruns, costs, own);
+    search->meshes[i] = std::make_unique<Mesh>(choices[i], *search->groups, *search->reruns, costs, own);
   });
   std::string unmet = search->meshes.front()->labels.findUnmetPin();
   llvm::erase_if(search->meshes, [](auto &mesh) { return !mesh->labels.findUnmetPin().empty(); });
@@ -259,10 +253,7 @@ std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
 }
 
 PlanSearch::Mesh *PlanSearch::findMesh(const plan::StrategyChoice &choice) const {
-  auto found = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) {
-    return its->choice.groups == choice.groups && its->choice.batchParts == choice.batchParts &&
-           its->choice.modelRanks == choice.modelRanks;
-  });
+  auto found = llvm::find_if(meshes, [&](const std::unique_ptr<Mesh> &its) { return its->choice.mesh == choice.mesh; });
   return found == meshes.end() ? nullptr : found->get();
 }
 
@@ -275,16 +266,17 @@ search::Problem PlanSearch::getProblem(const plan::StrategyChoice &choice, int r
 
 /// The named strategies that lead to this mesh.
 void PlanSearch::solveByName(Mesh &mesh) {
-  int64_t dataRanks = mesh.choice.groups * mesh.choice.batchParts;
+  auto [replicas, batchParts, modelRanks] = getSizes(mesh.choice.mesh);
+  int64_t dataRanks = replicas * batchParts;
   mesh.isSolvedByName = true;
-  if (mesh.choice.groups != std::gcd(dataRanks, plan::getMicroBatches(module)))
+  if (replicas != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
   plan::StrategyChoice choice = mesh.choice;
   // What is pinned may contradict it.
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   const plan::NamedStrategy *applied = nullptr;
   bool isApplied = false, suits = false;
-  for (const plan::StrategyTerms &terms : listComparedTerms(dataRanks, mesh.choice.modelRanks)) {
+  for (const plan::StrategyTerms &terms : listComparedTerms(dataRanks, modelRanks)) {
     // The ranks' shares change nothing of what operators see.
     if (!isApplied || applied != terms.model) {
       choice.splitModel = terms.model ? terms.model->splitModel : nullptr;
@@ -356,7 +348,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   // Named strategies first: what is worse than one of them needs no search.
   std::vector<std::pair<int64_t, size_t>> order;
   for (auto [i, mesh] : llvm::enumerate(meshes)) {
-    if (!mesh->isSolvedByName && mesh->choice.modelRanks <= limits.hostDevices)
+    if (!mesh->isSolvedByName && mesh->choice.mesh.sizeOf(plan::AxisRole::model) <= limits.hostDevices)
       solveByName(*mesh);
     mesh->setMemory(0, limits.memoryBytes);
     int64_t least = search::kForbidden;
@@ -422,7 +414,8 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   for (std::vector<Candidate> *candidates : {&report.candidates, &report.fittingNamed})
     llvm::sort(*candidates, [](const Candidate &a, const Candidate &b) {
       auto toKey = [](const Candidate &its) {
-        return std::make_tuple(its.guessNanoseconds, its.choice.modelRanks, its.choice.batchParts, its.peakBytes);
+        auto [replicas, batchParts, modelRanks] = getSizes(its.choice.mesh);
+        return std::make_tuple(its.guessNanoseconds, modelRanks, batchParts, its.peakBytes);
       };
       return toKey(a) < toKey(b);
     });
@@ -430,11 +423,8 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
 }
 
 plan::StrategyChoice planner::readChoice(ModuleOp module) {
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   plan::StrategyChoice choice;
-  choice.groups = mesh.sizeOf(plan::kDataAxis);
-  choice.batchParts = mesh.sizeOf(plan::kBatchAxis);
-  choice.modelRanks = mesh.sizeOf(plan::kModelAxis);
+  choice.mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   for (auto read : module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).getOps<train::ReadOp>()) {
     StringAttr name = read.getParameterAttr().getAttr();
     auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(module, name);

@@ -22,13 +22,10 @@ static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType
 Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins,
                int threads)
     : groups(groups), reshards(reshards), costs(costs), pins(pins), mesh(reshards.getMesh()) {
-  for (plan::AxisAttr axis : mesh.getAxes()) {
-    bool isGroups = axis.getName() == plan::kDataAxis, isBatch = axis.getName() == plan::kBatchAxis;
-    if (!isGroups)
+  for (plan::AxisAttr axis : mesh.getAxes())
+    if (axis.getRole() != plan::AxisRole::replica)
       workAxes.push_back(axis.getName());
-    if (isGroups || isBatch)
-      dataAxes.push_back(axis.getName());
-  }
+  dataAxes = mesh.getDataAxes();
   for (const OperatorGroup &group : groups.getOperators())
     factors.push_back(llvm::cast<train::TrainOpInterface>(group.front()).getFactors());
   findSplits();
@@ -273,7 +270,7 @@ plan::LayoutAttr Labels::getPinnedRead(unsigned group) const {
   auto found = pins.parameters.find(train::ParameterOp(its.parameters.front()).getSymNameAttr());
   if (found == pins.parameters.end() || !found->second.count("compute"))
     return nullptr;
-  return plan::gatherShares(found->second.at("compute").first);
+  return plan::gatherShares(found->second.at("compute").first, mesh);
 }
 
 bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
@@ -294,7 +291,7 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
     // Another dimension may be shared out just as well.
     bool isAsGood =
         layout != label.read && wanted.getFlat().empty() &&
-        plan::haveSameParts(plan::gatherShares(wanted), label.read, mesh) &&
+        plan::haveSameParts(plan::gatherShares(wanted, mesh), label.read, mesh) &&
         wanted.getLocalType(type, mesh).getNumElements() == layout.getLocalType(type, mesh).getNumElements();
     if (isAsGood)
       layout = wanted;

@@ -31,7 +31,7 @@ struct ParameterLabel {
 
 class Labels {
 public:
-  /// Axes that may split operators: all of the mesh but that of the groups. What is pinned is all that there is for its
+  /// Axes that may split operators: all of the mesh but those of replicas. What is pinned is all that there is for its
   /// operator or parameter. Threads change nothing of the labels.
   Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins, int threads);
 

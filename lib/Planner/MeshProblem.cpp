@@ -35,7 +35,8 @@ MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Label
     : groups(groups), reruns(reruns), labels(labels), reshards(reshards), costs(costs), base(choice),
       mesh(reshards.getMesh()), threads(threads) {
   func::FuncOp function = groups.getFunction();
-  rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) / choice.groups);
+  rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) /
+                                    mesh.sizeOf(plan::AxisRole::replica));
   for (const ParameterGroup &group : groups.getParameters())
     for (train::ParameterOp parameter : group.parameters)
       if (parameter.getTrainable() && bucketBytes < plan::kBucketBytes)

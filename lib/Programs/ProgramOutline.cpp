@@ -98,7 +98,6 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   program.version = 1;
   program.model = keep(model ? model.getValue() : "");
   program.plan_hash = "";
-  program.data_axis = -1;
   program.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
   program.kind = optimizer.getValue() == "adamw" ? rt::optimizer::adamw : rt::optimizer::sgd;
   program.clips = clip && clip.getValue();

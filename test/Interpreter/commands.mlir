@@ -60,7 +60,7 @@
 #partial = #plan.layout<[<[<2>]>], unreduced = [<"batch", sum>]>
 #sum = #plan.layout<[], unreduced = [<"batch", sum>]>
 #scalar = #plan.layout<[]>
-module attributes {plan.mesh = #plan.mesh<[<"batch", 2>]>, train.settings = {micro_batches = 1 : i64}} {
+module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings = {micro_batches = 1 : i64}} {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_batch communicator

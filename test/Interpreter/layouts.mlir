@@ -20,7 +20,7 @@
 #other = #plan.layout<[]>
 #whole0 = #plan.layout<[]>
 #parts = #plan.layout<[<[<2, ["batch"]>]>]>
-module attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"batch", 2>]>, plan.data_axis = "data",
+module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"batch", 2, batch>]>,
                    train.settings = {micro_batches = 4 : i64, optimizer = "sgd", clip = false, precision = "f32"}} {
   train.parameter weight @w "w" : tensor<2xf32> from #train.source<packed> {trainable, plan.layout = #whole1, plan.master_layout = #whole1}
   train.parameter state @v "w/momentum_buffer" : tensor<2xf32> from #train.source<none> {of = @w, plan.layout = #whole1, plan.master_layout = #whole1}

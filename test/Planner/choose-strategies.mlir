@@ -12,7 +12,7 @@
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json pins=fc0=n0:rows" 2>&1 | FileCheck %s --check-prefix=UNREAD
 
 // Where links cost nothing, micro-batches run side by side and each weight's state is shared out.
-// GROUPS: plan.bucket_bytes = 100 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>]>
+// GROUPS: plan.bucket_bytes = 100 : i64, plan.mesh = #plan.mesh<[<"data", 2, replica>]>
 // GROUPS: train.parameter weight @w1 {{.*}}plan.layout = #plan.layout<[<[<6>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<6, ["data"]>]>, <[<3>]>]>
 
 // On the mesh of the model's ranks every operator of the forward pass is split.

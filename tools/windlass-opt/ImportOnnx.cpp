@@ -10,10 +10,16 @@ using namespace windlass;
 
 int windlass::printImportedOnnx(llvm::StringRef path, const std::vector<std::string> &words) {
   ImportOptions options;
-  for (size_t i = 0; i < words.size(); i += 2) {
-    auto [name, value] = (i + 1 < words.size() ? llvm::StringRef(words[i + 1]) : llvm::StringRef()).split('=');
-    if (words[i] != "--dim" || value.getAsInteger(10, options.dims[name.str()])) {
-      llvm::errs() << "expected --dim NAME=VALUE, got " << printable(words[i]) << "\n";
+  OpPrintingFlags flags;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--locations") {
+      flags.enableDebugInfo();
+      continue;
+    }
+    const std::string &word = words[i];
+    auto [name, value] = (++i < words.size() ? llvm::StringRef(words[i]) : llvm::StringRef()).split('=');
+    if (word != "--dim" || value.getAsInteger(10, options.dims[name.str()])) {
+      llvm::errs() << "expected --dim NAME=VALUE or --locations, got " << printable(word) << "\n";
       return 2;
     }
   }
@@ -21,7 +27,7 @@ int windlass::printImportedOnnx(llvm::StringRef path, const std::vector<std::str
   FailureOr<ImportedModel> model = importOnnx(path, context, options);
   if (failed(model))
     return 1;
-  model->module->print(llvm::outs());
+  model->module->print(llvm::outs(), flags);
   llvm::outs() << "\n";
   return 0;
 }

@@ -9,7 +9,8 @@
 
 namespace windlass {
 
-/// Imports `path` and prints L0 to standard output; `words` may be `--dim NAME=VALUE` pairs. Returns an exit code.
+/// Imports `path` and prints L0 to standard output; `words` may be `--dim NAME=VALUE` pairs, and
+/// `--locations` to print locations too. Returns an exit code.
 int printImportedOnnx(llvm::StringRef path, const std::vector<std::string> &words);
 
 } // namespace windlass

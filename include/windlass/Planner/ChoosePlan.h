@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -22,6 +23,9 @@ class Reruns;
 /// Of the labels and costs that plans are searched in: what is claimed by one version says nothing in another. To be
 /// raised with each change that gives a problem other numbers.
 constexpr int64_t kModelVersion = 9;
+
+/// Replicas, parts of the batch and ranks of the model of a mesh that is searched: no two of them have the same three.
+std::array<int64_t, 3> getSizes(plan::MeshAttr mesh);
 
 struct SearchLimits {
   /// Memory that no plan exceeds; sums of what plans need stay within 64 bits.
@@ -82,7 +86,7 @@ struct SearchReport {
 class PlanSearch {
 public:
   /// Fails, at the module, where no mesh suits the micro-batches, or none what is pinned (in the words of
-  /// `plan::readPins`); `only` are the sizes of the axes of the one that is searched, or none. `costs` outlive the
+  /// `plan::readPins`); `only` are the sizes (`getSizes`) of the one that is searched, or none. `costs` outlive the
   /// search. Threads change nothing of what is made.
   static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
                                                              const CostModel &costs, int threads,

@@ -457,12 +457,10 @@ private:
 
   LogicalResult buildSchedule() {
     ModuleOp module = getOperation();
-    int64_t microBatches = 1, groups = 1;
+    int64_t microBatches = 1, groups = mesh.sizeOf(plan::AxisRole::replica);
     if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
       if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
         microBatches = attribute.getInt();
-    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr))
-      groups = mesh.sizeOf(axis.getValue());
     if (microBatches < 1 || microBatches % groups != 0)
       return module.emitError("has ") << microBatches << " micro-batches per step, which " << groups
                                       << " groups cannot share evenly";

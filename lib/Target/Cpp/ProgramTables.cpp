@@ -400,8 +400,9 @@ FailureOr<std::string> Tables::write() {
 
   rows.clear();
   for (plan::AxisAttr axis : mesh.getAxes()) {
-    [[maybe_unused]] auto [name, size] = rt::axis{};
-    rows.push_back(braces({quoted(axis.getName().getValue()), std::to_string(axis.getSize())}));
+    [[maybe_unused]] auto [name, size, role] = rt::axis{};
+    rows.push_back(braces({quoted(axis.getName().getValue()), std::to_string(axis.getSize()),
+                           "axis_role::" + plan::stringifyAxisRole(axis.getRole()).str()}));
   }
   std::string axisSpan = table("axis", "axes", rows);
 
@@ -431,9 +432,8 @@ FailureOr<std::string> Tables::write() {
   sched::ArenaOp arena = sched::getDeviceArena(module);
 
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
-  auto dataAxis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32, p33] = rt::program{};
+                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32] = rt::program{};
   std::string productChoices = productTable(), attentionChoices = attentionTable();
 
   std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
@@ -446,7 +446,6 @@ FailureOr<std::string> Tables::write() {
   line("model", quoted(model ? model.getValue() : ""));
   line("plan_hash", quoted(options.planHash));
   line("axes", axisSpan);
-  line("data_axis", std::to_string(dataAxis ? mesh.indexOf(dataAxis.getValue()) : -1));
   line("micro_batches", std::to_string(microBatches.getInt()));
   line("kind", "optimizer::" + optimizer.getValue().str());
   line("clips", clip && clip.getValue() ? "true" : "false");

@@ -124,7 +124,7 @@ const scalar_entry scalars[] = {
     {scalar::weight_decay, scalars_at + 16},     {scalar::bias_correction1, scalars_at + 20},
     {scalar::bias_correction2, scalars_at + 24}, {scalar::clip_norm, scalars_at + 28},
     {scalar::loss_scale, loss_scale_at},         {scalar::inverse_loss_scale, inverse_scale_at}};
-const axis one_axis[] = {{"data", 1}}, two_axes[] = {{"data", 2}};
+const axis one_axis[] = {{"data", 1, axis_role::replica}}, two_axes[] = {{"data", 2, axis_role::replica}};
 const std::int32_t data_axes[] = {0};
 const stream_entry streams[] = {{stream_kind::compute, "compute"}, {stream_kind::communicator, "over data"}};
 const communicator_entry communicators[] = {{{data_axes, 1}, 1}};
@@ -145,7 +145,6 @@ template <bool scales> program make(span<axis> axes, span<action> actions) {
   p.model = "bigram";
   p.plan_hash = "0123";
   p.axes = axes;
-  p.data_axis = 0;
   p.micro_batches = G;
   p.kind = optimizer::adamw;
   p.clips = true;

@@ -197,6 +197,16 @@ TEST(Box, AFusedWeightHasOneBoxForEachBlock) {
   EXPECT_THAT(part.boxes[2].held.sizes, testing::ElementsAre(768, 3 * 64));
 }
 
+TEST(Box, ReplicasAreNumberedOverAllTheirAxes) {
+  const std::vector<axis> axes = {{"hosts", 2, axis_role::replica}, {"a", 3}, {"inside", 4, axis_role::replica}};
+  const span<axis> mesh = {axes.data(), 3};
+  EXPECT_EQ(count_replicas(mesh), 8);
+  for (std::int32_t rank = 0; rank < mesh_size(mesh); ++rank)
+    EXPECT_EQ(replica_of(mesh, rank), rank / 12 * 4 + rank % 4) << rank;
+  EXPECT_EQ(count_replicas({axes.data() + 1, 1}), 1);
+  EXPECT_EQ(replica_of({axes.data() + 1, 1}, 2), 0);
+}
+
 TEST(Box, SplitsThatCannotBeAreFound) {
   const std::vector<axis> two = {{"a", 2}, {"b", 3}};
   const struct {

@@ -42,7 +42,6 @@ public:
     out_.model = "wide";
     out_.plan_hash = "89";
     out_.axes = {axes_.data(), 1};
-    out_.data_axis = -1;
     out_.micro_batches = 1;
     static constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
     out_.streams = {streams, 1};

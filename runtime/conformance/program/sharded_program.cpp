@@ -101,7 +101,6 @@ template <cut Layout> const program &make() {
     p.model = "sharded";
     p.plan_hash = "4567";
     p.axes = f.axes;
-    p.data_axis = -1;
     p.micro_batches = 1;
     p.kind = optimizer::sgd;
     p.device_bytes = arena_bytes;

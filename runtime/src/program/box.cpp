@@ -92,6 +92,23 @@ std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank) {
   return out;
 }
 
+std::int32_t count_replicas(span<axis> axes) {
+  std::int32_t count = 1;
+  for (const axis &a : axes)
+    if (a.role == axis_role::replica)
+      count *= a.size;
+  return count;
+}
+
+std::int32_t replica_of(span<axis> axes, std::int32_t rank) {
+  const std::vector<std::int32_t> at = mesh_coordinates(axes, rank);
+  std::int32_t replica = 0;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (const axis &a = axes[static_cast<std::int64_t>(i)]; a.role == axis_role::replica)
+      replica = replica * a.size + at[i];
+  return replica;
+}
+
 std::vector<std::int64_t> sizes_of(const tensor_entry &tensor) { return {tensor.sizes.begin(), tensor.sizes.end()}; }
 
 /// The cuts of one dim that cut at all, outermost first.

@@ -105,6 +105,10 @@ status read_overlap(const box &from, element_type type,
 
 /// The coordinates of a rank on the mesh, row-major in the order of the axes.
 std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank);
+
+/// The number of groups of ranks that run micro-batches of their own, P, and the one of them that a rank belongs to.
+std::int32_t count_replicas(span<axis> axes);
+std::int32_t replica_of(span<axis> axes, std::int32_t rank);
 std::int32_t mesh_size(span<axis> axes);
 
 /// Whether a tensor can be cut so: dims and axes exist, no axis is used twice, each cut lies within the blocks of the

@@ -66,9 +66,7 @@ status check_program(const program &p) {
   for (const axis &a : p.axes)
     if (a.size < 1)
       return wrong("an axis of size " + std::to_string(a.size));
-  if (p.data_axis >= p.axes.size || p.data_axis < -1)
-    return wrong("data axis " + std::to_string(p.data_axis));
-  std::int32_t groups = p.data_axis < 0 ? 1 : p.axes[p.data_axis].size;
+  const std::int32_t groups = count_replicas(p.axes);
   if (p.micro_batches < 1 || p.micro_batches % groups != 0)
     return wrong(std::to_string(p.micro_batches) + " micro-batches over " + std::to_string(groups) + " groups");
   if (!p.precision)

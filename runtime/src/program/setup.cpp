@@ -66,10 +66,8 @@ status trainer::find_start() {
 }
 
 status trainer::open_data() {
-  if (p_.data_axis >= 0) {
-    groups_ = p_.axes[p_.data_axis].size;
-    group_ = mesh_coordinates(p_.axes, world_.rank())[static_cast<std::size_t>(p_.data_axis)];
-  }
+  groups_ = count_replicas(p_.axes);
+  group_ = replica_of(p_.axes, world_.rank());
   for (const stored_tensor &gradient : gradient_tensors(p_))
     gradient_elements_.push_back(stored_part(p_, gradient, world_.rank()).elements());
   for (const input_entry &input : p_.inputs)

@@ -8,6 +8,13 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 0>]>} {}
 
 // -----
 
+// expected-error @below {{expected one of [model, replica, batch, expert]}}
+// expected-error @below {{failed to parse Plan_MeshAttr parameter 'axes'}}
+// expected-error @below {{failed to parse Plan_AxisAttr parameter 'role'}}
+module attributes {plan.mesh = #plan.mesh<[<"data", 2, data>]>} {}
+
+// -----
+
 // expected-error @below {{a mesh has axis "data" twice}}
 module attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>, <"data", 4>]>} {}
 

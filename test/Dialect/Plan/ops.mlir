@@ -2,8 +2,8 @@
 // RUN: windlass-opt %s --emit-bytecode | windlass-opt | FileCheck %s
 
 // What a module says of its plan: meshes of two axes and of none.
-// CHECK: module @two_axes attributes {plan.bucket_bytes = 4096 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>, <"the model", 4>]>, plan.prefetch_bytes = 0 : i64}
-module @two_axes attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"the model", 4>]>, plan.data_axis = "data", plan.bucket_bytes = 4096 : i64, plan.prefetch_bytes = 0 : i64} {}
+// CHECK: module @two_axes attributes {plan.bucket_bytes = 4096 : i64, plan.mesh = #plan.mesh<[<"data", 2, replica>, <"the model", 4>]>, plan.prefetch_bytes = 0 : i64}
+module @two_axes attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"the model", 4>]>, plan.bucket_bytes = 4096 : i64, plan.prefetch_bytes = 0 : i64} {}
 // CHECK: module @one_device attributes {plan.mesh = #plan.mesh<[]>}
 module @one_device attributes {plan.mesh = #plan.mesh<[]>} {}
 

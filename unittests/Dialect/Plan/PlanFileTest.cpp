@@ -112,14 +112,16 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"claims\"", "\"version\": 1, \"claims\""), HasSubstr("has the key 'version' twice"));
   EXPECT_THAT(tryEdit("\"claims\"", "\"clams\": 1, \"claims\""),
               HasSubstr("clams is no known key; the nearest is 'claims'"));
-  EXPECT_THAT(tryEdit("\"version\": 5", "\"version\": 4"),
-              HasSubstr("of an older windlass, but this one reads version 5"));
-  EXPECT_THAT(tryEdit("\"version\": 5", "\"version\": 6"), HasSubstr("of a newer windlass"));
+  EXPECT_THAT(tryEdit("\"version\": 6", "\"version\": 5"),
+              HasSubstr("version is 5, of an older windlass, but this one reads version 6: plan again with this one"));
+  EXPECT_THAT(tryEdit("\"version\": 6", "\"version\": 7"), HasSubstr("of a newer windlass"));
+  // What else another version says is not looked at.
+  EXPECT_THAT(tryText(R"({"version": 5, "defaults": {}})"), HasSubstr("version is 5, of an older windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
               HasSubstr("memory_limit_bytes must be an integer from 1"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
-  EXPECT_THAT(tryEdit("\"stage\":0", "\"stage\":1"), HasSubstr("defaults.stage must be an integer from 0 to 0"));
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"defaults\": {}, \"claims\": null"), HasSubstr("defaults is no known key"));
   EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims.arena_bytes is missing"));
 }
 
@@ -157,13 +159,17 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
 }
 
 TEST_F(PlanFileTest, RefusesAMeshThatDoesNotFit) {
-  EXPECT_THAT(tryEdit(R"("name":"data","size":4)", R"("name":"data","size":2)"),
+  EXPECT_THAT(tryEdit(R"("role":"replica","size":4)", R"("role":"replica","size":2)"),
               HasSubstr("mesh.axes make 4 ranks, but the cluster has 8"));
   EXPECT_THAT(tryEdit(R"("name":"batch")", R"("name":"data")"), HasSubstr("axis 'data' twice"));
   EXPECT_THAT(tryEdit(R"("name":"batch")", R"("name":"b; rm")"), HasSubstr("use letters, digits"));
   EXPECT_THAT(tryEdit("[0,1,2,", "[0,1,1,"), HasSubstr("each device from 0 to 7 once"));
-  EXPECT_THAT(tryEdit(R"("data_axis":"data")", R"("data_axis":"batch")"),
-              HasSubstr("mesh.groups is 4, but mesh.data_axis has 2"));
+  EXPECT_THAT(tryEdit(R"("role":"replica")", R"("role":"batch")"),
+              HasSubstr("mesh.groups is 4, but the mesh.axes of role 'replica' have 1 member together"));
+  EXPECT_THAT(tryEdit(R"("role":"batch")", R"("role":"replica")"), HasSubstr("have 8 members together"));
+  EXPECT_THAT(tryEdit(R"("role":"batch")", R"("role":"stage")"),
+              HasSubstr("mesh.axes[1].role is 'stage': use replica, batch, model or expert"));
+  EXPECT_THAT(tryEdit(R"("role":"batch",)", ""), HasSubstr("mesh.axes[1].role is missing"));
   EXPECT_THAT(tryEdit(R"("iterations":1)", R"("iterations":2)"), HasSubstr("is not settings.micro_batches 4"));
 }
 

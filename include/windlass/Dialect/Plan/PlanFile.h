@@ -80,18 +80,24 @@ struct PlanClaims {
   std::string profileHash;
 };
 
+struct MeshAxis {
+  std::string name;
+  AxisRole role = AxisRole::model;
+  int64_t size = 1;
+};
+
 struct PlanFile {
-  static constexpr int64_t kVersion = 5;
+  static constexpr int64_t kVersion = 6;
+  /// A larger file is not read.
+  static constexpr int64_t kMostBytes = int64_t(256) << 20;
 
   Cluster cluster;
   std::string modelName, modelHash;
   PlanSettings settings;
-  std::vector<std::pair<std::string, int64_t>> mesh;
+  std::vector<MeshAxis> mesh;
   /// Device of each rank.
   std::vector<int64_t> deviceOrder;
-  /// The axis that carries P; empty when P = 1.
-  std::string dataAxis;
-  /// P and m.
+  /// P, of which the axes of replicas have as many members together, and m.
   int64_t groups = 1, iterations = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;

@@ -2,9 +2,11 @@
 
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/FunctionAttributes.h"
+#include "windlass/Support/InputFile.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 
@@ -13,6 +15,11 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <set>
+
+namespace windlass::plan {
+#define GEN_PASS_DEF_APPLYPLANFILE
+#include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
+} // namespace windlass::plan
 
 using namespace mlir;
 using namespace windlass;
@@ -59,16 +66,13 @@ public:
 
   Error apply() {
     SmallVector<AxisAttr> axes;
-    for (const auto &[name, size] : plan.mesh)
-      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
+    for (const auto &[name, role, size] : plan.mesh)
+      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size, role));
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.bucketBytes));
     if (plan.prefetchBytes > 0)
       module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.prefetchBytes));
-    module->removeAttr(kDataAxisAttr);
-    if (!plan.dataAxis.empty())
-      module->setAttr(kDataAxisAttr, StringAttr::get(context, plan.dataAxis));
     if (Error error = applyParameters())
       return error;
     std::set<std::string> known;
@@ -278,6 +282,25 @@ private:
   MeshAttr mesh;
   /// Layouts of weights, by symbol.
   llvm::DenseMap<StringAttr, LayoutAttr> masters, gradients;
+};
+
+struct ApplyPlanFile : windlass::plan::impl::ApplyPlanFileBase<ApplyPlanFile> {
+  using ApplyPlanFileBase::ApplyPlanFileBase;
+
+  void runOnOperation() override {
+    if (Error error = apply()) {
+      getOperation().emitError() << llvm::toString(std::move(error));
+      signalPassFailure();
+    }
+  }
+
+  Error apply() {
+    auto text = readInputFile(file, PlanFile::kMostBytes, "plan");
+    if (!text)
+      return text.takeError();
+    llvm::Expected<PlanFile> plan = readPlanFile((*text)->getBuffer());
+    return plan ? applyPlanFile(getOperation(), *plan) : plan.takeError();
+  }
 };
 
 } // namespace

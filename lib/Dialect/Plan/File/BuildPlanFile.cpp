@@ -80,15 +80,12 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
   if (!mesh || !bucketBytes)
     return module.emitError("has no ") << (mesh ? kBucketBytesAttr : kMeshAttr) << ": apply a strategy first";
   for (AxisAttr axis : mesh.getAxes())
-    plan.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
+    plan.mesh.push_back({axis.getName().getValue().str(), axis.getRole(), axis.getSize()});
   plan.deviceOrder = cluster.deviceOrder;
   if (plan.deviceOrder.empty())
     for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
       plan.deviceOrder.push_back(rank);
-  if (auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr)) {
-    plan.dataAxis = axis.getValue().str();
-    plan.groups = mesh.sizeOf(plan.dataAxis);
-  }
+  plan.groups = mesh.sizeOf(AxisRole::replica);
   if (settings.microBatches % plan.groups != 0)
     return module.emitError("has ") << countOf(settings.microBatches, "micro-batch", "micro-batches")
                                     << " per step, which " << countOf(plan.groups, "group") << " cannot share evenly";

@@ -54,7 +54,7 @@ std::string PlanDifference::getLabel() const {
 
 std::string plan::getMeshText(const PlanFile &plan) {
   std::string text;
-  for (const auto &[name, size] : plan.mesh)
+  for (const auto &[name, role, size] : plan.mesh)
     text += (text.empty() ? "" : " x ") + name + "=" + std::to_string(size);
   return text;
 }
@@ -191,7 +191,15 @@ void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
     return llvm::join(texts, ", ");
   };
   differ.add("", "axes", getMeshText(before), getMeshText(after));
-  differ.add("", "data_axis", before.dataAxis, after.dataAxis);
+  auto rolesOf = [](const PlanFile &plan) {
+    std::vector<std::string> texts;
+    for (const auto &[name, role, size] : plan.mesh)
+      texts.push_back(name + ": " + stringifyAxisRole(role).str());
+    return llvm::join(texts, ", ");
+  };
+  // Where the axes differ, so do their roles.
+  if (getMeshText(before) == getMeshText(after))
+    differ.add("", "roles", rolesOf(before), rolesOf(after));
   differ.add("", "groups", std::to_string(before.groups), std::to_string(after.groups));
   differ.add("", "iterations", std::to_string(before.iterations), std::to_string(after.iterations));
   // Where the number of devices differs, so does their order.

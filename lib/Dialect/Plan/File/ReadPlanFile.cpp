@@ -26,18 +26,21 @@ public:
     ObjectReader reader(document, "");
     int64_t version = reader.getInteger("version", 1, kMax);
     if (!reader.failed() && version != PlanFile::kVersion)
-      reader.fail("version",
-                  "is " + Twine(version) + ", of " + (version < PlanFile::kVersion ? "an older" : "a newer") +
-                      " windlass, but this one reads version " + Twine(PlanFile::kVersion) + ": make the plan again");
+      reader.fail("version", "is " + Twine(version) + ", of " +
+                                 (version < PlanFile::kVersion ? "an older" : "a newer") +
+                                 " windlass, but this one reads version " + Twine(PlanFile::kVersion) +
+                                 ": plan again with this one (windlass plan MODEL --cluster C -o plan.json)");
+    // What else another version says does not matter.
+    if (reader.failed())
+      return keep(reader);
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
     plan.prefetchBytes = reader.getInteger("prefetch_bytes", 0, kMax);
     if (const llvm::json::Value *value = reader.get("profile"); value && value->kind() != llvm::json::Value::Null)
       reader.fail("profile", "must be null: it cannot be checked yet");
     const llvm::json::Value *claims = reader.get("claims"), *cluster = reader.get("cluster"),
-                            *defaults = reader.get("defaults"), *functions = reader.get("functions"),
-                            *mesh = reader.get("mesh"), *model = reader.get("model"),
-                            *parameters = reader.get("parameters"), *segments = reader.get("segments"),
-                            *settings = reader.get("settings");
+                            *functions = reader.get("functions"), *mesh = reader.get("mesh"),
+                            *model = reader.get("model"), *parameters = reader.get("parameters"),
+                            *segments = reader.get("segments"), *settings = reader.get("settings");
     if (const llvm::json::Value *limit = reader.get("memory_limit_bytes");
         limit && limit->kind() != llvm::json::Value::Null)
       plan.memoryLimit = reader.getInteger("memory_limit_bytes", 1, kMax);
@@ -50,7 +53,6 @@ public:
       keep(read.takeError());
     if (failed())
       return;
-    readDefaults(*defaults);
     readSettings(*settings);
     readMesh(*mesh);
     ObjectReader modelReader(*model, "model");
@@ -78,22 +80,10 @@ private:
   }
   void keep(ObjectReader &reader) { keep(reader.takeError()); }
 
-  void readDefaults(const llvm::json::Value &value) {
-    ObjectReader reader(value, "defaults");
-    reader.getInteger("chunk", 0, 0);
-    reader.getInteger("stage", 0, 0);
-    std::string memory = reader.getString("memory");
-    if (!reader.failed() && memory != "device")
-      reader.fail("memory", "is " + printable(memory) + ", but only 'device' is available");
-    keep(reader);
-  }
-
   void readSettings(const llvm::json::Value &value) {
     ObjectReader reader(value, "settings");
     PlanSettings &settings = plan.settings;
-    // Plans of earlier versions, which knew one way only, do not say it.
-    if (reader.find("average"))
-      settings.average = reader.getString("average");
+    settings.average = reader.getString("average");
     if (!reader.failed() && settings.average != "micro-batches" && settings.average != "tokens")
       reader.fail("average", "is " + printable(settings.average) +
                                  ", but losses are averaged over 'micro-batches' or "
@@ -121,12 +111,6 @@ private:
     plan.groups = reader.getInteger("groups", 1, Cluster::kMaxDevices);
     plan.iterations = reader.getInteger("iterations", 1, kMax);
     plan.deviceOrder = reader.getIntegers("device_order");
-    if (const llvm::json::Value *axis = reader.get("data_axis"); axis && axis->kind() != llvm::json::Value::Null) {
-      if (std::optional<StringRef> text = axis->getAsString())
-        plan.dataAxis = text->str();
-      else
-        reader.fail("data_axis", "must be a string or null");
-    }
     const llvm::json::Value *axes = reader.get("axes");
     const llvm::json::Array *array = axes ? axes->getAsArray() : nullptr;
     if (axes && !array)
@@ -137,7 +121,12 @@ private:
     for (const llvm::json::Value &axis : *array) {
       ObjectReader axisReader(axis, "mesh.axes[" + std::to_string(plan.mesh.size()) + "]");
       std::string name = axisReader.getString("name");
-      plan.mesh.push_back({name, axisReader.getInteger("size", 1, Cluster::kMaxDevices)});
+      std::string roleName = axisReader.getString("role");
+      std::optional<AxisRole> role = symbolizeAxisRole(roleName);
+      if (!axisReader.failed() && !role)
+        axisReader.fail("role", "is " + printable(roleName) + ": use replica, batch, model or expert");
+      plan.mesh.push_back(
+          {name, role.value_or(AxisRole::model), axisReader.getInteger("size", 1, Cluster::kMaxDevices)});
       if (!axisReader.failed() && (name.empty() || !llvm::isAlpha(name[0]) || name.size() > 64 ||
                                    !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; })))
         axisReader.fail("name", "is " + printable(name) + ": use letters, digits and underscores");
@@ -150,11 +139,12 @@ private:
 
   llvm::Error checkMesh() {
     llvm::StringSet<> names;
-    int64_t ranks = 1;
-    for (const auto &[name, size] : plan.mesh) {
+    int64_t ranks = 1, groups = 1;
+    for (const auto &[name, role, size] : plan.mesh) {
       if (!names.insert(name).second)
         return makeError("mesh.axes has axis " + printable(name) + " twice");
       ranks *= size;
+      groups *= role == AxisRole::replica ? size : 1;
       if (ranks > Cluster::kMaxDevices)
         return makeError("mesh.axes make more than " + Twine(Cluster::kMaxDevices) + " ranks");
     }
@@ -170,15 +160,9 @@ private:
     }
     if (!isPermutation)
       return makeError("mesh.device_order must hold each device from 0 to " + Twine(ranks - 1) + " once");
-    int64_t groups = 1;
-    for (const auto &[name, size] : plan.mesh)
-      if (name == plan.dataAxis)
-        groups = size;
-    if (!plan.dataAxis.empty() && !names.contains(plan.dataAxis))
-      return makeError("mesh.data_axis is " + printable(plan.dataAxis) + ", which mesh.axes do not have");
     if (groups != plan.groups)
-      return makeError("mesh.groups is " + Twine(plan.groups) + ", but mesh.data_axis has " + Twine(groups) +
-                       " members");
+      return makeError("mesh.groups is " + Twine(plan.groups) + ", but the mesh.axes of role 'replica' have " +
+                       countOf(groups, "member") + " together");
     if (plan.settings.microBatches % plan.groups != 0 || plan.settings.microBatches / plan.groups != plan.iterations)
       return makeError("mesh.groups " + Twine(plan.groups) + " times mesh.iterations " + Twine(plan.iterations) +
                        " is not settings.micro_batches " + Twine(plan.settings.microBatches));

@@ -107,8 +107,6 @@ std::string plan::writePlanFile(const PlanFile &plan) {
     writer.add("claims", nullptr);
   }
   writer.add("cluster", toJson(plan.cluster), /*lineDepth=*/2);
-  // What every operator has until it can have something else.
-  writer.add("defaults", Object{{"chunk", 0}, {"memory", "device"}, {"stage", 0}});
   writer.open("functions");
   for (const auto &[name, function] : plan.functions) {
     writer.open(name);
@@ -127,11 +125,10 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   }
   writer.close();
   Array axes;
-  for (const auto &[name, size] : plan.mesh)
-    axes.push_back(Object{{"name", name}, {"size", size}});
+  for (const auto &[name, role, size] : plan.mesh)
+    axes.push_back(Object{{"name", name}, {"role", stringifyAxisRole(role)}, {"size", size}});
   writer.add("memory_limit_bytes", plan.memoryLimit > 0 ? Value(plan.memoryLimit) : Value(nullptr));
   writer.add("mesh", Object{{"axes", std::move(axes)},
-                            {"data_axis", plan.dataAxis.empty() ? Value(nullptr) : Value(plan.dataAxis)},
                             {"device_order", Array(plan.deviceOrder)},
                             {"groups", plan.groups},
                             {"iterations", plan.iterations}});

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace windlass::plan;
 
-LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name, int64_t size) {
+LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name, int64_t size, AxisRole) {
   if (size < 1)
     return emitError() << "axis " << name << " has size " << size << "; an axis has at least one member";
   return success();
@@ -43,6 +43,40 @@ int64_t MeshAttr::indexOf(llvm::StringRef axis) const {
 int64_t MeshAttr::sizeOf(llvm::StringRef axis) const {
   int64_t i = indexOf(axis);
   return i < 0 ? 1 : getAxes()[i].getSize();
+}
+
+AxisRole MeshAttr::roleOf(llvm::StringRef axis) const {
+  int64_t i = indexOf(axis);
+  return i < 0 ? AxisRole::model : getAxes()[i].getRole();
+}
+
+llvm::SmallVector<StringAttr> MeshAttr::axesOf(AxisRole role) const {
+  llvm::SmallVector<StringAttr> names;
+  for (AxisAttr axis : getAxes())
+    if (axis.getRole() == role)
+      names.push_back(axis.getName());
+  return names;
+}
+
+int64_t MeshAttr::sizeOf(AxisRole role) const {
+  int64_t size = 1;
+  for (AxisAttr axis : getAxes())
+    if (axis.getRole() == role)
+      size *= axis.getSize();
+  return size;
+}
+
+bool MeshAttr::isDataAxis(llvm::StringRef axis) const {
+  AxisRole role = roleOf(axis);
+  return role == AxisRole::replica || role == AxisRole::batch;
+}
+
+llvm::SmallVector<StringAttr> MeshAttr::getDataAxes() const {
+  llvm::SmallVector<StringAttr> names;
+  for (AxisAttr axis : getAxes())
+    if (isDataAxis(axis.getName()))
+      names.push_back(axis.getName());
+  return names;
 }
 
 int64_t MeshAttr::getRanks() const {

@@ -78,7 +78,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
 
   using Axes = SmallVector<StringAttr>;
 
-  /// One to three axes whose sizes multiply to the ranks; one of them may carry the groups.
+  /// One to three axes whose sizes multiply to the ranks; any of them may be of replicas.
   void makeMesh() {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
@@ -99,17 +99,16 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
         microBatches = attribute.getInt();
     SmallVector<AxisAttr> axes;
-    module->removeAttr(kDataAxisAttr);
-    dataAxis = nullptr;
     for (int64_t size : sizes) {
       if (size == 1)
         continue;
       auto name = StringAttr::get(context, std::string(1, static_cast<char>('x' + axes.size())));
-      axes.push_back(AxisAttr::get(context, name, size));
-      if (!dataAxis && microBatches % size == 0 && random.oneIn(2)) {
-        dataAxis = name;
-        module->setAttr(kDataAxisAttr, name);
+      AxisRole role = AxisRole::model;
+      if (microBatches % size == 0 && random.oneIn(2)) {
+        role = AxisRole::replica;
+        microBatches /= size;
       }
+      axes.push_back(AxisAttr::get(context, name, size, role));
     }
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
@@ -125,11 +124,11 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return axes;
   }
 
-  /// Those that may split values of the function: the groups' values differ.
+  /// Those that may split values of the function: the replicas' values differ.
   Axes axesOf(func::FuncOp function) const {
     Axes axes = allAxes();
     if (function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction)
-      llvm::erase(axes, dataAxis);
+      llvm::erase_if(axes, [&](StringAttr axis) { return mesh.roleOf(axis) == AxisRole::replica; });
     return axes;
   }
 
@@ -280,7 +279,6 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
 
   Random random{0};
   MeshAttr mesh;
-  StringAttr dataAxis;
   SmallVector<LayoutAttr> initLayouts;
   llvm::DenseMap<StringAttr, LayoutAttr> inputLayouts;
 };

@@ -32,7 +32,8 @@ public:
       : module(module), context(module.getContext()), choice(choice), pinned(choice.pins) {}
 
   LogicalResult run() {
-    mesh = setMesh(module, choice);
+    mesh = choice.mesh;
+    module->setAttr(kMeshAttr, mesh);
     reads = getPinnedReads();
     for (auto &[name, layout] : choice.reads)
       reads[name] = layout;
@@ -59,7 +60,7 @@ private:
     for (int round = 0; round < 4; ++round) {
       if (failed(propagate(function, seeds)))
         return failure();
-      if (choice.modelRanks == 1 && pinned.empty())
+      if (mesh.sizeOf(AxisRole::model) == 1 && pinned.empty())
         break;
       ReadLayouts wanted;
       if (failed(findWanted(function, wanted)))
@@ -122,7 +123,7 @@ private:
     ReadLayouts layouts;
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (LayoutAttr compute = getPinnedCopy(parameter, "compute"))
-        layouts[parameter.getSymNameAttr()] = gatherShares(compute);
+        layouts[parameter.getSymNameAttr()] = gatherShares(compute, mesh);
     return layouts;
   }
 
@@ -156,9 +157,9 @@ private:
 
   Seeds findSeeds(func::FuncOp function) const {
     bool isCompute = function.getName() != train::kUpdateFunction && function.getName() != train::kInitFunction;
-    if (!choice.splitModel || choice.modelRanks == 1 || !isCompute)
+    if (!choice.splitModel || mesh.sizeOf(AxisRole::model) == 1 || !isCompute)
       return Seeds();
-    return choice.splitModel(function, StringAttr::get(context, kModelAxis), mesh, pinned);
+    return choice.splitModel(function, mesh.axesOf(AxisRole::model), mesh, pinned);
   }
 
   LogicalResult propagate(func::FuncOp function, const Seeds &seeds) {
@@ -278,12 +279,12 @@ private:
     return success();
   }
 
-  /// `layout`, partial over those axes of `made` over which it may stay so: the model's, and those of the data over
-  /// which it says that it is.
+  /// `layout`, partial over those axes of `made` over which it may stay so: those of the data where it says that it is,
+  /// and all others.
   LayoutAttr keepUnreduced(LayoutAttr layout, LayoutAttr made) {
     LayoutAttr kept = dropUnreduced(layout);
     for (UnreducedAttr unreduced : made.getUnreduced())
-      if (unreduced.getAxis().getValue() == kModelAxis || llvm::is_contained(layout.getUnreduced(), unreduced))
+      if (!mesh.isDataAxis(unreduced.getAxis()) || llvm::is_contained(layout.getUnreduced(), unreduced))
         kept = addUnreduced(kept, unreduced, mesh);
     return kept;
   }
@@ -319,11 +320,12 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       choice.sharedCopies = named->data->sharedCopies;
     if (named->model)
       choice.splitModel = named->model->splitModel;
-    choice.modelRanks = named->modelRanks;
-    if (failed(shareRanks(module, named->dataRanks, choice)))
+    FailureOr<MeshAttr> mesh = shareRanks(module, *named);
+    if (failed(mesh))
       return failure();
+    choice.mesh = *mesh;
     // Pins speak of the axes.
-    setMesh(module, choice);
+    module->setAttr(kMeshAttr, *mesh);
     FailureOr<Pins> pinned = readPins(module, SmallVector<std::string>(pins.begin(), pins.end()));
     if (failed(pinned))
       return failure();
@@ -332,12 +334,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   }
 
   /// As many groups as micro-batches allow, and the batch split among the members of each.
-  LogicalResult shareRanks(ModuleOp module, int64_t dataRanks, StrategyChoice &choice) {
-    int64_t microBatches = getMicroBatches(module);
+  FailureOr<MeshAttr> shareRanks(ModuleOp module, const StrategyTerms &terms) {
+    int64_t microBatches = getMicroBatches(module), dataRanks = terms.dataRanks;
     if (microBatches < 1)
       return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
-    choice.groups = std::gcd<int64_t>(dataRanks, microBatches);
-    choice.batchParts = dataRanks / choice.groups;
     for (func::FuncOp function : getPlannedFunctions(module)) {
       int64_t batch = 0; // that all inputs have in common
       for (BlockArgument argument : function.getArguments())
@@ -348,15 +348,16 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
         continue;
       SmallVector<int64_t> fitting = listDataRanks(dataRanks, microBatches, batch);
       for (int64_t &ranks : fitting)
-        ranks *= choice.modelRanks;
+        ranks *= terms.modelRanks;
       int64_t more = microBatches + 1;
       while (!canShare(dataRanks, more, batch))
         ++more;
-      return function.emitError() << countOf(dataRanks * choice.modelRanks, "rank") << " cannot share "
+      return function.emitError() << countOf(dataRanks * terms.modelRanks, "rank") << " cannot share "
                                   << countOf(microBatches, "micro-batch", "micro-batches") << " of batch " << batch
                                   << " evenly: use " << listOf(fitting) << " ranks, or --micro-batches " << more;
     }
-    return success();
+    int64_t replicas = std::gcd(dataRanks, microBatches);
+    return makeMesh(module.getContext(), replicas, dataRanks / replicas, terms.modelRanks);
   }
 
   /// Whether as many groups of ranks as divide both numbers can split the batch among the members of each.
@@ -391,49 +392,44 @@ int64_t plan::getMicroBatches(ModuleOp module) {
   return 1;
 }
 
-MeshAttr plan::setMesh(ModuleOp module, const StrategyChoice &choice) {
-  MLIRContext *context = module.getContext();
+MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {
   SmallVector<AxisAttr> axes;
-  for (auto [name, size] :
-       {std::pair(kDataAxis, choice.groups), {kBatchAxis, choice.batchParts}, {kModelAxis, choice.modelRanks}})
+  for (auto [name, size, role] : {std::tuple("data", replicas, AxisRole::replica),
+                                  {"batch", batchParts, AxisRole::batch},
+                                  {"model", modelRanks, AxisRole::model}})
     if (size > 1)
-      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size));
-  auto mesh = MeshAttr::get(context, axes);
-  module->setAttr(kMeshAttr, mesh);
-  module->removeAttr(kDataAxisAttr);
-  if (choice.groups > 1)
-    module->setAttr(kDataAxisAttr, StringAttr::get(context, kDataAxis));
-  return mesh;
+      axes.push_back(AxisAttr::get(context, StringAttr::get(context, name), size, role));
+  return MeshAttr::get(context, axes);
 }
 
 LayoutAttr plan::getArgumentLayout(func::FuncOp function, BlockArgument argument, MeshAttr mesh) {
   auto type = llvm::cast<RankedTensorType>(argument.getType());
   LayoutAttr whole = LayoutAttr::getWhole(type);
-  if (type.getRank() == 0 || mesh.indexOf(kBatchAxis) < 0 || !isInput(function, argument))
+  SmallVector<StringAttr> axes = mesh.axesOf(AxisRole::batch);
+  if (type.getRank() == 0 || axes.empty() || !isInput(function, argument))
     return whole;
   MLIRContext *context = type.getContext();
   SmallVector<DimLayoutAttr> dims(whole.getDims());
-  dims[0] = DimLayoutAttr::get(
-      context, {FactorLayoutAttr::get(context, type.getDimSize(0), {StringAttr::get(context, kBatchAxis)})});
+  dims[0] = DimLayoutAttr::get(context, {FactorLayoutAttr::get(context, type.getDimSize(0), axes)});
   return LayoutAttr::get(context, dims, {}, MemoryKind::device);
 }
 
 LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
   MLIRContext *context = layout.getContext();
-  SmallVector<SmallVector<StringAttr, 2>> choices;
-  auto axis = [&](const char *name) { return StringAttr::get(context, name); };
-  bool hasData = mesh.indexOf(kDataAxis) >= 0, hasBatch = mesh.indexOf(kBatchAxis) >= 0;
-  if (hasData && hasBatch)
-    choices.push_back({axis(kDataAxis), axis(kBatchAxis)});
-  SmallVector<StringAttr, 2> single;
-  if (hasData)
-    single.push_back(axis(kDataAxis));
-  if (hasBatch)
-    single.push_back(axis(kBatchAxis));
-  if (single.size() == 2 && mesh.sizeOf(single[1]) > mesh.sizeOf(single[0]))
-    std::swap(single[0], single[1]);
-  for (StringAttr name : single)
-    choices.push_back({name});
+  SmallVector<StringAttr> axes = mesh.getDataAxes();
+  auto countMembers = [&](ArrayRef<StringAttr> choice) {
+    int64_t members = 1;
+    for (StringAttr axis : choice)
+      members *= mesh.sizeOf(axis.getValue());
+    return members;
+  };
+  SmallVector<ArrayRef<StringAttr>> choices;
+  for (size_t count = axes.size(); count > 0; --count)
+    for (size_t first = 0; first + count <= axes.size(); ++first)
+      choices.push_back(ArrayRef(axes).slice(first, count));
+  // Of as many members, outer axes first.
+  auto toKey = [&](ArrayRef<StringAttr> choice) { return std::make_pair(-countMembers(choice), choice.data()); };
+  llvm::sort(choices, [&](ArrayRef<StringAttr> a, ArrayRef<StringAttr> b) { return toKey(a) < toKey(b); });
   // What pins have split already is not split again.
   llvm::erase_if(choices, [&](ArrayRef<StringAttr> choice) {
     return llvm::any_of(choice, [&](StringAttr axis) { return usesAxis(layout, axis); });
@@ -441,10 +437,7 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
   for (ArrayRef<StringAttr> choice : choices)
     for (auto [d, dim] : llvm::enumerate(layout.getDims()))
       for (auto [f, factor] : llvm::enumerate(dim.getFactors())) {
-        int64_t parts = 1;
-        for (StringAttr name : llvm::concat<const StringAttr>(factor.getAxes(), choice))
-          parts *= mesh.sizeOf(name);
-        if (factor.getSize() % parts != 0)
+        if (factor.getSize() % (countMembers(factor.getAxes()) * countMembers(choice)) != 0)
           continue;
         SmallVector<StringAttr> axes(factor.getAxes());
         llvm::append_range(axes, choice);
@@ -457,14 +450,14 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
   return layout;
 }
 
-LayoutAttr plan::gatherShares(LayoutAttr layout) {
+LayoutAttr plan::gatherShares(LayoutAttr layout, MeshAttr mesh) {
   MLIRContext *context = layout.getContext();
   SmallVector<DimLayoutAttr> dims;
   for (DimLayoutAttr dim : layout.getDims()) {
     SmallVector<FactorLayoutAttr> factors;
     for (FactorLayoutAttr factor : dim.getFactors()) {
       SmallVector<StringAttr> axes(factor.getAxes());
-      llvm::erase_if(axes, [](StringAttr axis) { return axis == kDataAxis || axis == kBatchAxis; });
+      llvm::erase_if(axes, [&](StringAttr axis) { return mesh.isDataAxis(axis); });
       factors.push_back(FactorLayoutAttr::get(context, factor.getSize(), axes));
     }
     dims.push_back(DimLayoutAttr::get(context, factors));
@@ -473,10 +466,8 @@ LayoutAttr plan::gatherShares(LayoutAttr layout) {
 }
 
 LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
-  SmallVector<StringAttr> axes;
-  for (AxisAttr axis : mesh.getAxes())
-    if (axis.getName() != kModelAxis && !usesAxis(layout, axis.getName()))
-      axes.push_back(axis.getName());
+  SmallVector<StringAttr> axes = mesh.getDataAxes();
+  llvm::erase_if(axes, [&](StringAttr axis) { return usesAxis(layout, axis); });
   LayoutAttr byDims = shareOut(layout, mesh);
   int64_t elements = 1;
   for (DimLayoutAttr dim : layout.getDims())
@@ -490,9 +481,9 @@ LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
 
 ParameterLayouts plan::layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh) {
   SmallVector<UnreducedAttr> sums;
-  for (AxisAttr axis : mesh.getAxes())
-    if (axis.getName() != kModelAxis && !usesAxis(read, axis.getName()))
-      sums.push_back(UnreducedAttr::get(read.getContext(), axis.getName(), train::ReductionKind::sum));
+  for (StringAttr axis : mesh.getDataAxes())
+    if (!usesAxis(read, axis))
+      sums.push_back(UnreducedAttr::get(read.getContext(), axis, train::ReductionKind::sum));
   LayoutAttr shared = shareOutFlat(read, mesh);
   return {sharedCopies.compute ? shareOut(read, mesh) : read,
           sharedCopies.gradient ? shared : addUnreduced(read, sums, mesh), sharedCopies.master ? shared : read};

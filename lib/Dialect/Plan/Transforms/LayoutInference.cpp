@@ -81,11 +81,11 @@ bool plan::usesAxis(LayoutAttr layout, StringAttr axis) {
 }
 
 LayoutAttr plan::addGroupSum(LayoutAttr layout, ModuleOp module) {
-  auto axis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
-  if (!axis)
-    return layout;
-  return addUnreduced(layout, UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum),
-                      module->getAttrOfType<MeshAttr>(kMeshAttr));
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  SmallVector<UnreducedAttr> sums;
+  for (StringAttr axis : mesh.axesOf(AxisRole::replica))
+    sums.push_back(UnreducedAttr::get(module.getContext(), axis, train::ReductionKind::sum));
+  return addUnreduced(layout, sums, mesh);
 }
 
 std::optional<SmallVector<FactorSplit>> plan::mapAxes(DimLayoutAttr dim, ArrayRef<int64_t> sizes, MeshAttr mesh) {

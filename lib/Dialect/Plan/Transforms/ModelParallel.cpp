@@ -128,10 +128,10 @@ private:
 
 } // namespace
 
-llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp function, StringAttr axis, MeshAttr mesh,
-                                                            const Pins &pins) {
+llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp function, ArrayRef<StringAttr> axes,
+                                                            MeshAttr mesh, const Pins &pins) {
   llvm::DenseMap<Operation *, Splits> found;
-  const FactorSplit rows{{axis}, 1};
+  const FactorSplit rows{llvm::to_vector<1>(axes), 1};
   llvm::SetVector<Operation *> embeddings = findTokenEmbeddings(function, rows, mesh, pins);
   const llvm::DenseMap<Attribute, int64_t> readers = countReaders(function, embeddings);
   llvm::DenseSet<Attribute> splitWeights;
@@ -156,7 +156,7 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
       if (found.contains(matmul) || !StringRef(factor.name).starts_with(own))
         continue;
       for (int64_t blocks : blockCounts) {
-        FactorSplit split{{axis}, blocks};
+        FactorSplit split{llvm::to_vector<1>(axes), blocks};
         if (!canSplit(factors, index, split, {}, mesh))
           continue;
         Splits splits = {{static_cast<unsigned>(index), split}};

@@ -18,9 +18,7 @@ namespace {
 
 class PinReader {
 public:
-  explicit PinReader(ModuleOp module)
-      : module(module), mesh(module->getAttrOfType<MeshAttr>(kMeshAttr)),
-        dataAxis(module->getAttrOfType<StringAttr>(kDataAxisAttr)) {
+  explicit PinReader(ModuleOp module) : module(module), mesh(module->getAttrOfType<MeshAttr>(kMeshAttr)) {
     for (func::FuncOp function : getPlannedFunctions(module))
       for (Operation &op : function.front())
         if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr)) {
@@ -91,10 +89,10 @@ private:
     return success();
   }
 
-  /// The axis of the groups splits no value of what each group does by itself.
+  /// An axis of replicas splits no value of what each group does by itself.
   LogicalResult checkAxis(Operation &op, StringRef axis) {
     StringRef function = op.getParentOfType<func::FuncOp>().getName();
-    if (dataAxis && axis == dataAxis.getValue() &&
+    if (mesh.roleOf(axis) == AxisRole::replica &&
         (function == train::kMicrobatchFunction || function == train::kEvaluateFunction))
       return fail(&op, describe(op) + " works on other micro-batches in each group, so axis " + printable(axis) +
                            ", which carries the groups, cannot split it");
@@ -188,7 +186,6 @@ private:
 
   ModuleOp module;
   MeshAttr mesh;
-  StringAttr dataAxis;
   std::string pin;
   std::vector<std::string> ids, names;
   std::map<std::string, std::vector<Operation *>> operators;

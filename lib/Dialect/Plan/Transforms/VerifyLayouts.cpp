@@ -18,10 +18,10 @@ namespace {
 
 using Emit = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A layout by itself: it fits the shape, its axes exist, divide and are used once, and it is flat only where it may
-/// be.
-LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, StringAttr forbidden,
-                           bool mayBeFlat) {
+/// A layout by itself: it fits the shape, its axes exist, divide and are used once, it is flat only where it may be,
+/// and it is of device memory, the only one that programs keep anything in. What each replica has for itself names none
+/// of their axes.
+LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, bool isPerReplica, bool mayBeFlat) {
   auto tensor = llvm::dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return emit() << "is of type " << type << ", which can have no layout";
@@ -29,11 +29,14 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return emit() << "has no layout";
   if (failed(layout.verifyFits(tensor, emit)))
     return failure();
+  if (layout.getMemory() != MemoryKind::device)
+    return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
+                  << ", but programs keep everything on the device: offload is not available yet";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
       return emit() << "names axis " << axis << ", which the mesh " << mesh << " does not have";
-    if (axis == forbidden)
+    if (isPerReplica && mesh.roleOf(axis.getValue()) == AxisRole::replica)
       return emit() << "names axis " << axis << ", on which each member has values of its own";
     if (!used.insert(axis.getValue()).second)
       return emit() << "names axis " << axis << " twice";
@@ -79,9 +82,6 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh: apply a strategy or a plan first");
-    dataAxis = module->getAttrOfType<StringAttr>(kDataAxisAttr);
-    if (dataAxis && mesh.indexOf(dataAxis.getValue()) < 0)
-      return module.emitError("plan.data_axis ") << dataAxis << " is not in the mesh " << mesh;
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (failed(verifyParameter(parameter)))
         return failure();
@@ -102,7 +102,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       auto emit = [&] { return parameter.emitOpError() << name << " "; };
       auto layout = parameter->getAttrOfType<LayoutAttr>(name);
       bool mayBeFlat = name != kLayoutAttr || parameter.getRole() == train::Role::state;
-      if (failed(verifyLayout(emit, layout, parameter.getTensorType(), mesh, {}, mayBeFlat)))
+      if (failed(verifyLayout(emit, layout, parameter.getTensorType(), mesh, /*isPerReplica=*/false, mayBeFlat)))
         return failure();
       if (name != kGradientLayoutAttr && !layout.getUnreduced().empty())
         return emit() << "is " << layout << ", but only gradients may be partial sums";
@@ -132,25 +132,24 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
 
   LogicalResult verifyFunction(func::FuncOp function) {
     bool isUpdate = function.getName() == train::kUpdateFunction;
-    // Inside these, every group works on its own micro-batch.
-    StringAttr forbidden;
-    if (function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction)
-      forbidden = dataAxis;
+    // Inside these, every replica works on its own micro-batch.
+    bool isPerReplica =
+        function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction;
     for (BlockArgument argument : function.getArguments()) {
       auto emit = [&] { return function.emitError() << "argument " << argument.getArgNumber() << " "; };
-      if (failed(verifyLayout(emit, getLayout(argument), argument.getType(), mesh, forbidden, isUpdate)))
+      if (failed(verifyLayout(emit, getLayout(argument), argument.getType(), mesh, isPerReplica, isUpdate)))
         return failure();
     }
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
       auto emit = [&] { return function.emitError() << "result " << i << " "; };
       auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
-      if (failed(verifyLayout(emit, layout, function.getResultTypes()[i], mesh, forbidden, isUpdate)))
+      if (failed(verifyLayout(emit, layout, function.getResultTypes()[i], mesh, isPerReplica, isUpdate)))
         return failure();
     }
     if (failed(verifyGradients(function)))
       return failure();
     for (Operation &op : function.front())
-      if (failed(verifyOp(op, forbidden, isUpdate)))
+      if (failed(verifyOp(op, isPerReplica, isUpdate)))
         return failure();
     return success();
   }
@@ -181,7 +180,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     return success();
   }
 
-  LogicalResult verifyOp(Operation &op, StringAttr forbidden, bool mayBeFlat) {
+  LogicalResult verifyOp(Operation &op, bool isPerReplica, bool mayBeFlat) {
     auto reshard = llvm::dyn_cast<ReshardOp>(op);
     if (reshard && !materialized)
       return op.emitOpError("does not belong to this level: layouts are not materialized yet");
@@ -199,12 +198,11 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
                                         << " results";
       }
     }
-    // What is read of a parameter is the same in every group, so the group's axis may split it.
-    if (llvm::isa<train::ReadOp>(op))
-      forbidden = nullptr;
+    // What is read of a parameter is the same in every replica, so their axes may split it.
+    isPerReplica &= !llvm::isa<train::ReadOp>(op);
     for (OpResult result : op.getResults()) {
       auto emit = [&] { return op.emitOpError() << "result " << result.getResultNumber() << " "; };
-      if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, forbidden, mayBeFlat)))
+      if (failed(verifyLayout(emit, getLayout(result), result.getType(), mesh, isPerReplica, mayBeFlat)))
         return failure();
     }
     // Operands are arguments and results of earlier ops, all of which have a layout.
@@ -235,7 +233,6 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
 
   std::shared_ptr<SymbolTable> symbols;
   MeshAttr mesh;
-  StringAttr dataAxis;
 };
 
 } // namespace

@@ -22,8 +22,6 @@ public:
     mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh");
-    if (auto axis = module->getAttrOfType<StringAttr>(plan::kDataAxisAttr); axis && mesh.indexOf(axis.getValue()) < 0)
-      return module.emitError("plan.data_axis ") << axis << " is not in the mesh " << mesh;
     for (StringRef name : {kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction})
       if (!module.lookupSymbol<func::FuncOp>(name))
         return module.emitError("has no @") << name;

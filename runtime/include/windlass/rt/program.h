@@ -12,10 +12,16 @@ namespace windlass::rt {
 
 class context;
 
-/// A mesh axis; a rank's coordinate on it follows from row-major order of the axes.
+/// What the members of an axis share out: any work of operators, the micro-batches of a step, the graph's batch,
+/// experts.
+enum class axis_role : std::int32_t { model, replica, batch, expert };
+
+/// A mesh axis; a rank's coordinate on it follows from row-major order of the axes. Those of replicas carry P groups of
+/// ranks together, numbered in the same order.
 struct axis {
   const char *name;
   std::int32_t size;
+  axis_role role = axis_role::model;
 };
 
 /// How a dimension is cut over an axis: its whole extent D is `blocks` equal blocks, each cut into as many equal parts
@@ -166,7 +172,6 @@ struct program {
   const char *model;    ///< name to print
   const char *plan_hash;
   span<axis> axes;
-  std::int32_t data_axis;     ///< index of the axis that carries P, or -1 when P = 1
   std::int32_t micro_batches; ///< G
   optimizer kind;
   bool clips;

@@ -6,9 +6,8 @@
 // RUN: FileCheck %s --input-file=%t.1 --check-prefixes=GROUPS,CHECK
 // RUN: FileCheck %s --input-file=%t.3 --check-prefixes=ALONE,CHECK
 
-// One of the axes may carry the groups, where it divides the micro-batches.
-// GROUPS: plan.data_axis = "x", plan.mesh = #plan.mesh<[<"x", 2>, <"y", 2>]>, plan.prefetch_bytes
-// ALONE-NOT: plan.data_axis
+// Any of the axes may be of replicas, where it divides the micro-batches.
+// GROUPS: plan.mesh = #plan.mesh<[<"x", 2, replica>, <"y", 2>]>, plan.prefetch_bytes
 // ALONE: plan.mesh = #plan.mesh<[<"x", 4>]>
 
 // Everything has its place.

@@ -11,14 +11,14 @@
 // ONE-NOT: unreduced
 
 // Groups share nothing inside @microbatch; gradients are sums over them from @update on.
-// DATA: plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 2>]>
+// DATA: plan.mesh = #plan.mesh<[<"data", 2, replica>]>
 // DATA: train.parameter weight @w0 {{.*}}plan.gradient_layout = #plan.layout<{{.*}}, unreduced = [<"data", sum>]>
 // DATA-LABEL: @microbatch
 // DATA-NOT: "data"
 // DATA-LABEL: @update
 // DATA-SAME: unreduced = [<"data", sum>]
 
-// CHECK: plan.bucket_bytes = 100 : i64, plan.data_axis = "data", plan.mesh = #plan.mesh<[<"data", 4>, <"batch", 2>]>
+// CHECK: plan.bucket_bytes = 100 : i64, plan.mesh = #plan.mesh<[<"data", 4, replica>, <"batch", 2, batch>]>
 // CHECK: train.parameter weight @b0 {{.*}}plan.gradient_layout = #plan.layout<[<[<6>]>], unreduced = [<"data", sum>, <"batch", sum>]>
 // CHECK-SAME: plan.layout = #plan.layout<[<[<6>]>]>, plan.master_layout = #plan.layout<[<[<6>]>]>
 // CHECK-LABEL: @init

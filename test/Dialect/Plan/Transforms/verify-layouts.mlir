@@ -5,11 +5,6 @@ module {}
 
 // -----
 
-// expected-error @below {{plan.data_axis "data" is not in the mesh}}
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>, plan.data_axis = "data"} {}
-
-// -----
-
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{plan.layout has no layout}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none>
@@ -44,9 +39,35 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>, plan.data_axis = "data"} {
+module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>]>} {
   // expected-error @below {{argument 0 names axis "data", on which each member has values of its own}}
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4, ["data"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+// Replicas may have several axes, whatever their names and places.
+module attributes {plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"a", 2>, <"inside", 2, replica>]>} {
+  // expected-error @below {{argument 0 names axis "inside", on which each member has values of its own}}
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4, ["inside"]>]>]>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{plan.master_layout is kept on host, but programs keep everything on the device: offload is not available yet}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>] memory = host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 is kept on disk, but programs keep everything on the device}}
+  func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>] memory = disk>}) {
     return
   }
 }

@@ -248,12 +248,6 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 // -----
 
-// expected-error @below {{plan.data_axis "b" is not in the mesh #plan.mesh<[<"a", 2>]>}}
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>, plan.data_axis = "b"} {
-}
-
-// -----
-
 module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @forward() { return }
   func.func @backward() { return }

@@ -26,7 +26,8 @@ protected:
     context.loadDialect<PlanDialect>();
     SmallVector<AxisAttr> axes;
     for (auto [i, size] : llvm::enumerate(GetParam()))
-      axes.push_back(AxisAttr::get(&context, StringAttr::get(&context, std::string(1, 'a' + i)), size));
+      axes.push_back(
+          AxisAttr::get(&context, StringAttr::get(&context, std::string(1, 'a' + i)), size, AxisRole::model));
     mesh = MeshAttr::get(&context, axes);
   }
 

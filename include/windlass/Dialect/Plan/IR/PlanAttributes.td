@@ -13,9 +13,15 @@ class Plan_Attr<string name, string attrMnemonic, list<Trait> traits = []> : Att
 }
 
 def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
-  let summary = "a mesh axis and its size";
-  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
-  let assemblyFormat = "`<` $name `,` $size `>`";
+  let summary = "a mesh axis, its size and its role";
+  let description = [{
+    The role says what the members share out: `replica`, the micro-batches of a step; `batch`, the graph's batch; `expert`,
+    experts; `model`, which is left out of the text, any work of operators. The name is for people and for layouts.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size,
+                        DefaultValuedParameter<"::windlass::plan::AxisRole",
+                                               "::windlass::plan::AxisRole::model">:$role);
+  let assemblyFormat = "`<` $name `,` $size (`,` $role^)? `>`";
   let genVerifyDecl = 1;
 }
 
@@ -29,6 +35,17 @@ def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
     int64_t indexOf(::llvm::StringRef axis) const;
     /// Members of the axis; 1 for an unknown one.
     int64_t sizeOf(::llvm::StringRef axis) const;
+    /// Role of the axis; `model` for an unknown one.
+    AxisRole roleOf(::llvm::StringRef axis) const;
+    /// The axes of a role, in the order of the mesh.
+    ::llvm::SmallVector<::mlir::StringAttr> axesOf(AxisRole role) const;
+    /// Members of all axes of a role together; 1 where there are none. Those of `replica` are P.
+    int64_t sizeOf(AxisRole role) const;
+    /// Whether the members of the axis work on other parts of the data and with the same weights: replicas, or parts of
+    /// the batch.
+    bool isDataAxis(::llvm::StringRef axis) const;
+    /// These axes, in the order of the mesh.
+    ::llvm::SmallVector<::mlir::StringAttr> getDataAxes() const;
     /// Number of ranks.
     int64_t getRanks() const;
     /// Coordinates of a rank, one per axis.

@@ -12,14 +12,23 @@ def PlanDialect : Dialect {
   let description = [{
     Level L3. `plan.mesh` on the module names the axes. Every `train` op has `plan.strategy`; every op result, function
     argument and result has a layout (`plan.layouts` on ops, `plan.layout` on arguments and results). Layouts differ
-    between a producer and a consumer only at `plan.reshard`. Types stay global. The axis named by `plan.data_axis`
-    carries P groups, each of which runs `@microbatch` on micro-batches of its own: values inside `@microbatch` and
-    `@evaluate` differ between groups and never name that axis, but for what is read of a parameter, which all groups
-    share. Gradients leave `@microbatch` unreduced over that axis, whatever their layout says, and are brought to the
-    weight's `plan.gradient_layout` before they are added to those of earlier micro-batches.
+    between a producer and a consumer only at `plan.reshard`. Types stay global.
+
+    An axis has a role, and any number of axes may share one. The axes of role `replica` carry P groups, one for each of
+    their coordinates in row-major order, each of which runs `@microbatch` on micro-batches of its own: values inside
+    `@microbatch` and `@evaluate` differ between groups and never name these axes, but for what is read of a parameter,
+    which all groups share. Gradients leave `@microbatch` unreduced over these axes, whatever their layout says, and are
+    brought to the weight's `plan.gradient_layout` before they are added to those of earlier micro-batches.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
+def Plan_AxisRole : I32EnumAttr<"AxisRole", "what the members of a mesh axis share out among themselves", [
+  I32EnumAttrCase<"model", 0>, I32EnumAttrCase<"replica", 1>, I32EnumAttrCase<"batch", 2>,
+  I32EnumAttrCase<"expert", 3>]> {
+  let cppNamespace = "::windlass::plan";
+  let genSpecializedAttr = 0;
 }
 
 def Plan_MemoryKind : I32EnumAttr<"MemoryKind", "where a value is kept", [

@@ -18,8 +18,6 @@ namespace windlass::plan {
 
 /// Module: MeshAttr.
 constexpr char kMeshAttr[] = "plan.mesh";
-/// Module: StringAttr, the axis that carries P; absent when P = 1.
-constexpr char kDataAxisAttr[] = "plan.data_axis";
 /// Module: IntegerAttr (i64), bytes of gradients per bucket.
 constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
 /// Where nothing else is said.

@@ -8,8 +8,8 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
   let summary = "gives every op and parameter its place under a named strategy";
   let description = [{
     Takes the four functions of L2. A strategy (`docs/plans.md` has a table) is for the data, for the model, or a product
-    of both. The R ranks for the data run P = gcd(R, G) micro-batches at once on the axis "data" and split the graph's
-    batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of every graph input is the batch; from
+    of both. The R ranks for the data run P = gcd(R, G) micro-batches at once on the axis "data", of role replica, and
+    split the graph's batch R/P ways on the axis "batch"; an axis of size 1 is left out. Dim 0 of every graph input is the batch; from
     there splits follow the operators' factors, and a factor that may not be split stays whole. The copies of a weight
     that these ranks share out are split on the first factor that the ranks divide; the master and the gradient, where
     none is, in equal ranges. The ranks for the model split operators on the axis "model", and weights as their operators.
@@ -18,8 +18,8 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     a pinned copy of a parameter lies as it says, and from there splits follow as from the batch. Only the named axes of
     the mesh can be pinned.
 
-    Afterwards the module has `plan.mesh` (and `plan.data_axis` where P > 1), every op `plan.strategy` and
-    `plan.layouts`, every argument and result of a function `plan.layout`, every parameter its three layouts.
+    Afterwards the module has `plan.mesh`, every op `plan.strategy` and `plan.layouts`, every argument and result of a
+    function `plan.layout`, every parameter its three layouts.
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", "\"ddp\"", "NAME[=K][*NAME[=K]], as --strategy of windlass takes it; K: its ranks">,
@@ -30,10 +30,24 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
+def ApplyPlanFile : Pass<"plan-apply-file", "::mlir::ModuleOp"> {
+  let summary = "gives every op and parameter its place under a plan.json";
+  let description = [{
+    Takes the four functions of L2, of the model and the micro-batches that the plan was made for. What the file says is
+    taken as it stands: `plan-verify-layouts` says whether it is legal.
+
+    Afterwards the module is at L3, as after `plan-apply-strategy`.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "\"plan.json\"", "the plan">,
+  ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
 def ApplyRandomPlan : Pass<"plan-apply-random", "::mlir::ModuleOp"> {
   let summary = "gives every op and parameter a random legal place, for tests";
   let description = [{
-    Takes the four functions of L2. The mesh has one to three axes, one of which may carry the groups; every op splits
+    Takes the four functions of L2. The mesh has one to three axes, any of which may be of replicas; every op splits
     factors that it may split, every value lies anyhow, every parameter has three layouts, and of every block anything may
     be run again. One seed gives one plan.
 
@@ -108,7 +122,8 @@ def VerifyLayouts : Pass<"plan-verify-layouts", "::mlir::ModuleOp"> {
   let summary = "fails at the first op whose strategy or layouts are not legal";
   let description = [{
     Every op has a strategy over existing axes that split its factors evenly, each axis once; every value has a layout
-    that fits its shape and names an axis once. What is run again are whole segments of blocks. At L3b operands are in the layouts that their ops take and results in
+    that fits its shape, names an axis once and is of device
+    memory. What is run again are whole segments of blocks. At L3b operands are in the layouts that their ops take and results in
     those that the ops make.
   }];
   let options = [

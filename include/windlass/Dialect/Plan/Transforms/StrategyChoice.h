@@ -12,8 +12,9 @@
 
 namespace windlass::plan {
 
-/// Axes of the mesh, in this order; each is there where it has more than one member.
-constexpr char kDataAxis[] = "data", kBatchAxis[] = "batch", kModelAxis[] = "model";
+/// The mesh of named strategies and of the search: an axis of replicas, "data", one for parts of the batch, "batch",
+/// and one for the model, "model", in this order, each where it has more than one member.
+MeshAttr makeMesh(mlir::MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks);
 
 /// Which copies of each weight the ranks that work on parts of the data share out among themselves; the master with the
 /// optimizer's state.
@@ -27,13 +28,13 @@ struct ParameterLayouts {
   LayoutAttr compute, gradient, master;
 };
 
-/// Finds the operators of `function` that ranks of the model split over `axis`, and how. What is pinned stays as it is.
-using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::FuncOp function, mlir::StringAttr axis,
+/// Finds the operators of `function` that ranks of the model split over `axes`, and how. What is pinned stays as it is.
+using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::FuncOp function,
+                                                                    llvm::ArrayRef<mlir::StringAttr> axes,
                                                                     MeshAttr mesh, const Pins &pins);
 
 struct StrategyChoice {
-  /// Members of the axes.
-  int64_t groups = 1, batchParts = 1, modelRanks = 1;
+  MeshAttr mesh;
   /// The copies of parameters, by symbol; those of the others follow from `sharedCopies` and the pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
   SharedCopies sharedCopies;
@@ -44,8 +45,9 @@ struct StrategyChoice {
   llvm::DenseMap<mlir::StringAttr, LayoutAttr> reads;
 };
 
-/// The layout of a weight's copy that the ranks of the first two axes share out, where `layout` is what they hold each:
-/// their axes on the first factor that they divide; as many of them as any factor takes, none where none does.
+/// The layout of a weight's copy that ranks share out over the axes of the data, where `layout` is what they hold each:
+/// these axes on the first factor that they divide; as many neighbours among them as any factor takes, none where none
+/// does.
 LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 
 /// The same of a gradient or a master copy, which may be flat: where no factor takes all of their axes, all of them cut
@@ -60,17 +62,14 @@ ParameterLayouts getCopies(const StrategyChoice &choice, mlir::StringAttr symbol
 
 /// How operators find a weight whose compute copy lies in `layout`: as that, but whole over the axes on which ranks
 /// work on parts of the data.
-LayoutAttr gatherShares(LayoutAttr layout);
+LayoutAttr gatherShares(LayoutAttr layout, MeshAttr mesh);
 
-/// Of an argument of a function: dim 0 of an input of the graph, its batch, is split on the axis of the batch's parts
-/// where the mesh has it; all else is whole.
+/// Of an argument of a function: dim 0 of an input of the graph, its batch, is split on the axes of the batch; all else
+/// is whole.
 LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
 
 /// Micro-batches of a step, over all ranks.
 int64_t getMicroBatches(mlir::ModuleOp module);
-
-/// Sets the module's mesh as a choice says; without axes of one member.
-MeshAttr setMesh(mlir::ModuleOp module, const StrategyChoice &choice);
 
 /// L2 to L3: what `plan-apply-strategy` does. Fails at what a pin contradicts.
 mlir::LogicalResult applyStrategy(mlir::ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes);
