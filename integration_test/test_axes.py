@@ -7,7 +7,6 @@ import sys
 
 import common
 import equivalence
-import test_plans
 import test_program
 from test_plan_edits import UP, WEIGHT, row
 
@@ -47,8 +46,8 @@ class AxesTest(test_program.ProgramCase):
         # As windlass lowers it: ids of operators, by which a plan names them, come from locations, which files of IR lack.
         l0 = judge.work / 'located.mlir'
         l0.write_text(equivalence.execute(judge.opt, '--import-onnx', setup.input, '--locations'))
-        l3 = judge.lower(l0, (*equivalence.TO_L1, '--canonicalize', '--cse', *equivalence.TO_L2, f'--plan-apply-file=file={file}', *TO_L3, *test_plans.TO_L3B), 'l3.mlir')
-        l4 = judge.lower(l3, test_plans.TO_L4, 'l4.mlir')
+        l3 = judge.lower(l0, (*equivalence.TO_L1, '--canonicalize', '--cse', *equivalence.TO_L2, f'--plan-apply-file=file={file}', *TO_L3, *equivalence.TO_L3B), 'l3.mlir')
+        l4 = judge.lower(l3, equivalence.TO_L4, 'l4.mlir')
         l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir')
         for module, level in ((l3, 'L3'), (l4, 'L4'), (l5, 'L5')):
             judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 4), 'f64')

@@ -55,6 +55,7 @@ static int explainCluster(Console &console, llvm::StringRef text) {
 }
 
 static int finish(Console &console, const rt::status &status) { return status.is_ok() ? kDone : console.fail(status); }
+
 /// All named strategies: what they do, and how the search and `windlass profile` use them.
 static int explainStrategies(bool asJson) {
   llvm::json::Array rows;
