@@ -11,7 +11,7 @@
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Pipeline/Claims.h"
 #include "windlass/Profile/Kernels/ChooseAttentions.h"
 #include "windlass/Profile/Kernels/ChooseEpilogues.h"

@@ -1,7 +1,7 @@
 #include "Reserve.h"
 
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <thread>

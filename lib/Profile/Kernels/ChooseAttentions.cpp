@@ -1,6 +1,6 @@
 #include "windlass/Profile/Kernels/ChooseAttentions.h"
 
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Profile/Kernels/CommandKeys.h"
 
 using namespace mlir;

@@ -1,8 +1,8 @@
 #include "windlass/Profile/Measuring/MeasuredCommands.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "mlir/IR/IRMapping.h"

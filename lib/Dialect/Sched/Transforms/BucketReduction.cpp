@@ -1,6 +1,6 @@
 #include "BucketReduction.h"
 
-#include "Owner.h"
+#include "windlass/Dialect/Sched/Analysis/Owner.h"
 
 #include <map>
 #include <set>

@@ -1,7 +1,7 @@
 #include "FunctionLowering.h"
 
-#include "Accumulation.h"
-#include "Owner.h"
+#include "windlass/Dialect/Sched/Analysis/Accumulation.h"
+#include "windlass/Dialect/Sched/Analysis/Owner.h"
 
 using namespace mlir;
 using namespace windlass;

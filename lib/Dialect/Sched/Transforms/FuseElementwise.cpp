@@ -1,5 +1,5 @@
-#include "Accumulation.h"
-#include "OperatorOrder.h"
+#include "windlass/Dialect/Sched/Analysis/Accumulation.h"
+#include "windlass/Dialect/Sched/Analysis/OperatorOrder.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -1,6 +1,6 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
-#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 
 using namespace mlir;
 using namespace windlass;

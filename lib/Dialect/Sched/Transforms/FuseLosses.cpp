@@ -1,5 +1,5 @@
-#include "CommandMoves.h"
-#include "CommandUses.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
+#include "windlass/Dialect/Sched/Analysis/CommandUses.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"

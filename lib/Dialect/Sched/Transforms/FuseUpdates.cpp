@@ -1,4 +1,4 @@
-#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 

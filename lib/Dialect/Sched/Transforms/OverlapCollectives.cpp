@@ -1,5 +1,5 @@
-#include "CommandMoves.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 

@@ -1,5 +1,5 @@
-#include "CommandMoves.h"
 #include "Views.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"

@@ -1,6 +1,6 @@
 // Which operator of the model a command belongs to where it lowers an operation that bears no id.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_OWNER_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_OWNER_H
+#ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_OWNER_H
+#define WINDLASS_DIALECT_SCHED_ANALYSIS_OWNER_H
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"

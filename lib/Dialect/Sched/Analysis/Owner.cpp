@@ -1,4 +1,4 @@
-#include "Owner.h"
+#include "windlass/Dialect/Sched/Analysis/Owner.h"
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 

@@ -1,6 +1,6 @@
 // Sums that kernels make by adding to one buffer instead of a map over all terms.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_ACCUMULATION_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_ACCUMULATION_H
+#ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_ACCUMULATION_H
+#define WINDLASS_DIALECT_SCHED_ANALYSIS_ACCUMULATION_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 

@@ -1,6 +1,6 @@
 // Who reads or writes a value, of commands that are put together.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDUSES_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_COMMANDUSES_H
+#ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDUSES_H
+#define WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDUSES_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 

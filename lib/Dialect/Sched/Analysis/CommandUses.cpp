@@ -1,6 +1,6 @@
-#include "CommandUses.h"
+#include "windlass/Dialect/Sched/Analysis/CommandUses.h"
 
-#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 
 using namespace mlir;
 using namespace windlass;

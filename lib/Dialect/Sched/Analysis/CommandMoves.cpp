@@ -1,4 +1,4 @@
-#include "CommandMoves.h"
+#include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 
 using namespace mlir;
 using namespace windlass;

@@ -1,6 +1,6 @@
 // How much scratch the kernels of a program need.
-#ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_SCRATCH_H
-#define WINDLASS_DIALECT_SCHED_TRANSFORMS_SCRATCH_H
+#ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_SCRATCH_H
+#define WINDLASS_DIALECT_SCHED_ANALYSIS_SCRATCH_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 

@@ -1,6 +1,6 @@
 // Which of two operators of a block comes first, while operators of it move.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_OPERATORORDER_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_OPERATORORDER_H
+#ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_OPERATORORDER_H
+#define WINDLASS_DIALECT_SCHED_ANALYSIS_OPERATORORDER_H
 
 #include "mlir/IR/Block.h"
 #include "mlir/IR/Operation.h"

@@ -1,4 +1,4 @@
-#include "windlass/Dialect/Sched/Transforms/Scratch.h"
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
