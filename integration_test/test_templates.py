@@ -38,7 +38,8 @@ class TemplateCase(common.Case):
 
     def write(self, script, *words):
         out = self.run_well(sys.executable, '-B', self.clone / 'scripts' / script, *words)
-        changed = out.splitlines()
+        # What is left to do may follow behind an empty line.
+        changed = out.split('\n\n')[0].splitlines()
         sources = [path for path in changed if path.endswith(('.cpp', '.h'))]
         self.run_well('clang-format-22', '--dry-run', '-Werror', *sources, cwd=self.clone)
         return changed
@@ -79,26 +80,91 @@ class TemplateCase(common.Case):
 
 
 class NewPassTest(TemplateCase):
-    def check(self, argument, folder, record):
-        changed = self.write('new-pass', argument, '--summary', 'counts things', '--after', 'Nothing changes.')
+    def write_pass(self, argument, folder, record, *flags):
+        """What the script writes, and windlass-opt with it. Returns source, test and windlass-opt."""
+        words = (argument, '--summary', 'Counts things', '--after', 'Nothing changes.', *flags)
+        changed = self.write('new-pass', *words)
         name = ''.join(word.capitalize() for word in argument.split('-')[1:])
         source, test = f'lib/Dialect/{folder}/Transforms/{name}.cpp', f'test/Dialect/{folder}/Transforms/{argument.split("-", 1)[1]}.mlir'
         self.assertLessEqual({source, test}, set(changed))
         self.assertIn(f'def {record} :', (self.clone / f'include/windlass/Dialect/{folder}/Transforms/Passes.td').read_text())
         self.assertIn(f'  {name}.cpp\n', (self.clone / f'lib/Dialect/{folder}/Transforms/CMakeLists.txt').read_text())
         self.tablegen(f'Dialect/{folder}/Transforms/Passes.td', f'Dialect/{folder}/Transforms/Passes.h.inc', '-gen-pass-decls', '-name', folder)
-        like = next((common.ROOT / f'lib/Dialect/{folder}/Transforms').glob('Verify*.cpp')).relative_to(common.ROOT)
-        tool = self.link('bin/windlass-opt', {'windlass-opt.cpp.o': self.compile('tools/windlass-opt/windlass-opt.cpp'), 'new': self.compile(source, str(like))})
-        line = re.match(r'// RUN: windlass-opt (.*) %s\n', (self.clone / test).read_text())[1]
-        self.run_well(tool, *line.split(), self.clone / test)
+        self.assertNotEqual(common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', *words]).code, 0, 'twice')
+        tool = self.link_tool(source, changed)
+        line = re.match(r'// RUN: windlass-opt ([^|]*) %s( \| FileCheck %s)?\n', (self.clone / test).read_text())
+        out = self.run_well(tool, *line[1].split(), self.clone / test)
+        if line[2]:
+            (self.folder / 'out.mlir').write_text(out)
+            self.run_well(LLVM / 'bin/FileCheck', self.clone / test, '--input-file', self.folder / 'out.mlir')
         self.assertIn(argument, self.run_well(tool, '--help'))
-        self.assertNotEqual(common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', argument, '--summary', 'x', '--after', 'y']).code, 0, 'twice')
+        return source, changed, tool
+
+    def link_tool(self, source, changed):
+        like = next((common.ROOT / source).parent.glob('Verify*.cpp')).relative_to(common.ROOT)
+        phases = [path for path in changed if path == 'lib/Pipeline/Phases.cpp']
+        return self.link('bin/windlass-opt', {'windlass-opt.cpp.o': self.compile('tools/windlass-opt/windlass-opt.cpp'), 'new': self.compile(source, str(like)),
+                                              **{path: self.compile(path) for path in phases}})
 
     def test_plan(self):
-        self.check('plan-count-axes', 'Plan', 'CountAxes')
+        _, changed, _ = self.write_pass('plan-count-axes', 'Plan', 'CountAxes')
+        self.assertNotIn('lib/Pipeline/Phases.cpp', changed)
 
     def test_train(self):
-        self.check('train-count-operators', 'Train', 'CountOperatorsPass')
+        self.write_pass('train-count-operators', 'Train', 'CountOperatorsPass')
+
+    def test_commands(self):
+        """A pass of the compilation: it stands in the pipeline to L5 and in the tool's documentation, and the equivalence of the levels
+        runs it."""
+        source, changed, tool = self.write_pass('sched-count-copies', 'Sched', 'CountCopies', '--level', 'L5')
+        self.assertEqual(len(changed), 5, changed)
+        module = self.folder / 'empty.mlir'
+        module.write_text('module {}\n')
+        pipeline = common.run([tool, module, '--sched-to-commands-pipeline', '--dump-pass-pipeline']).err
+        self.assertRegex(pipeline, r'(?s)sched-join-updates.*sched-count-copies.*sched-verify-commands')
+        records = (self.clone / 'include/windlass/Dialect/Sched/Transforms/Passes.td').read_text()
+        self.assertLess(records.index('"sched-join-updates"'), records.index('"sched-count-copies"'))
+        self.assertLess(records.index('"sched-count-copies"'), records.index('"sched-verify-commands"'))
+
+        bin_folder, model = self.folder / 'bin', self.small_gpt(tokens=8, width=16, vocabulary=32)
+        bin_folder.mkdir()
+        (bin_folder / 'windlass-run').symlink_to(BUILD / 'bin/windlass-run')
+        (bin_folder / 'windlass-opt').symlink_to(tool)
+        compare = [sys.executable, '-B', self.clone / 'integration_test/equivalence.py', '--build', self.folder, '--input', model,
+                   '--work', self.folder / 'levels', '--micro-batches', '2', '--ranks', '2']
+        self.assertIn('equivalent: ', self.run_well(*compare))
+        text = (self.clone / source).read_text()
+        (self.clone / source).write_text(text.replace('markAllAnalysesPreserved();', 'getOperation().emitError("it ran"), signalPassFailure();'))
+        self.link_tool(source, changed)
+        failed = common.run(compare)
+        self.assertEqual(failed.code, 1, failed.out)
+        self.assertIn('error: it ran', failed.err)
+
+    def test_every_level(self):
+        """Each has a place of its own in the phases, and is of one dialect."""
+        phases = self.clone / 'lib/Pipeline/Phases.cpp'
+        before, places = phases.read_text(), set()
+        for level, dialect in (('L1', 'train'), ('L2', 'train'), ('L3', 'plan'), ('L3b', 'plan'), ('L4', 'sched'), ('L5', 'sched')):
+            for other in ('train', 'plan', 'sched'):
+                words = [sys.executable, '-B', self.clone / 'scripts/new-pass', f'{other}-count-{level.lower()}', '--level', level, '--summary', 'x', '--after', 'y']
+                done = common.run(words)
+                self.assertEqual(done.code, int(other != dialect), done.err)
+                if other != dialect:
+                    self.assertEqual(done.err, f'new-pass: a pass on {level} is one of {dialect}, not of {other}\n')
+            lines = phases.read_text().splitlines()
+            places.add(lines[next(i for i, line in enumerate(lines) if f'createCount{level.capitalize()}' in line) - 1].strip())
+            phases.write_text(before)
+        self.assertEqual(len(places), 6, places)
+
+    def test_failure_changes_nothing(self):
+        """A tree that the script does not know its way in."""
+        phases = self.clone / 'lib/Pipeline/Phases.cpp'
+        phases.write_text(phases.read_text().replace('case Phase::lowerToCommands:', 'case Phase::commands:'))
+        texts = {path: path.read_bytes() for path in self.clone.rglob('*') if path.is_file()}
+        done = common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', 'sched-count-copies', '--level', 'L5', '--summary', 'x', '--after', 'y'])
+        self.assertEqual(done.code, 1)
+        self.assertIn('lib/Pipeline/Phases.cpp: nothing matches', done.err)
+        self.assertEqual({path: path.read_bytes() for path in self.clone.rglob('*') if path.is_file()}, texts)
 
     def test_wrong_names(self):
         for name in ('count-axes', 'plan', 'plan-count', 'Plan-Count-Axes', 'plan-count-axes;', 'other-count-axes'):
