@@ -158,12 +158,12 @@ class NewPassTest(TemplateCase):
 
     def test_failure_changes_nothing(self):
         """A tree that the script does not know its way in."""
-        phases = self.clone / 'lib/Pipeline/Phases.cpp'
-        phases.write_text(phases.read_text().replace('case Phase::lowerToCommands:', 'case Phase::commands:'))
+        sources = self.clone / 'lib/Dialect/Sched/Transforms/CMakeLists.txt'
+        sources.write_text(sources.read_text().replace('windlass_library(', 'add_library('))
         texts = {path: path.read_bytes() for path in self.clone.rglob('*') if path.is_file()}
         done = common.run([sys.executable, '-B', self.clone / 'scripts/new-pass', 'sched-count-copies', '--level', 'L5', '--summary', 'x', '--after', 'y'])
         self.assertEqual(done.code, 1)
-        self.assertIn('lib/Pipeline/Phases.cpp: nothing matches', done.err)
+        self.assertIn('lib/Dialect/Sched/Transforms/CMakeLists.txt: nothing matches', done.err)
         self.assertEqual({path: path.read_bytes() for path in self.clone.rglob('*') if path.is_file()}, texts)
 
     def test_wrong_names(self):
