@@ -4,6 +4,7 @@
 #include "windlass/Schedule/Pipeline.h"
 
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
 
 #include <map>
 
@@ -80,10 +81,6 @@ private:
     return word.str() + name(action);
   }
 
-  static bool makesWeightGradient(const Action &action) {
-    return action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient;
-  }
-
   /// What has to be known before the first step is taken; and that the chunk is one of this position.
   Error count(const Action &action) {
     if (action.chunk < 0 || action.chunk >= placement.countChunks())
@@ -95,29 +92,38 @@ private:
                   Twine(placement.positionOf[action.chunk]));
     if (action.kind == ActionKind::Forward)
       chunk->second.microBatches.emplace_back();
-    chunk->second.expectedBackwards += makesWeightGradient(action);
+    chunk->second.expectedBackwards += endsBackward(action.kind);
     chunk->second.expectedInputGradients += action.kind == ActionKind::InputGradient;
     return Error::success();
   }
 
   Error step(const Action &action) {
     Chunk &chunk = chunks[action.chunk];
-    if (action.kind == ActionKind::Reduce)
+    switch (action.kind) {
+    case ActionKind::Reduce:
       return reduce(chunk, action);
-    if (action.kind == ActionKind::Update)
+    case ActionKind::Update:
       return update(chunk, action);
+    case ActionKind::Forward:
+    case ActionKind::Backward:
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+    case ActionKind::Send:
+    case ActionKind::Receive:
+      return runMicroBatch(chunk, action);
+    }
+    llvm_unreachable("covered switch");
+  }
+
+  Error runMicroBatch(Chunk &chunk, const Action &action) {
     if (action.microBatch < 0 || action.microBatch >= chunk.countMicroBatches())
       return fail(verb(action) + ", but the chunk's number of micro-batches is " + Twine(chunk.countMicroBatches()));
     MicroBatch &microBatch = chunk.microBatches[action.microBatch];
-    switch (action.kind) {
-    case ActionKind::Forward:
+    if (action.kind == ActionKind::Forward)
       return runForward(chunk, microBatch, action);
-    case ActionKind::Send:
-    case ActionKind::Receive:
+    if (isTransfer(action.kind))
       return runTransfer(chunk, microBatch, action);
-    default:
-      return runBackward(chunk, microBatch, action);
-    }
+    return runBackward(chunk, microBatch, action);
   }
 
   /// Of a forward or a kind of backward: `done` of `expected` have run before.

@@ -1,6 +1,7 @@
 #include "windlass/Schedule/Pipeline.h"
 
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
 
 #include <map>
 #include <set>
@@ -73,9 +74,13 @@ private:
     case ActionKind::InputGradient:
     case ActionKind::WeightGradient:
       return 1;
-    default:
+    case ActionKind::Reduce:
+    case ActionKind::Update:
+    case ActionKind::Send:
+    case ActionKind::Receive:
       return 0;
     }
+    llvm_unreachable("covered switch");
   }
 
   static bool makesInputGradient(ActionKind kind) {

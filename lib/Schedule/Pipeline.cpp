@@ -51,17 +51,32 @@ private:
     action.peerChunk = item.peerChunk;
     if (isTransfer(item.kind))
       action.peer = placement.positionOf[item.peerChunk];
-    if (item.kind == ActionKind::Reduce || item.kind == ActionKind::Update)
-      return llvm::Error::success();
-    int64_t &following = next[{item.kind, item.chunk, item.peerChunk}];
-    action.microBatch = item.microBatch >= 0 ? item.microBatch : following;
-    following = action.microBatch + 1;
+    switch (item.kind) {
+    case ActionKind::Reduce:
+      action.microBatch = lastBackward[item.chunk];
+      break;
+    case ActionKind::Update:
+      break;
+    case ActionKind::Forward:
+    case ActionKind::Backward:
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+    case ActionKind::Send:
+    case ActionKind::Receive:
+      int64_t &following = next[{item.kind, item.chunk, item.peerChunk}];
+      action.microBatch = item.microBatch >= 0 ? item.microBatch : following;
+      following = action.microBatch + 1;
+      if (endsBackward(item.kind))
+        lastBackward[item.chunk] = action.microBatch;
+    }
     return llvm::Error::success();
   }
 
   const Placement &placement;
   size_t &budget;
   std::map<std::tuple<ActionKind, int64_t, int64_t>, int64_t> next;
+  /// By chunk: the micro-batch of the last backward; 0 before the first.
+  std::map<int64_t, int64_t> lastBackward;
 };
 
 /// Gives each micro-batch of a position the lowest slot that is free.

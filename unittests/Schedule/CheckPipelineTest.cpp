@@ -224,11 +224,60 @@ TEST(CheckPipeline, Computation) {
             "position 0 updates chunk 0 twice, at action 14");
 }
 
+/// A step of one position with `chunks` chunks.
+Pipeline makeAlone(llvm::StringRef table, int64_t chunks = 1) {
+  ActionTable parsed = llvm::cantFail(parseTable(table));
+  return llvm::cantFail(expandPipeline(makeBlockedPlacement(1, chunks), parsed));
+}
+
+std::string checkAlone(llvm::StringRef table, int64_t chunks = 1) {
+  return llvm::toString(checkPipeline(makeAlone(table, chunks)));
+}
+
+TEST(CheckPipeline, LegalOrdersOfOnePosition) {
+  for (const char *text :
+       {"forward backward reduce update", "3x(forward backward) reduce update",
+        "forward 3x(forward backward) backward reduce update", "4x(forward) 4x(backward) reduce update",
+        "2x(forward) 2x(backward forward) 2x(backward) reduce update",
+        // Micro-batches may end in another order than they began.
+        "2x(forward) backward@1 backward@0 reduce update"})
+    EXPECT_EQ(checkAlone(text), "") << text;
+  EXPECT_EQ(checkAlone("2x(forward forward:1) backward:1 backward forward forward:1 2x(backward:1 backward) reduce:1 "
+                       "reduce update update:1",
+                       2),
+            "");
+}
+
+TEST(CheckPipeline, IllegalOrdersOfOnePosition) {
+  EXPECT_EQ(checkAlone(""), "position 0 does not reduce chunk 0");
+  EXPECT_EQ(
+      checkAlone("backward reduce update"),
+      "position 0 runs the backward of micro-batch 0 of chunk 0, but the chunk's number of micro-batches is 0, at "
+      "action 0");
+  EXPECT_EQ(checkAlone("backward forward reduce update"),
+            "position 0 runs the backward of micro-batch 0 of chunk 0 before its forward, at action 0");
+  EXPECT_EQ(checkAlone("2x(forward) backward reduce update"),
+            "position 0 reduces chunk 0 before the backward of micro-batch 1, at action 3");
+  EXPECT_EQ(checkAlone("2x(forward backward reduce) update"),
+            "position 0 reduces chunk 0 before the backward of micro-batch 1, at action 2");
+  EXPECT_EQ(checkAlone("forward forward:1 backward:1 reduce:1 update:1 backward reduce update", 2),
+            "position 0 updates chunk 1 before chunk 0 is reduced, at action 4");
+  EXPECT_EQ(checkAlone("forward forward:1 backward:1 backward forward backward@0 reduce reduce:1 update update:1", 2),
+            "position 0 runs the backward of micro-batch 0 of chunk 0 twice, at action 5");
+  EXPECT_EQ(checkAlone("forward forward:1 backward:1 backward reduce:1 update:1", 2),
+            "position 0 updates chunk 1 before chunk 0 is reduced, at action 5");
+  Pipeline negative = makeAlone("forward backward reduce update");
+  negative.positions[0].actions[0].microBatch = -1;
+  EXPECT_EQ(
+      llvm::toString(checkPipeline(negative)),
+      "position 0 runs the forward of micro-batch -1 of chunk 0, but the chunk's number of micro-batches is 1, at "
+      "action 0");
+  Pipeline late = makeAlone("forward backward reduce backward@0 update");
+  EXPECT_EQ(llvm::toString(checkPipeline(late)),
+            "position 0 runs the backward of micro-batch 0 of chunk 0 after the chunk's reduction, at action 3");
+}
+
 TEST(CheckPipeline, SplitBackwards) {
-  auto checkAlone = [](llvm::StringRef table) {
-    llvm::Expected<Pipeline> pipeline = parsePipeline(("positions 1\nchunks 0\nposition 0: " + table).str());
-    return llvm::toString(checkPipeline(llvm::cantFail(std::move(pipeline))));
-  };
   EXPECT_EQ(checkAlone("forward input_gradient weight_gradient reduce update"), "");
   // The second micro-batch has its backward in one.
   EXPECT_EQ(checkAlone("2x(forward) input_gradient backward@1 weight_gradient reduce update"), "");

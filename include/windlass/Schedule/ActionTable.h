@@ -38,6 +38,9 @@ std::optional<ActionKind> findKind(llvm::StringRef name);
 
 inline bool isTransfer(ActionKind kind) { return kind == ActionKind::Send || kind == ActionKind::Receive; }
 
+/// Whether actions of the kind complete the backward of a micro-batch.
+inline bool endsBackward(ActionKind kind) { return kind == ActionKind::Backward || kind == ActionKind::WeightGradient; }
+
 /// An action, or a repeat of the items of its body.
 struct TableItem {
   /// Of an action; a repeat has neither.

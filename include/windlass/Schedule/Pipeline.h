@@ -1,4 +1,5 @@
-// The schedules of all positions of a pipeline over one set of chunks, and the rules of a legal one. Plain C++, no IR.
+// The schedules of all positions of a pipeline over one set of chunks, and the rules of a legal one. A step without a
+// pipeline is one of one position. Plain C++, no IR.
 #ifndef WINDLASS_SCHEDULE_PIPELINE_H
 #define WINDLASS_SCHEDULE_PIPELINE_H
 

@@ -266,6 +266,41 @@ sched.schedule [#sched.action<offload>]
 
 // -----
 
+// expected-error @below {{gives send the peer chunk -1; a send or receive has one, and nothing else}}
+sched.schedule [#sched.action<send>]
+
+// -----
+
+// expected-error @below {{gives forward the peer chunk 1; a send or receive has one, and nothing else}}
+sched.schedule [#sched.action<forward peer 1>]
+
+// -----
+
+// expected-error @below {{gives backward the micro-batch 1048576 of at most 1048576}}
+sched.schedule [#sched.action<backward micro_batch 1048576>]
+
+// -----
+
+// expected-error @below {{gives reduce a count of 2 and a length of 0, which only a repeat has}}
+sched.schedule [#sched.action<reduce x 2>]
+
+// -----
+
+// expected-error @below {{runs chunk -1, but chunks count from 0}}
+sched.schedule [#sched.action<update chunk -1>]
+
+// -----
+
+// expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
+sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+
+// -----
+
+// expected-error @below {{repeats 1 actions 2 times, but only an action has a peer chunk or a micro-batch}}
+sched.schedule [#sched.action<repeat micro_batch 1 x 2 of 1>, #sched.action<forward>]
+
+// -----
+
 // Arenas and commands.
 
 // expected-error @below {{has -1 bytes; an allocation has at least 0}}

@@ -71,6 +71,8 @@ module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
 
   // CHECK: sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<update>]
   sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward chunk 0 x 1 of 0>, #sched.action<backward chunk 1>, #sched.action<reduce>, #sched.action<update>]
+  // CHECK: sched.schedule [#sched.action<receive chunk 1 peer 0>, #sched.action<forward chunk 1 micro_batch 3>, #sched.action<input_gradient chunk 1 micro_batch 0>, #sched.action<send chunk 1 peer 0 micro_batch 0>, #sched.action<weight_gradient chunk 1>]
+  sched.schedule [#sched.action<receive chunk 1 peer 0 micro_batch -1>, #sched.action<forward chunk 1 micro_batch 3>, #sched.action<input_gradient chunk 1 peer -1 micro_batch 0>, #sched.action<send chunk 1 peer 0 micro_batch 0>, #sched.action<weight_gradient chunk 1>]
 }
 
 // sched.cmd: arenas, communicators, buffers and commands.

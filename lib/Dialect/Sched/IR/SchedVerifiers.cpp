@@ -1,5 +1,6 @@
 // What the operators of `sched` promise about their symbols and shapes.
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -271,5 +272,7 @@ LogicalResult ScheduleOp::verify() {
   for (Attribute attribute : getActions())
     if (!llvm::isa<ActionAttr>(attribute))
       return emitOpError("holds ") << attribute << " instead of a #sched.action";
+  if (llvm::Error error = getActionTable(*this).takeError())
+    return emitOpError(llvm::toString(std::move(error)));
   return success();
 }

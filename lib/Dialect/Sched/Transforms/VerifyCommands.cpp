@@ -359,8 +359,9 @@ private:
   static SmallVector<Call> listCalls() {
     SmallVector<Call> calls = {{kInitFunction}};
     for (int64_t microBatches : {2, 1}) {
-      schedule::Schedule step = llvm::cantFail(schedule::expand(schedule::makeSequentialStep(microBatches)));
-      for (const schedule::Action &action : step.actions)
+      schedule::Pipeline step =
+          llvm::cantFail(schedule::expandPipeline({}, schedule::makeSequentialStep(microBatches)));
+      for (const schedule::Action &action : step.positions.front().actions)
         calls.push_back({getFunctionName(action.kind), action.isFirst, action.isLast,
                          action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
     }

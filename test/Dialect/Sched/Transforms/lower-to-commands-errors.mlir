@@ -60,8 +60,8 @@ sched.schedule [#sched.action<forward>, #sched.action<update>]
 
 // -----
 
-// expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
-sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+// expected-error @below {{runs 'send:0>1', but no function of a module does}}
+sched.schedule [#sched.action<forward>, #sched.action<send peer 1>]
 
 // -----
 

@@ -64,8 +64,8 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
-  sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+  // expected-error @below {{runs 'input_gradient', but no function of a module does}}
+  sched.schedule [#sched.action<forward>, #sched.action<repeat x 2 of 2>, #sched.action<input_gradient>, #sched.action<weight_gradient>]
 }
 
 // -----
@@ -265,8 +265,19 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @backward() { return }
   func.func @reduce() { return }
   func.func @update() { return }
-  // expected-error @below {{runs chunk 1, but a stage has one chunk}}
+  // expected-error @below {{runs 'forward:1', but a stage has one chunk}}
   sched.schedule [#sched.action<forward chunk 1>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() { return }
+  func.func @backward() { return }
+  func.func @reduce() { return }
+  func.func @update() { return }
+  // expected-error @below {{runs 'forward@1', but programs run micro-batches in turn}}
+  sched.schedule [#sched.action<forward micro_batch 1>, #sched.action<backward micro_batch 1>, #sched.action<forward micro_batch 0>, #sched.action<backward micro_batch 0>, #sched.action<reduce>, #sched.action<update>]
 }
 
 // -----

@@ -14,10 +14,18 @@ class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnem
 def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {
   let mnemonic = "action";
   let summary = "an action of a chunk; `repeat` runs the `length` actions that follow it `count` times";
-  let description = [{ The kinds are those of include/windlass/Schedule/ActionTable.h; a repeat has none. }];
+  let description = [{
+    The kinds are those of include/windlass/Schedule/ActionTable.h; a repeat has none. A send or receive names the chunk
+    at the other end as its peer. An action without a micro-batch is of the one after that of the last action of its
+    kind and chunks.
+  }];
   let parameters = (ins "::std::optional<::windlass::schedule::ActionKind>":$kind, DefaultValuedParameter<"int64_t", "0">:$chunk,
-                        DefaultValuedParameter<"int64_t", "1">:$count, DefaultValuedParameter<"int64_t", "0">:$length);
-  let assemblyFormat = "`<` custom<ActionKind>($kind) (`chunk` $chunk^)? (`x` $count^)? (`of` $length^)? `>`";
+                        DefaultValuedParameter<"int64_t", "1">:$count, DefaultValuedParameter<"int64_t", "0">:$length,
+                        DefaultValuedParameter<"int64_t", "-1">:$peerChunk, DefaultValuedParameter<"int64_t", "-1">:$microBatch);
+  let assemblyFormat = [{
+    `<` custom<ActionKind>($kind) (`chunk` $chunk^)? (`peer` $peerChunk^)? (`micro_batch` $microBatch^)?
+    (`x` $count^)? (`of` $length^)? `>`
+  }];
 }
 
 #endif

@@ -3,18 +3,18 @@
 #define WINDLASS_DIALECT_SCHED_IR_SCHEDULES_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
-#include "windlass/Schedule/Schedule.h"
+#include "windlass/Schedule/Pipeline.h"
 
 namespace windlass::sched {
 
-/// Reads the table; reports an error where it is malformed.
-mlir::FailureOr<schedule::ActionTable> getActionTable(ScheduleOp op);
+/// Reads the table. Fails where it is malformed, which that of a verified schedule is not.
+llvm::Expected<schedule::ActionTable> getActionTable(ScheduleOp op);
 
 /// Builds a schedule at the insertion point.
 ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, const schedule::ActionTable &table);
 
-/// Lists the actions, whatever their order. Reports an error where the table is malformed or too long, or needs more
-/// than the functions of a module have: one chunk, and one slot for its stash.
+/// Lists the actions of the only position, whatever their order. Reports an error where the table is too long, or needs
+/// more than the functions of a module have: actions that one of them runs, one chunk, and one slot for its stash.
 mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 
 /// The same, and an error too where the order is not legal.
@@ -23,7 +23,7 @@ mlir::FailureOr<schedule::Schedule> expandStep(ScheduleOp op);
 /// Whether a command of L5 runs where its function is called for a micro-batch that is the last of the step, or not.
 bool runsIn(mlir::Operation *command, bool isLast);
 
-/// The function that the actions of a kind run.
+/// The function that the actions of a kind run; empty where no function of a module does.
 llvm::StringRef getFunctionName(schedule::ActionKind kind);
 
 } // namespace windlass::sched

@@ -112,7 +112,7 @@ def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
     reads and writes resources and moves data between ranks; nothing of `plan` but the mesh, the data axis, layouts of
     resources and `plan.repeat` is left, and no buffers or commands are there yet. `@backward` takes what `@forward`
     returns; the schedule runs every micro-batch forward before backward, one at a time, then reduces once and updates
-    once (`windlass/Schedule/Schedule.h` has the rules of a legal order). Collectives name axes of the mesh, each once,
+    once (`windlass/Schedule/Pipeline.h` has the rules of a legal order). Collectives name axes of the mesh, each once,
     and change shapes by the number of their members.
   }];
 }
