@@ -34,6 +34,12 @@ bool sched::canWriteWhileReading(KernelKind kernel, ValueRange ins, ValueRange o
   return true;
 }
 
+/// Whether `op` must not run at the same time as a command that reads and writes those buffers.
+static bool conflicts(Operation *op, ValueRange read, ValueRange written) {
+  auto [ins, outs] = getInsAndOuts(op);
+  return overlap(ins, written) || overlap(outs, written) || overlap(outs, read);
+}
+
 bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> others) {
   if (earlier->hasAttr(kInLastAttr) != later->hasAttr(kInLastAttr))
     return false;
@@ -43,8 +49,25 @@ bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> 
       continue;
     if (isa<RecordOp>(op))
       return false; // another stream may wait for it
-    auto [ins, outs] = getInsAndOuts(op);
-    if (overlap(ins, written) || overlap(outs, written) || overlap(outs, read))
+    if (conflicts(op, read, written))
+      return false;
+  }
+  return true;
+}
+
+bool sched::canMoveUp(LaunchMapOp later, Operation *earlier, ArrayRef<Operation *> others) {
+  if (earlier->hasAttr(kInLastAttr) != later->hasAttr(kInLastAttr))
+    return false;
+  for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
+    // Whoever waits for a record waits for more then.
+    if (isa<BufferOp, RecordOp>(op) || llvm::is_contained(others, op))
+      continue;
+    if (auto wait = dyn_cast<WaitOp>(op)) {
+      if (wait.getStreamAttr() == later.getStreamAttr())
+        return false; // what it waits for may touch the same bytes
+      continue;
+    }
+    if (conflicts(op, later.getIns(), later.getOuts()))
       return false;
   }
   return true;

@@ -152,7 +152,8 @@ private:
     return reader;
   }
 
-  /// Gradients of parameters are added to what their buffers hold by the command that computes them, if all are.
+  /// Gradients of parameters are added to what their buffers hold by the command that computes them, if all are, at its
+  /// place.
   LaunchOp takeParameters(LaunchOp gradient) {
     SmallVector<Operation *> maps;
     SmallVector<Value> outs = {gradient.getOuts()[0]};
@@ -166,19 +167,15 @@ private:
     }
     if (maps.empty() || !canWriteWhileReading(gradient.getKernel(), gradient.getIns(), outs))
       return gradient;
-    Operation *last = *llvm::max_element(maps, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    if (!canMove(gradient, last, maps))
-      return gradient;
-    // What stands in between must not touch where the sums go either.
-    for (Operation *op = gradient->getNextNode(); op != last; op = op->getNextNode()) {
-      if (isa<BufferOp, WaitOp>(op) || llvm::is_contained(maps, op))
-        continue;
-      auto [read, wrote] = getInsAndOuts(op);
-      if (overlap(read, ValueRange(outs).drop_front()) || overlap(wrote, ValueRange(outs).drop_front()))
+    // The sums move up: behind the first of them its reduction may begin, which reads it.
+    for (Operation *map : maps)
+      if (!canMoveUp(cast<LaunchMapOp>(map), gradient, maps))
         return gradient;
-    }
+    for (Value out : outs)
+      if (Operation *buffer = out.getDefiningOp(); gradient->isBeforeInBlock(buffer))
+        buffer->moveBefore(gradient);
     LaunchOp both =
-        replace(last, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
+        replace(gradient, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
     erase(gradient);
     for (Operation *map : maps)
       erase(map);

@@ -196,3 +196,134 @@ module {
     return %0 : f32
   }
 }
+
+// -----
+
+// Sums of the parameters' gradients pass what begins the reduction of another one, as they move up.
+module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+  sched.arena @device_arena bytes 4096
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @all over ["data"] on @over_data
+  // What waits for the record waits for both sums then.
+  // CHECK-LABEL: func.func @backward
+  // CHECK: %[[SCALE:.*]] = sched.buffer @device_arena[576]
+  // CHECK: %[[BIAS:.*]] = sched.buffer @device_arena[608]
+  // CHECK-NEXT: sched.launch layer_norm_grad on @compute {{.*}} outs(%{{.*}}, %[[SCALE]], %[[BIAS]]) {} accumulate_after_first
+  // CHECK-NEXT: sched.record 0 on @compute {sched.in_last}
+  // CHECK-NEXT: sched.wait 0 on @over_data {sched.in_last}
+  // CHECK-NEXT: sched.launch_collective all_reduce sum @all, %[[SCALE]] -> %[[SCALE]] {sched.in_last}
+  // CHECK-NEXT: return
+  func.func @backward() {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @all, %scale -> %scale {sched.in_last} : memref<8xf32> -> memref<8xf32>
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+  // The second sum waits for another stream, for whatever that does to its bytes.
+  // CHECK-LABEL: func.func @waits
+  // CHECK: launch layer_norm_grad{{.*}} {} :
+  // CHECK-COUNT-2: launch_map @copy
+  // CHECK: return
+  func.func @waits() {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    sched.launch_collective all_reduce sum @all, %bias -> %bias {sched.in_last} : memref<8xf32> -> memref<8xf32>
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.record 1 on @over_data {sched.in_last}
+    sched.wait 1 on @compute {sched.in_last}
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+  // What stands between writes over the second sum.
+  // CHECK-LABEL: func.func @reduced
+  // CHECK: launch layer_norm_grad{{.*}} {} :
+  // CHECK-COUNT-2: launch_map @copy
+  // CHECK: return
+  func.func @reduced() {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @all, %bias -> %bias {sched.in_last} : memref<8xf32> -> memref<8xf32>
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+  // It writes over what the second sum adds.
+  // CHECK-LABEL: func.func @overwritten
+  // CHECK: launch layer_norm_grad{{.*}} {} :
+  // CHECK-COUNT-2: launch_map @copy
+  // CHECK: return
+  func.func @overwritten() {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.record 0 on @compute {sched.in_last}
+    sched.wait 0 on @over_data {sched.in_last}
+    sched.launch_collective all_reduce sum @all, %db -> %db {sched.in_last} : memref<8xf32> -> memref<8xf32>
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+  // The second sum runs in the last backward only.
+  // CHECK-LABEL: func.func @in_last
+  // CHECK: launch layer_norm_grad{{.*}} {} :
+  // CHECK-COUNT-2: launch_map @copy
+  // CHECK: return
+  func.func @in_last() {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
+    sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first {sched.in_last} : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+  func.func private @copy(%x: f32) -> f32 attributes {sched.scalar_function} {
+    return %x : f32
+  }
+}

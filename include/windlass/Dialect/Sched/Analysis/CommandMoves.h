@@ -29,6 +29,10 @@ bool canWriteWhileReading(KernelKind kernel, mlir::ValueRange ins, mlir::ValueRa
 /// but for `others`.
 bool canMove(mlir::Operation *earlier, mlir::Operation *later, llvm::ArrayRef<mlir::Operation *> others = {});
 
+/// Whether `later` may run right behind `earlier` of the same block and stream instead, as far as what stands between
+/// them says, but for `others`. Unlike a move down, it may pass records.
+bool canMoveUp(LaunchMapOp later, mlir::Operation *earlier, llvm::ArrayRef<mlir::Operation *> others = {});
+
 /// What moves beside an op belongs to the same instance of a repeated block, which it would cut in two otherwise.
 void copyRepeat(mlir::Operation *from, mlir::Operation *to);
 
