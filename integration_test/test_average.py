@@ -177,11 +177,10 @@ class SettingTest(AverageCase):
         self.succeed('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--micro-batches', 2, '--average', 'tokens', '-o', plan)
         self.assertEqual(json.loads(plan.read_text())['settings']['average'], 'tokens')
         self.refuse('WL0303', ("average 'tokens'", "it is 'micro-batches' now"), 'emit', model, '--plan', plan, '--average', 'micro-batches', '-o', out)
-        # Plans that do not say it are of the time when there was one way.
         edited = json.loads(plan.read_text())
         del edited['settings']['average']
         plan.write_text(json.dumps(edited))
-        self.refuse('WL0303', ("average 'micro-batches'", "it is 'tokens' now"), 'emit', model, '--plan', plan, '--average', 'tokens', '-o', out)
+        self.refuse('WL0302', ('settings.average is missing',), 'emit', model, '--plan', plan, '-o', out)
         edited['settings']['average'] = 'words'
         plan.write_text(json.dumps(edited))
         self.refuse('WL0302', ("settings.average is 'words'",), 'emit', model, '--plan', plan, '-o', out)
