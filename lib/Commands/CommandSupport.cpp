@@ -135,12 +135,11 @@ void CompileFlags::declareSettings(Flags &flags) {
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
-  flags.addText(
-      "strategy", "NAME[=K][*NAME[=K]]",
-      plan::describeNamedStrategies() +
-          ", each on K ranks ('windlass explain --strategies' says what they do); or auto, which searches one for every "
-          "operator (default auto)",
-      choice.strategy);
+  flags.addText("strategy", "NAME[=K][*NAME[=K]]",
+                plan::describeNamedStrategies() + ", each on K ranks ('windlass explain --strategies' says what they "
+                                                  "do); or auto, which searches one for every "
+                                                  "operator (default auto)",
+                choice.strategy);
   flags.addList(
       "pin", "PATTERN=VALUE",
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "

@@ -1,6 +1,7 @@
 #include "Machine.h"
 
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -27,7 +28,7 @@ private:
   LogicalResult writeInputs(int64_t firstK);
   LogicalResult writeScalars(int64_t step);
   LogicalResult loadParameters();
-  LogicalResult runFunction(StringRef name, int64_t index, bool isLast);
+  LogicalResult runFunction(sched::StepRole role, int64_t chunk, int64_t index, bool isLast);
   LogicalResult runAction(const schedule::Action &action, int64_t step, RunResult &result);
   /// Losses of the first G micro-batches with the parameters that the steps have left.
   LogicalResult evaluate(RunResult &result);
@@ -124,10 +125,11 @@ LogicalResult ScheduleRunner::writeScalars(int64_t step) {
   return success();
 }
 
-LogicalResult ScheduleRunner::runFunction(StringRef name, int64_t index, bool isLast) {
-  auto function = module.lookupSymbol<func::FuncOp>(name);
+LogicalResult ScheduleRunner::runFunction(sched::StepRole role, int64_t chunk, int64_t index, bool isLast) {
+  func::FuncOp function = sched::getStepFunction(module, role, chunk);
   if (!function)
-    return module.emitError("has no @") << name;
+    return module.emitError("has no function of the step with the role ")
+           << stringifyStepRole(role) << " and chunk " << chunk;
   return machine.run(function, index, isLast);
 }
 
@@ -167,17 +169,20 @@ LogicalResult ScheduleRunner::runAction(const schedule::Action &action, int64_t 
         if (!isReplaced(resource, ResourceKind::reduced) &&
             failed(dump(resource, "gradient." + Twine(step) + ".", result)))
           return failure();
-  return runFunction(sched::getFunctionName(action.kind), action.microBatch, action.isLast);
+  std::optional<sched::StepRole> role = sched::getRole(action.kind);
+  if (!role)
+    return module.emitError("cannot be executed: actions ") << schedule::getName(action.kind) << " have no function";
+  return runFunction(*role, action.chunk, action.microBatch, action.isLast);
 }
 
 LogicalResult ScheduleRunner::evaluate(RunResult &result) {
   auto outputs = resources(ResourceKind::evaluate);
-  if (outputs.empty() || !module.lookupSymbol<func::FuncOp>(sched::kEvaluateFunction))
+  if (outputs.empty() || !sched::getStepFunction(module, sched::StepRole::evaluate))
     return success();
   ResourceOp output = *outputs.begin();
   int64_t groupCount = groups.size();
   for (int64_t k = 0; k + groupCount <= inputs.microBatches; k += groupCount) {
-    if (failed(writeInputs(k)) || failed(runFunction(sched::kEvaluateFunction, 0, true)) ||
+    if (failed(writeInputs(k)) || failed(runFunction(sched::StepRole::evaluate, 0, 0, true)) ||
         failed(machine.finishStep({output})))
       return failure();
     FailureOr<Placement> placement = placementOf(output, false);
@@ -214,7 +219,7 @@ FailureOr<RunResult> ScheduleRunner::run() {
   result.ranks = mesh.getRanks();
   if (failed(loadParameters()))
     return failure();
-  if (auto init = module.lookupSymbol<func::FuncOp>(sched::kInitFunction))
+  if (func::FuncOp init = sched::getStepFunction(module, sched::StepRole::init))
     if (failed(machine.run(init, 0, true)))
       return failure();
   for (int64_t step = 0; step < inputs.options.steps; ++step) {

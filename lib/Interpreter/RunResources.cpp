@@ -4,6 +4,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include <deque>
 
@@ -51,7 +52,7 @@ private:
 
 LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, bool) {
   SpmdValues arguments;
-  if (function.getName() == sched::kBackwardFunction) {
+  if (sched::hasRole(function, sched::StepRole::backward)) {
     if (stash.empty())
       return function.emitError("cannot be executed: no forward has handed over its stash");
     arguments = std::move(stash.front());
@@ -65,7 +66,7 @@ LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, bool) {
       [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
   if (failed(results))
     return failure();
-  if (function.getName() == sched::kForwardFunction)
+  if (sched::hasRole(function, sched::StepRole::forward))
     stash.push_back(std::move(*results));
   return success();
 }

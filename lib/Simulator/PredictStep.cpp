@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Profile/Kernels/CommandKeys.h"
 #include "windlass/Simulator/EventSimulation.h"
@@ -26,7 +27,7 @@ struct Command {
 
 /// A function as a first, an inner or a last micro-batch calls it.
 struct StepFunction {
-  std::string name;
+  schedule::ActionKind kind;
   bool isLast = false;           ///< of a backward
   std::vector<Command> commands; ///< by step
 };
@@ -58,7 +59,8 @@ public:
 
   simulation::Rank rank;
   std::vector<StepFunction> functions;
-  /// The function of a name, by whether it runs for the first time in the step and whether it is the last backward.
+  /// The function of a kind of actions, by its name, whether it runs for the first time in the step and whether it is
+  /// the last backward.
   std::map<std::tuple<std::string, bool, bool>, int64_t> indices;
   sched::StreamTable streams;
 
@@ -82,15 +84,16 @@ private:
   }
 
   int64_t getFunction(const schedule::Action &action) {
-    llvm::StringRef name = sched::getFunctionName(action.kind);
     // Only backwards differ where they are the last ones.
     bool isLast = action.isLast && action.kind == schedule::ActionKind::Backward;
-    auto [found, isNew] = indices.try_emplace({name.str(), action.isFirst, isLast}, functions.size());
+    auto [found, isNew] =
+        indices.try_emplace({schedule::getName(action.kind).str(), action.isFirst, isLast}, functions.size());
     if (!isNew)
       return found->second;
-    functions.push_back({name.str(), isLast, {}});
-    rank.functions.push_back({{}, costs.getIssuePicoseconds(name == sched::kUpdateFunction)});
-    if (auto function = module.lookupSymbol<func::FuncOp>(name))
+    functions.push_back({action.kind, isLast, {}});
+    rank.functions.push_back({{}, costs.getIssuePicoseconds(action.kind == schedule::ActionKind::Update)});
+    std::optional<sched::StepRole> role = sched::getRole(action.kind);
+    if (auto function = role ? sched::getStepFunction(module, *role, action.chunk) : func::FuncOp())
       for (Operation &op : function.getBody().front())
         if (sched::runsIn(&op, isLast))
           addStep(&op, !action.isFirst);
@@ -142,9 +145,9 @@ private:
 
 /// The window that a function belongs to: the last backward has its own, for it runs beside reductions.
 llvm::StringRef getWindow(const StepFunction &function) {
-  if (function.name == sched::kReduceFunction || function.isLast)
+  if (function.kind == schedule::ActionKind::Reduce || function.isLast)
     return "last backward";
-  return function.name;
+  return schedule::getName(function.kind);
 }
 
 /// The windows of a step: all runs of the functions of each.
@@ -177,7 +180,7 @@ void addTotals(const StepFunction &function, double runs, StepPrediction &predic
       continue;
     double seconds = toSeconds(static_cast<double>(command.cost.picoseconds) * runs);
     CommandTotal total = command.total;
-    total.isUpdate = function.name == sched::kUpdateFunction;
+    total.isUpdate = function.kind == schedule::ActionKind::Update;
     prediction.commands[total] += runs;
     if (command.cost.errorShare)
       prediction.errorSeconds += seconds * *command.cost.errorShare;

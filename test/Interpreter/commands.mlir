@@ -70,12 +70,12 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings
   sched.resource loss @loss : tensor<f32> of tensor<f32> #sum {arena = @device_arena, offset = 128 : i64}
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 192 : i64}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %loss = sched.buffer @device_arena[128] : memref<f32>
     sched.launch fill on @compute ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %loss = sched.buffer @device_arena[128] : memref<f32>
@@ -86,7 +86,7 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings
     sched.launch_collective all_reduce sum @communicator, %loss -> %loss {sched.in_last} : memref<f32> -> memref<f32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %scratch = sched.buffer @device_arena[200] : memref<f32>
     sched.launch fill on @compute ins() outs(%scratch) {value = 7.0 : f64} : () -> memref<f32>
@@ -94,7 +94,7 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings
     sched.wait 1 on @compute // LINE: wait-for-reduction
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<2xf32>
     %g = sched.buffer @device_arena[64] : memref<2xf32>
     %norm = sched.buffer @device_arena[192] : memref<f32>

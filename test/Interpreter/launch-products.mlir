@@ -43,7 +43,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     %e = train.add %d, %c : f32
     return %e : f32
   }
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %rows = sched.buffer @device_arena[0] : memref<3x2xf32, strided<[0, 1]>>
     %columns = sched.buffer @device_arena[0] : memref<2x2xf32, strided<[1, 0]>>
     %bias = sched.buffer @device_arena[0] : memref<3x2xf32, strided<[0, 1]>>
@@ -87,7 +87,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %loss = sched.buffer @device_arena[64] : memref<f32>
     %norm = sched.buffer @device_arena[128] : memref<f32>
     // The gradient of b is the transpose of a times that of the result, here m; over its rows go both sums.
@@ -113,5 +113,5 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     sched.launch square_sum on @compute ins(%dbias2) outs(%loss) {} accumulate : (memref<2xf32>) -> memref<f32>
     return
   }
-  func.func @update() { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }

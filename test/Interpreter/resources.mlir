@@ -43,12 +43,12 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
     %2 = train.div %1, %two : f32
     return %2 : f32
   }
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %one = train.constant dense<1.0> : tensor<f32>
     sched.store @one, %one : tensor<f32> // LINE: first-store
     return
   }
-  func.func @forward() -> tensor<2x2xf32> {
+  func.func @forward() -> tensor<2x2xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.load @x : tensor<2x2xf32>
     %one = sched.load @one : tensor<f32>
     %scaled = sched.map @scaled(%x, %one) dims [array<i64: 0, 1>, array<i64>] : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
@@ -59,7 +59,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
     sched.add_to @loss, %sum : tensor<f32>
     return %own : tensor<2x2xf32>
   }
-  func.func @backward(%kept: tensor<2x2xf32>) {
+  func.func @backward(%kept: tensor<2x2xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %columns = train.reduce sum %kept dims [0] : tensor<2x2xf32> -> tensor<2xf32>
     // The members' sum, half on each, gathered again: on each of them, so that only one may add it.
     %half = sched.reduce_scatter %columns dim 0 over ["model"] : tensor<2xf32> -> tensor<1xf32>
@@ -69,7 +69,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
     sched.add_to @g, %share : tensor<2xf32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %g = sched.load @g : tensor<2xf32>
     %loss = sched.load @loss : tensor<f32>
     %0, %1 = sched.all_reduce sum %g, %loss over ["model"] : (tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<f32>)
@@ -78,7 +78,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
     sched.store @loss, %3 : tensor<f32>
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %g = sched.load @g : tensor<2xf32>
     %norm = train.reduce sum %g dims [0] : tensor<2xf32> -> tensor<f32>
     sched.store @norm, %norm : tensor<f32>

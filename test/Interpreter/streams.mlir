@@ -42,21 +42,21 @@ module attributes {plan.mesh = #plan.mesh<[]>, train.settings = {micro_batches =
     %0 = train.add %x, %x : f32
     return %0 : f32
   }
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %loss = sched.buffer @device_arena[128] : memref<f32> {sched.storage = 2 : i64}
     sched.launch fill on @compute ins() outs(%loss) {value = 1.5 : f64} : () -> memref<f32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<2xf32> {sched.storage = 0 : i64}
     %g = sched.buffer @device_arena[64] : memref<2xf32> {sched.storage = 1 : i64}
     sched.launch copy on @compute ins(%w) outs(%g) {} : (memref<2xf32>) -> memref<2xf32>
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<2xf32> {sched.storage = 0 : i64}
     %g = sched.buffer @device_arena[64] : memref<2xf32> {sched.storage = 1 : i64}
     %norm = sched.buffer @device_arena[192] : memref<f32> {sched.storage = 3 : i64}

@@ -1,4 +1,5 @@
 #include "windlass/Pipeline/MakeSchedule.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
@@ -77,7 +78,7 @@ TEST_F(MakeScheduleTest, AWrongScheduleIsRefusedWithTheCodeOfLowering) {
   ASSERT_TRUE(isPlanned);
   ASSERT_TRUE(succeeded(make(Purpose::trial)));
   // What the loss reads is not computed any more.
-  auto forward = schedule.module->lookupSymbol<func::FuncOp>("forward");
+  auto forward = sched::getStepFunction(*schedule.module, sched::StepRole::forward);
   ASSERT_TRUE(forward);
   auto launches = forward.getOps<sched::LaunchOp>();
   (*launches.begin())->erase();

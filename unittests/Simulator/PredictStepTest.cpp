@@ -1,4 +1,5 @@
 #include "windlass/Simulator/PredictStep.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Profile/Kernels/CommandKeys.h"
 #include "windlass/Profile/Measuring/MeasuredCommands.h"
@@ -25,14 +26,14 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   sched.communicator @c over ["data"] on @over_data
   sched.schedule [#sched.action<repeat x 4 of 2>, #sched.action<forward>, #sched.action<backward>,
                   #sched.action<reduce>, #sched.action<update>]
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
     sched.launch matmul on @compute ins(%a, %b) outs(%c) {batch_rank = 0 : i64, contract_rank = 1 : i64} {train.id = "x"} : (memref<4x8xf32>, memref<8x4xf32, strided<[1, 8]>>) -> memref<4x4xf32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
     %r = sched.buffer @device_arena[512] : memref<250xf32>
     sched.launch_map @fused_0 on @compute ins(%c, %c) outs(%c) accumulate_after_first : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
@@ -41,7 +42,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.launch_collective all_reduce sum @c, %r -> %r {sched.in_last} : memref<250xf32> -> memref<250xf32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4x8xf32>
     %b = sched.buffer @device_arena[128] : memref<8x4xf32, strided<[1, 8]>>
     %c = sched.buffer @device_arena[256] : memref<4x4xf32>
@@ -50,7 +51,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.wait 0 on @compute
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %b = sched.buffer @device_arena[512] : memref<2x250xf32>
     %o = sched.buffer @device_arena[128] : memref<250xf32>
     sched.launch own_part on @compute ins(%b) outs(%o) {axes = array<i64: 0>} : (memref<2x250xf32>) -> memref<250xf32>
@@ -110,7 +111,7 @@ TEST_F(PredictStepTest, KeysHoldWhatDecidesTheTime) {
 
 TEST_F(PredictStepTest, WorkOfAMatmul) {
   CommandKeys keys(*module);
-  auto launch = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  auto launch = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   const OperatorWork &work = keys.get(launch, false).work;
   EXPECT_EQ(work.family, "matmul");
   EXPECT_EQ(work.flops, 2 * 4 * 8 * 4);
@@ -121,7 +122,7 @@ TEST_F(PredictStepTest, WorkOfAMatmul) {
 TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
   auto loss = parseSourceString<ModuleOp>(R"(
     sched.stream @compute compute
-    func.func @forward() {
+    func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
       %d = sched.buffer @device_arena[0] : memref<f32>
       %x = sched.buffer @device_arena[64] : memref<4x8xbf16>
       %y = sched.buffer @device_arena[128] : memref<4xi64>
@@ -131,7 +132,7 @@ TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
     })",
                                           &context);
   ASSERT_TRUE(loss);
-  auto launch = *loss->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  auto launch = *sched::getStepFunction(*loss, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   CommandKeys keys(*loss);
   const CommandKey &key = keys.get(launch, false);
   EXPECT_EQ(key.text, "softmax_cross_entropy_with_grad(f32[], bf16[4x8], i64[4]) -> f32[], bf16[4x8] =1 "

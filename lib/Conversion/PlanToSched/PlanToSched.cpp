@@ -2,6 +2,7 @@
 
 #include "Lowering.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Support/TensorBytes.h"
 
 namespace windlass::sched {
@@ -198,9 +199,11 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
 
 private:
   /// A new function at the end of the module.
-  func::FuncOp createFunction(Location loc, StringRef name) {
+  func::FuncOp createFunction(Location loc, StepRole role) {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
-    auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType({}, {}));
+    auto step = StepAttr::get(&getContext(), role, /*chunk=*/0);
+    auto function = func::FuncOp::create(builder, loc, getFunctionName(step), builder.getFunctionType({}, {}));
+    function->setAttr(kStepAttr, step);
     function.addEntryBlock();
     return function;
   }
@@ -217,12 +220,12 @@ private:
 
   /// `@init` and `@evaluate`: results go to resources.
   LogicalResult lowerPlain(func::FuncOp old) {
-    func::FuncOp function = createFunction(old.getLoc(), old.getName());
+    bool isInit = old.getName() == train::kInitFunction;
+    func::FuncOp function = createFunction(old.getLoc(), isInit ? StepRole::init : StepRole::evaluate);
     FunctionLowering lowering = lowerInto(function);
     for (Operation &op : old.front().without_terminator())
       if (failed(lowering.lower(op)))
         return failure();
-    bool isInit = old.getName() == train::kInitFunction;
     for (OpOperand &operand : old.front().getTerminator()->getOpOperands()) {
       ResourceOp resource = isInit ? resources->ofValue(operand.getOperandNumber()) : resources->getEvaluation();
       if (failed(store(lowering, operand.get(), resource, *operand.getOwner())))
@@ -242,7 +245,7 @@ private:
   LogicalResult lowerUpdate(func::FuncOp old) {
     if (failed(buildReduce(old)))
       return failure();
-    func::FuncOp function = createFunction(old.getLoc(), kUpdateFunction);
+    func::FuncOp function = createFunction(old.getLoc(), StepRole::update);
     FunctionLowering lowering = lowerInto(function);
     for (Operation &op : old.front().without_terminator())
       if (failed(lowering.lower(op)))
@@ -282,7 +285,7 @@ private:
     Block &block = old.front();
     if (failed(findSinks(old)))
       return failure();
-    func::FuncOp forward = createFunction(old.getLoc(), kForwardFunction);
+    func::FuncOp forward = createFunction(old.getLoc(), StepRole::forward);
     FunctionLowering lowering = lowerInto(forward);
     auto op = block.begin(), end = std::prev(block.end());
     for (; op != end && !llvm::isa<train::StashOp>(*op) && !op->hasAttr(train::kForwardAttr); ++op) {
@@ -296,7 +299,7 @@ private:
       if (failed(addToResources(lowering, argument, *block.getTerminator())))
         return failure();
 
-    func::FuncOp backward = createFunction(old.getLoc(), kBackwardFunction);
+    func::FuncOp backward = createFunction(old.getLoc(), StepRole::backward);
     FunctionLowering backwardLowering = lowerInto(backward);
     SmallVector<Value> stash;
     llvm::DenseMap<Value, Value> stashed;
@@ -392,7 +395,7 @@ private:
     int64_t limit = plan::kBucketBytes;
     if (auto attribute = getOperation()->getAttrOfType<IntegerAttr>(plan::kBucketBytesAttr))
       limit = attribute.getInt();
-    func::FuncOp function = createFunction(update.getLoc(), kReduceFunction);
+    func::FuncOp function = createFunction(update.getLoc(), StepRole::reduce);
     OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
     auto flush = [&](const Axes &axes, SmallVectorImpl<ResourceOp> &bucket) {
       if (bucket.empty())

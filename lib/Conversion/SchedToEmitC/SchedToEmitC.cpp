@@ -1,4 +1,5 @@
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
@@ -212,8 +213,7 @@ private:
         continue;
       }
       if (!scope.isLast.value)
-        return commands[i]->emitOpError("is marked ")
-               << sched::kInLastAttr << " outside of @" << sched::kBackwardFunction;
+        return commands[i]->emitOpError("is marked ") << sched::kInLastAttr << " outside of a backward";
       OpBuilder::InsertionGuard guard(builder);
       auto branch = emitc::IfOp::create(builder, commands[i]->getLoc(), scope.isLast.value, /*addThenBlock=*/true,
                                         /*addElseBlock=*/false);
@@ -356,13 +356,13 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     cpp::CppBuilder types(builder, source.getLoc());
     llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>()};
-    bool isBackward = source.getName() == sched::kBackwardFunction;
-    bool indexed = isBackward || source.getName() == sched::kForwardFunction;
+    bool isBackward = sched::hasRole(source, sched::StepRole::backward);
+    bool indexed = isBackward || sched::hasRole(source, sched::StepRole::forward);
     if (indexed)
       inputs.push_back(types.typeOf<std::int64_t>());
     if (isBackward)
       inputs.push_back(builder.getI1Type());
-    auto function = emitc::FuncOp::create(builder, source.getLoc(), source.getName(),
+    auto function = emitc::FuncOp::create(builder, source.getLoc(), sched::getFunctionName(sched::getStep(source)),
                                           builder.getFunctionType(inputs, {types.typeOf<rt::status>()}));
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);
@@ -504,11 +504,10 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
 LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
   llvm::SmallVector<func::FuncOp> functions;
-  for (llvm::StringRef name : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
-                               sched::kReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction}) {
-    auto function = module.lookupSymbol<func::FuncOp>(name);
+  for (sched::StepRole role : sched::getStepRoles()) {
+    func::FuncOp function = sched::getStepFunction(module, role);
     if (!function)
-      return module.emitError("level L5 needs a function @") << name;
+      return module.emitError("level L5 needs a function with the role ") << stringifyStepRole(role);
     functions.push_back(function);
   }
 

@@ -2,6 +2,7 @@
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -25,9 +26,8 @@ MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
 void MeasuredCommands::add(ModuleOp schedule) {
   CommandKeys all(schedule);
   precision = train::getPrecision(schedule).str();
-  for (llvm::StringRef name :
-       {sched::kForwardFunction, sched::kBackwardFunction, sched::kReduceFunction, sched::kUpdateFunction})
-    if (auto function = schedule.lookupSymbol<func::FuncOp>(name))
+  for (func::FuncOp function : sched::getStepFunctions(schedule))
+    if (!sched::hasRole(function, sched::StepRole::init) && !sched::hasRole(function, sched::StepRole::evaluate))
       for (Operation &op : function.getBody().front()) {
         if (!llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
           continue;

@@ -1,6 +1,7 @@
 #include "windlass/Target/Cpp/OperatorNames.h"
 
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -27,13 +28,13 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
   using Streams = std::vector<std::vector<int64_t>>;
   std::vector<std::pair<llvm::StringRef, Streams>> functions;
   // The last backward has the commands that begin reductions, and a name of its own here.
-  for (auto [title, name, isLast] : {std::tuple(sched::kForwardFunction, sched::kForwardFunction, false),
-                                     {sched::kBackwardFunction, sched::kBackwardFunction, false},
-                                     {"last_backward", sched::kBackwardFunction, true},
-                                     {sched::kReduceFunction, sched::kReduceFunction, false},
-                                     {sched::kUpdateFunction, sched::kUpdateFunction, false}}) {
+  for (auto [title, role, isLast] : {std::tuple("forward", sched::StepRole::forward, false),
+                                     {"backward", sched::StepRole::backward, false},
+                                     {"last_backward", sched::StepRole::backward, true},
+                                     {"reduce", sched::StepRole::reduce, false},
+                                     {"update", sched::StepRole::update, false}}) {
     Streams &commands = functions.emplace_back(title, Streams(table.size())).second;
-    for (Operation &op : module.lookupSymbol<func::FuncOp>(name).getBody().front()) {
+    for (Operation &op : sched::getStepFunction(module, role).getBody().front()) {
       if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op) || !sched::runsIn(&op, isLast))
         continue;
       auto [place, isNew] = places.try_emplace(getShownOperator(&op), static_cast<int64_t>(names.size()));

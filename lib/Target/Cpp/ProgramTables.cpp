@@ -1,4 +1,5 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
@@ -468,9 +469,8 @@ FailureOr<std::string> Tables::write() {
   line("actions", *actionSpan);
   line("products", productChoices);
   line("attentions", attentionChoices);
-  for (llvm::StringRef function : {sched::kInitFunction, sched::kForwardFunction, sched::kBackwardFunction,
-                                   sched::kReduceFunction, sched::kUpdateFunction, sched::kEvaluateFunction})
-    line(function, function.str());
+  for (sched::StepRole role : sched::getStepRoles())
+    line(stringifyStepRole(role), sched::getFunctionName(sched::StepAttr::get(module.getContext(), role, 0)));
   text += "};\n\n} // namespace\n\nconst program &describe() { return description; }\n\n"
           "} // namespace windlass_program\n";
   return text;

@@ -17,10 +17,11 @@
 // CHECK: sched.resource grad_norm @[[N:.*]] : tensor<f32>
 // CHECK: sched.resource evaluate @[[E:.*]] : tensor<f32>
 
-// CHECK-LABEL: func.func @init()
+// CHECK-LABEL: func.func @init() attributes {sched.step = #sched.step<init, chunk 0>}
 // CHECK: sched.store @[[VALUE]]
 
 // CHECK-LABEL: func.func @forward() -> (tensor<f32>, tensor<4x3xf32>, tensor<4xf32>, tensor<4x6xf32>, tensor<4x6xf32>)
+// CHECK-SAME: attributes {sched.step = #sched.step<forward, chunk 0>}
 // CHECK: %[[IN:.*]] = sched.load @[[X]] : tensor<4x4xf32>
 // CHECK: %[[WEIGHT:.*]] = sched.load @[[W0]]
 // CHECK: train.matmul %[[IN]], %[[WEIGHT]] {{.*}} -> tensor<4x6xf32> {train.id = "fc0"}
@@ -42,7 +43,7 @@
 // CHECK-NOT: plan.
 
 // The loss, then buckets of at most 100 bytes in the order of the backward pass.
-// CHECK-LABEL: func.func @reduce()
+// CHECK-LABEL: func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>}
 // CHECK: sched.load @[[L]]
 // CHECK: sched.all_reduce sum %{{.*}} over ["data", "batch"]
 // CHECK: sched.store @[[L]]
@@ -55,7 +56,7 @@
 // CHECK: sched.all_reduce
 // CHECK: sched.store @[[G0]]
 
-// CHECK-LABEL: func.func @update()
+// CHECK-LABEL: func.func @update() attributes {sched.step = #sched.step<update, chunk 0>}
 // CHECK: %[[GRAD:.*]] = sched.load @[[G0]]
 // CHECK: train.square_sum %[[GRAD]]
 // CHECK-NOT: sched.all_reduce
@@ -64,7 +65,7 @@
 // CHECK: sched.store @[[W0]], %[[NW]]
 // CHECK: sched.store @[[M0]], %[[NM]]
 // CHECK: sched.store @[[N]]
-// CHECK-LABEL: func.func @evaluate()
+// CHECK-LABEL: func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>}
 // CHECK: train.loss
 // CHECK: %[[OUT:.*]] = sched.all_reduce
 // CHECK: sched.store @[[E]], %[[OUT]]

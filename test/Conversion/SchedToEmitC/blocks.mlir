@@ -39,8 +39,8 @@ func.func private @chain(%x: f32) -> f32 attributes {sched.scalar_function} {
   %y = train.relu %x : f32
   return %y : f32
 }
-func.func @init() { return }
-func.func @forward() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %w = sched.buffer @device_arena[0] : memref<4x4xf32>
   %a = sched.buffer @device_arena[256] : memref<4x4xf32>
   %b = sched.buffer @device_arena[512] : memref<4x4xf32>
@@ -57,7 +57,7 @@ func.func @forward() {
   sched.record 2 on @compute {plan.repeat = #plan.repeat<"layer", 1>}
   return
 }
-func.func @backward() { return }
-func.func @reduce() { return }
-func.func @update() { return }
-func.func @evaluate() { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

@@ -22,7 +22,7 @@
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @init() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<3xf32>
   %b = sched.buffer @device_arena[64] : memref<3xi1>
   %c = sched.buffer @device_arena[128] : memref<3xi64>
@@ -31,12 +31,12 @@ func.func @init() {
   sched.launch constant on @compute ins() outs(%c) {value = dense<[-1, 2, 3]> : tensor<3xi64>} : () -> memref<3xi64>
   return
 }
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[256] : memref<3xf32>
   sched.launch constant on @compute ins() outs(%a) {value = dense<[1.0, 0xFF800000, 0.0]> : tensor<3xf32>} : () -> memref<3xf32>
   return
 }
-func.func @backward() { return }
-func.func @reduce() { return }
-func.func @update() { return }
-func.func @evaluate() { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

@@ -1,6 +1,6 @@
 // RUN: windlass-opt --sched-to-emitc -split-input-file -verify-diagnostics %s
 
-// expected-error@+1 {{level L5 needs a function @init}}
+// expected-error@+1 {{level L5 needs a function with the role init}}
 module {}
 
 // -----
@@ -8,18 +8,18 @@ module {}
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' names axis 2, which the mesh of 2 axes lacks or the setting has already}}
     sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 0, 2>} : (memref<2x4xf32>) -> memref<4xf32>
     return
   }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 
 // -----
@@ -27,18 +27,18 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' names axis 0, which the mesh of 2 axes lacks or the setting has already}}
     sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 0, 0>} : (memref<4x4xf32>) -> memref<4xf32>
     return
   }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 
 // -----
@@ -46,18 +46,18 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' takes one of 4 blocks, but its operand is 'memref<2x4xf32>' and its result 'memref<4xf32>'}}
     sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 1, 0>} : (memref<2x4xf32>) -> memref<4xf32>
     return
   }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 
 // -----
@@ -65,25 +65,25 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x3xf32>
     %b = sched.buffer @device_arena[32] : memref<4xf32>
     // expected-error@+1 {{kernel 'own_part' takes one of 2 blocks, but its operand is 'memref<2x3xf32>' and its result 'memref<4xf32>'}}
     sched.launch own_part on @compute ins(%a) outs(%b) {axes = array<i64: 1>} : (memref<2x3xf32>) -> memref<4xf32>
     return
   }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 
 // -----
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @init() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<2x2xf32>
   %m = sched.buffer @device_arena[128] : memref<2x2xf32>
@@ -96,11 +96,11 @@ func.func @init() {
   sched.launch adamw on @compute ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %b, %n, %w) {} : (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32, strided<[1, 2]>>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>)
   return
 }
-func.func @forward() { return }
-func.func @backward() { return }
-func.func @reduce() { return }
-func.func @update() { return }
-func.func @evaluate() { return }
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 
 // -----
 
@@ -109,18 +109,18 @@ module {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   sched.arena @host_arena bytes 64
-  func.func @init() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32>
     // expected-error@+1 {{lies in @host_arena: emitted programs have the arena @device_arena only}}
     %b = sched.buffer @host_arena[0] : memref<4xf32>
     sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 
 // -----
@@ -131,10 +131,10 @@ module {
   sched.stream @compute compute
   // expected-error@+1 {{is of kind h2d: emitted programs have streams of the kinds compute and communicator only}}
   sched.stream @fetch h2d
-  func.func @init() { return }
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }

@@ -13,8 +13,8 @@
 // CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @init() { return }
-func.func @forward() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %d = sched.buffer @device_arena[64] : memref<f32>
   %x = sched.buffer @device_arena[128] : memref<2x4xf32>
@@ -24,7 +24,7 @@ func.func @forward() {
   sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %x) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
   return
 }
-func.func @backward() { return }
-func.func @reduce() { return }
-func.func @update() { return }
-func.func @evaluate() { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

@@ -17,8 +17,8 @@
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 4>, <"c", 3>]>} {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
-  func.func @init() { return }
-  func.func @forward() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %blocks = sched.buffer @device_arena[0] : memref<6x4x2xf32, strided<[2, 12, 1]>>
     %part = sched.buffer @device_arena[256] : memref<4x2xf32>
     sched.launch own_part on @compute ins(%blocks) outs(%part) {axes = array<i64: 2, 0>} : (memref<6x4x2xf32, strided<[2, 12, 1]>>) -> memref<4x2xf32>
@@ -30,8 +30,8 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 4>, <"c", 3>]>} {
     sched.launch own_part on @compute ins(%c) outs(%d) {axes = array<i64: 1>} {plan.repeat = #plan.repeat<"layer", 1>} : (memref<4x8xf32>) -> memref<8xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }

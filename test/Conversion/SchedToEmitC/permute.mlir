@@ -11,15 +11,15 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   sched.stream @compute compute
   sched.stream @over_a_x_b communicator
   sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b
-  func.func @init() { return }
-  func.func @forward() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %in = sched.buffer @device_arena[0] : memref<4x2xf32>
     %out = sched.buffer @device_arena[256] : memref<4x2xf32>
     sched.launch_collective permute sum @communicator_0, %in -> %out to [0, 2, 1, 3] : memref<4x2xf32> -> memref<4x2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }

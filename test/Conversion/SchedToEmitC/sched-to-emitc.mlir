@@ -61,8 +61,8 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %1 = train.tanh %0 : f32
     return %1 : f32
   }
-  func.func @init() { return }
-  func.func @forward() {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
     %s = sched.buffer @device_arena[256] : memref<8xf32, strided<[0]>>
     %y = sched.buffer @device_arena[512] : memref<8xf32>
@@ -70,7 +70,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.launch_map @chain on @compute ins(%w, %s) outs(%y) : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %y = sched.buffer @device_arena[512] : memref<8xf32>
     %g = sched.buffer @device_arena[1024] : memref<8xf32>
     %r = sched.buffer @device_arena[2048] : memref<8xf32>
@@ -81,11 +81,11 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.launch copy on @compute ins(%g) outs(%r) {} : (memref<8xf32>) -> memref<8xf32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     sched.record 0 on @over_data
     sched.wait 0 on @compute
     return
   }
-  func.func @update() { return }
-  func.func @evaluate() { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }

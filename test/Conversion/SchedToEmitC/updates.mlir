@@ -12,11 +12,11 @@
 // CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @init() { return }
-func.func @forward() { return }
-func.func @backward() { return }
-func.func @reduce() { return }
-func.func @update() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[128] : memref<2x4xf32>
   %am = sched.buffer @device_arena[192] : memref<2x4xf32>
@@ -33,4 +33,4 @@ func.func @update() {
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return
 }
-func.func @evaluate() { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

@@ -526,3 +526,25 @@ func.func @f() {
   sched.wait -1 on @compute
   return
 }
+
+// -----
+
+// Functions of a step.
+
+// expected-error @below {{has a sched.step that is no #sched.step}}
+func.func @forward() attributes {sched.step = 1 : i64} { return }
+
+// -----
+
+// expected-error @below {{is no function, but has sched.step}}
+sched.stream @compute compute {sched.step = #sched.step<forward, chunk 0>}
+
+// -----
+
+// expected-error @below {{has both sched.step and sched.scalar_function}}
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>, sched.scalar_function} { return }
+
+// -----
+
+// expected-error @below {{is of chunk -1, but chunks count from 0}}
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk -1>} { return }

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func @forward
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %b = sched.buffer @device_arena[128] : memref<4x8xf32>
   %c = sched.buffer @device_arena[256] : memref<4x8xf32>
@@ -35,7 +35,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{there is no kernel 'paint'}}
   sched.launch paint on @compute ins() outs(%a) {} : () -> memref<4xf32>
@@ -46,7 +46,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{kernel 'copy' does not take 0 operands and 1 results}}
   sched.launch copy on @compute ins() outs(%a) {} : () -> memref<4xf32>
@@ -57,7 +57,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{kernel 'copy' does not take 1 operands and 0 results}}
   sched.launch copy on @compute ins(%a) outs() {} : (memref<4xf32>) -> ()
@@ -68,7 +68,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %s = sched.buffer @device_arena[256] : memref<8xf32>
   %r = sched.buffer @device_arena[320] : memref<4xf32>
@@ -82,7 +82,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
   %s = sched.buffer @device_arena[256] : memref<8xf32>
   %r = sched.buffer @device_arena[320] : memref<4xf32>
@@ -97,7 +97,7 @@ func.func @forward() {
 // Every parameter has three operands, then there are four scalars.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @update() {
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %m = sched.buffer @device_arena[128] : memref<4xf32>
@@ -111,7 +111,7 @@ func.func @update() {
 // The runtime has no step of SGD for several parameters.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @update() {
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %m = sched.buffer @device_arena[128] : memref<4xf32>
@@ -125,7 +125,7 @@ func.func @update() {
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @update() {
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %m = sched.buffer @device_arena[128] : memref<4xf32>
@@ -143,7 +143,7 @@ func.func @update() {
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %d = sched.buffer @device_arena[64] : memref<f32>
   %x = sched.buffer @device_arena[128] : memref<2x4xf32>
@@ -159,7 +159,7 @@ func.func @forward() {
 // A copy onto itself is no command.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{writes over its operand 0, which it may not do in place}}
   sched.launch copy on @compute ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
@@ -171,7 +171,7 @@ func.func @forward() {
 // Of a gradient of a softmax only the gradient that arrives may go, not the softmax.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @backward() {
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %y = sched.buffer @device_arena[0] : memref<4xf32>
   %dy = sched.buffer @device_arena[64] : memref<4xf32>
   %same = sched.buffer @device_arena[0] : memref<4xf32>
@@ -185,7 +185,7 @@ func.func @backward() {
 // The place of a term may take the sum or the norm, not the statistics.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<1x1xf32>
   %y = sched.buffer @device_arena[64] : memref<1x1xf32>
   %s = sched.buffer @device_arena[128] : memref<1xf32>
@@ -198,7 +198,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<2x4xf32>
   %s = sched.buffer @device_arena[64] : memref<4xf32>
   %y = sched.buffer @device_arena[128] : memref<2x4xf32>
@@ -213,7 +213,7 @@ func.func @forward() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @backward() {
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[64] : memref<4xf32>
   // expected-error @below {{kernel 'softmax' cannot add to its result}}
@@ -226,7 +226,7 @@ func.func @backward() {
 // Sums add up, greatest numbers do not.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @backward() {
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[64] : memref<f32>
   sched.launch reduce on @compute ins(%a) outs(%b) {kind = #train<reduction sum>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>

@@ -39,7 +39,7 @@ module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
   }
 
   // CHECK-LABEL: func.func @forward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     // CHECK: %[[X:.*]] = sched.load @x : tensor<4x8xf32> {train.id = "x"}
     %x = sched.load @x : tensor<4x8xf32> {train.id = "x"}
     // CHECK: %[[W:.*]] = sched.load @w : tensor<8xf32>
@@ -105,7 +105,7 @@ module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   }
 
   // CHECK-LABEL: func.func @forward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     // CHECK: %[[A:.*]] = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 1 : i64}
     %a = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 1 : i64}
     // CHECK: %[[B:.*]] = sched.buffer @device_arena[512] : memref<8xf32, strided<[0]>>

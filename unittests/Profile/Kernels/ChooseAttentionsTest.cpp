@@ -1,4 +1,5 @@
 #include "windlass/Profile/Kernels/ChooseAttentions.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Profile/Kernels/CommandKeys.h"
@@ -19,7 +20,7 @@ constexpr char kModule[] = R"(
 module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   sched.arena @device_arena bytes 65536
   sched.stream @compute compute
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
     %k = sched.buffer @device_arena[64] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
     %v = sched.buffer @device_arena[128] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
@@ -31,7 +32,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     sched.launch attention on @compute ins(%q, %k, %v, %m) outs(%o, %l) {scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x16xf32>) -> (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>)
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>
     %o = sched.buffer @device_arena[8192] : memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>
     %l = sched.buffer @device_arena[16384] : memref<2x4x16xf32>
@@ -77,7 +78,7 @@ TEST_F(ChooseAttentionsTest, WhatIsFasterAndFitsIsTakenOnce) {
 }
 
 TEST_F(ChooseAttentionsTest, ShapesAreThoseOfTheOperands) {
-  auto launch = *module->lookupSymbol<func::FuncOp>("backward").getOps<sched::LaunchOp>().begin();
+  auto launch = *sched::getStepFunction(*module, sched::StepRole::backward).getOps<sched::LaunchOp>().begin();
   std::optional<rt::attention_shape> shape = sched::getAttentionShape(launch);
   ASSERT_TRUE(shape);
   EXPECT_EQ(rt::name_of(*shape), "bf16 gradient 2x4x16x8 causal");

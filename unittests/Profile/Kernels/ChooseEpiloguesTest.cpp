@@ -1,4 +1,5 @@
 #include "windlass/Profile/Kernels/ChooseEpilogues.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Profile/Kernels/CommandKeys.h"
@@ -61,7 +62,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %c = train.mul %a, %b : T
     return %c : T
   }
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[0] : memref<4x8xT>
     %xt = sched.buffer @device_arena[0] : memref<8x4xT, strided<[1, 8]>>
     %w = sched.buffer @device_arena[1024] : memref<8x16xT>
@@ -125,7 +126,7 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
   EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept on @compute ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
                    "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n"),
               ElementsAre("matmul_bias_gelu"));
-  auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getOuts().size(), 2u);
   EXPECT_EQ(fused.getOuts()[0].getDefiningOp<sched::BufferOp>().getOffset(), 8192u) << "the result is first";
 }
@@ -140,7 +141,7 @@ TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
     return fuse(text);
   };
   EXPECT_THAT(add("%z", "memref<4x16xT>"), ElementsAre("matmul_bias"));
-  auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getIns().size(), 4u);
   EXPECT_EQ(fused.getIns()[3].getDefiningOp<sched::BufferOp>().getOffset(), 8192u);
   EXPECT_EQ(add("%v", "memref<4x16xT, strided<[0, 1]>>").size(), 2u) << "not a matrix like the result";
@@ -200,7 +201,7 @@ TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {
 TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
   for (const char *order : {"SUMGRADIENT", "GRADIENTSUM"}) {
     EXPECT_THAT(fuse(order), ElementsAre("matmul_bias_grad"));
-    auto fused = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+    auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
     EXPECT_TRUE(fused.getSettings().contains("sums_b"));
     EXPECT_TRUE(fused.getAccumulateAfterFirst());
   }
@@ -228,7 +229,7 @@ TEST_F(ChooseEpiloguesTest, EqualOffsetsIntoTwoArenasAreTwoPlaces) {
 
   // Each is an operand of its own for what measures the command and for its key.
   parse("    sched.launch copy on @compute ins(%host) outs(%y) {} : (memref<4x16xT>) -> memref<4x16xT>\n");
-  auto copy = *module->lookupSymbol<func::FuncOp>("forward").getOps<sched::LaunchOp>().begin();
+  auto copy = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   EXPECT_EQ(getOperands(copy, false).size(), 2u);
   EXPECT_EQ(CommandKeys(*module).get(copy, false).text, "copy(bf16[4x16]) -> bf16[4x16]");
 }

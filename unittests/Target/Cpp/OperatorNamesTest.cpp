@@ -25,12 +25,12 @@ module {
   sched.stream @compute compute
   sched.stream @over_batch communicator
   sched.communicator @communicator over ["batch"] on @over_batch
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<f32>
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<f32>
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<f32>
     sched.record 0 on @compute {sched.in_last}
@@ -38,12 +38,12 @@ module {
     sched.launch_collective all_reduce sum @communicator, %a -> %a {sched.in_last} : memref<f32> -> memref<f32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<f32>
     sched.launch fill on @compute ins() outs(%a) {value = 2.0 : f64} : () -> memref<f32>
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     return
   }
 })",

@@ -1,4 +1,4 @@
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -69,4 +69,19 @@ void SchedDialect::initialize() {
 #define GET_OP_LIST
 #include "windlass/Dialect/Sched/IR/SchedOps.cpp.inc"
       >();
+}
+
+LogicalResult SchedDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kStepAttr)
+    return success();
+  auto step = llvm::dyn_cast<StepAttr>(attribute.getValue());
+  if (!step)
+    return op->emitOpError("has a ") << kStepAttr << " that is no #sched.step";
+  if (!llvm::isa<func::FuncOp>(op))
+    return op->emitOpError("is no function, but has ") << kStepAttr;
+  if (op->hasAttr(kScalarFunctionAttr))
+    return op->emitOpError("has both ") << kStepAttr << " and " << kScalarFunctionAttr;
+  if (step.getChunk() < 0)
+    return op->emitOpError("is of chunk ") << step.getChunk() << ", but chunks count from 0";
+  return success();
 }

@@ -1,27 +1,10 @@
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
-
-StringRef windlass::sched::getFunctionName(schedule::ActionKind kind) {
-  switch (kind) {
-  case schedule::ActionKind::Forward:
-    return kForwardFunction;
-  case schedule::ActionKind::Backward:
-    return kBackwardFunction;
-  case schedule::ActionKind::Reduce:
-    return kReduceFunction;
-  case schedule::ActionKind::Update:
-    return kUpdateFunction;
-  case schedule::ActionKind::InputGradient:
-  case schedule::ActionKind::WeightGradient:
-  case schedule::ActionKind::Send:
-  case schedule::ActionKind::Receive:
-    return {};
-  }
-  return {};
-}
 
 llvm::Expected<schedule::ActionTable> windlass::sched::getActionTable(ScheduleOp op) {
   SmallVector<schedule::TableRow> rows;
@@ -45,7 +28,7 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
 
 /// Why no function of a module runs the action; empty where one does.
 static std::string explainRefusal(const schedule::TableItem &action) {
-  if (getFunctionName(action.kind).empty())
+  if (!getRole(action.kind))
     return "no function of a module does";
   if (action.chunk != 0)
     return "a stage has one chunk";

@@ -182,7 +182,7 @@ static void mergeEqualRecords(std::vector<Command> &commands) {
 }
 
 void Program::numberEvents() {
-  for (auto &[name, commands] : functions) {
+  for (auto &[function, commands] : functions) {
     mergeLastWaits(commands, commands.size(), events);
     // @reduce stands behind @backward.
     auto isReduce = [](const Command &command) { return command.runs == Command::Runs::InReduce; };
@@ -192,6 +192,6 @@ void Program::numberEvents() {
   }
   events = 0;
   // What a function records is waited for in it or in the reduction behind it, so functions share the numbers.
-  for (auto &[name, commands] : functions)
+  for (auto &[function, commands] : functions)
     events = std::max(events, numberEventsOf(commands));
 }

@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/Analysis/CommandUses.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -212,8 +213,8 @@ private:
 
 struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
-    auto backward = getOperation().lookupSymbol<func::FuncOp>(kBackwardFunction);
+    auto forward = getStepFunction(getOperation(), StepRole::forward);
+    auto backward = getStepFunction(getOperation(), StepRole::backward);
     if (!forward || !backward)
       return;
     Block &block = forward.getBody().front();

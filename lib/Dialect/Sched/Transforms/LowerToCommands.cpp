@@ -2,6 +2,7 @@
 #include "FunctionLowering.h"
 #include "Program.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
@@ -24,32 +25,34 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
   }
 
   LogicalResult lower(ModuleOp module) {
-    auto get = [&](StringRef name) { return module.lookupSymbol<func::FuncOp>(name); };
-    func::FuncOp forward = get(kForwardFunction), backward = get(kBackwardFunction), reduce = get(kReduceFunction);
+    if (failed(checkStepFunctions(module)))
+      return failure();
+    func::FuncOp forward = getStepFunction(module, StepRole::forward),
+                 backward = getStepFunction(module, StepRole::backward),
+                 reduce = getStepFunction(module, StepRole::reduce);
     if (!forward != !backward)
       return module.emitError("has one of @forward and @backward: a step needs both");
-    for (StringRef name :
-         {kInitFunction, kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction, kEvaluateFunction})
-      if (auto function = get(name); function && !function.getBody().hasOneBlock())
+    for (func::FuncOp function : getStepFunctions(module))
+      if (!function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
     if (module.lookupSymbol(kDeviceArena))
       return module.emitError("is at the level of commands already");
 
     Program program(module, reduce);
-    auto lowerFunction = [&](StringRef name, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
-      auto function = get(name);
+    auto lowerFunction = [&](StepRole role, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
+      func::FuncOp function = getStepFunction(module, role);
       if (!function)
         return success();
       FunctionLowering lowering(program, function);
       if (failed(lowering.run(arguments, results)))
         return failure();
-      program.functions[function.getSymNameAttr()] = std::move(lowering.commands);
+      program.functions[function] = std::move(lowering.commands);
       return success();
     };
 
     SmallVector<View> none, stash;
-    if (failed(lowerFunction(kInitFunction, {}, none)) || failed(lowerFunction(kForwardFunction, {}, stash)) ||
-        failed(lowerFunction(kBackwardFunction, stash, none)))
+    if (failed(lowerFunction(StepRole::init, {}, none)) || failed(lowerFunction(StepRole::forward, {}, stash)) ||
+        failed(lowerFunction(StepRole::backward, stash, none)))
       return failure();
     std::vector<Command> rest;
     if (reduce) {
@@ -67,12 +70,12 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       rest = std::move(lowering.commands);
     }
     if (backward) {
-      std::vector<Command> &commands = program.functions[backward.getSymNameAttr()];
+      std::vector<Command> &commands = program.functions[backward];
       commands = composeReduction(program, std::move(commands), std::move(rest), backward.getLoc());
     } else if (reduce) {
       return reduce.emitOpError("reduces gradients, but there is no @backward");
     }
-    if (failed(lowerFunction(kUpdateFunction, {}, none)) || failed(lowerFunction(kEvaluateFunction, {}, none)))
+    if (failed(lowerFunction(StepRole::update, {}, none)) || failed(lowerFunction(StepRole::evaluate, {}, none)))
       return failure();
     for (ScheduleOp schedule : module.getOps<ScheduleOp>())
       if (failed(expandStep(schedule)))

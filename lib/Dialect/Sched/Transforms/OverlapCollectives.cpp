@@ -1,6 +1,7 @@
 #include "Views.h"
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
@@ -151,8 +152,9 @@ struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectiv
     getOperation()->removeAttr(plan::kPrefetchBytesAttr);
     if (!window || window.getInt() <= 0)
       return;
-    for (StringRef name : {kForwardFunction, kBackwardFunction, kEvaluateFunction})
-      if (auto function = getOperation().lookupSymbol<func::FuncOp>(name)) {
+    for (func::FuncOp function : getStepFunctions(getOperation()))
+      if (llvm::is_contained({StepRole::forward, StepRole::backward, StepRole::evaluate},
+                             getStep(function).getRole())) {
         issueGathersEarly(function.front(), window.getInt());
         addLate(function.front(), window.getInt());
       }

@@ -1,6 +1,7 @@
 #include "Program.h"
 
 #include "windlass/Dialect/Plan/IR/PlanText.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Schedule/ArenaPacker.h"
 
 #include "mlir/IR/Remarks.h"
@@ -105,12 +106,10 @@ unsigned Program::getCommunicator(ArrayAttr axes) {
 
 std::vector<Command *> Program::getTimeline() {
   std::vector<Command *> timeline;
-  for (StringRef name : {kInitFunction, kForwardFunction, kBackwardFunction, kUpdateFunction, kEvaluateFunction}) {
-    auto it = functions.find(StringAttr::get(module.getContext(), name));
-    if (it != functions.end())
-      for (Command &command : it->second)
+  for (func::FuncOp function : getStepFunctions(module))
+    if (auto found = functions.find(function); found != functions.end())
+      for (Command &command : found->second)
         timeline.push_back(&command);
-  }
   return timeline;
 }
 
@@ -228,7 +227,7 @@ void Program::shareStorages() {
     }
   }
 
-  for (auto &[name, commands] : functions) {
+  for (auto &[function, commands] : functions) {
     for (Command &command : commands) {
       for (View &view : llvm::concat<View>(command.ins, command.outs))
         view.storage = replacement[view.storage];
@@ -279,9 +278,9 @@ void Program::placeStorages() {
   peak = describePeak(module.getContext(), timeline, intervals, packing.peak);
   // What lives between forward and backward pass.
   int64_t border = 0;
-  for (StringRef name : {kInitFunction, kForwardFunction})
-    if (auto it = functions.find(StringAttr::get(module.getContext(), name)); it != functions.end())
-      border += static_cast<int64_t>(it->second.size());
+  for (auto &[function, commands] : functions)
+    if (hasRole(function, StepRole::init) || hasRole(function, StepRole::forward))
+      border += static_cast<int64_t>(commands.size());
   for (const schedule::LiveInterval &interval : intervals)
     if (interval.first < border && interval.last >= border)
       stashBytes += llvm::alignTo(interval.bytes, kAlignment);
@@ -307,10 +306,10 @@ void Program::emit() {
   arenaOp->setAttr(kPeakAttr, peak);
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
   emitQueues(builder);
-  for (auto &[name, commands] : functions)
-    emitFunction(name, commands, /*isReduce=*/false);
-  if (module.lookupSymbol<func::FuncOp>(kReduceFunction))
-    emitFunction(kReduceFunction, functions[attributes.getStringAttr(kBackwardFunction)], /*isReduce=*/true);
+  for (auto &[function, commands] : functions)
+    emitFunction(function, commands, /*isReduce=*/false);
+  if (func::FuncOp reduce = getStepFunction(module, StepRole::reduce))
+    emitFunction(reduce, functions[getStepFunction(module, StepRole::backward)], /*isReduce=*/true);
   module.walk([&](LaunchCollectiveOp collective) {
     if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
       module.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
@@ -328,9 +327,8 @@ void Program::emitQueues(OpBuilder &builder) {
                                        communicator.axes, streamNames[communicator.stream].getValue())));
 }
 
-void Program::emitFunction(StringRef name, ArrayRef<Command> commands, bool isReduce) {
+void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {
   MLIRContext *context = module.getContext();
-  auto function = module.lookupSymbol<func::FuncOp>(name);
   OpBuilder builder(context);
   Region body;
   Block &block = body.emplaceBlock();

@@ -95,7 +95,7 @@ public:
   mlir::ModuleOp module;
   std::vector<Storage> storages;
   /// Those of @reduce stand behind those of @backward.
-  llvm::MapVector<mlir::StringAttr, std::vector<Command>> functions;
+  llvm::MapVector<mlir::func::FuncOp, std::vector<Command>> functions;
   llvm::SmallVector<Stream> streams;
   llvm::SmallVector<Communicator> communicators;
   llvm::SmallVector<Bucket> buckets;
@@ -135,7 +135,7 @@ private:
   /// Declares the streams and communicators behind the arena.
   void emitQueues(mlir::OpBuilder &builder);
   /// Writes the commands that are of @reduce, or those that are not.
-  void emitFunction(mlir::StringRef name, llvm::ArrayRef<Command> commands, bool isReduce);
+  void emitFunction(mlir::func::FuncOp function, llvm::ArrayRef<Command> commands, bool isReduce);
 };
 
 } // namespace windlass::sched

@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -22,14 +23,15 @@ public:
     mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh");
-    for (StringRef name : {kForwardFunction, kBackwardFunction, kReduceFunction, kUpdateFunction})
-      if (!module.lookupSymbol<func::FuncOp>(name))
-        return module.emitError("has no @") << name;
+    if (failed(checkStepFunctions(module)))
+      return failure();
     for (Operation &op : *module.getBody())
       if (failed(checkTopLevel(op)))
         return failure();
     if (!schedule)
       return module.emitError("has no sched.schedule");
+    if (failed(checkActions(schedule, module)))
+      return failure();
     return checkStash();
   }
 
@@ -41,7 +43,7 @@ private:
       if (schedule)
         return op.emitOpError("stands beside another schedule");
       schedule = found;
-      return success(succeeded(expandStep(found)));
+      return success();
     }
     if (failed(checkNoPlan(op)))
       return failure();
@@ -50,15 +52,9 @@ private:
     auto function = llvm::dyn_cast<func::FuncOp>(op);
     if (!function)
       return op.emitOpError("does not belong to L4");
-    if (function->hasAttr(kScalarFunctionAttr) && !isStepFunction(function))
+    if (function->hasAttr(kScalarFunctionAttr))
       return success();
     return checkFunction(function);
-  }
-
-  static bool isStepFunction(func::FuncOp function) {
-    return llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
-                               StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
-                              function.getName());
   }
 
   /// Only what later levels read is left of the plan.
@@ -111,12 +107,12 @@ private:
   }
 
   LogicalResult checkFunction(func::FuncOp function) {
-    if (!isStepFunction(function) || function.isExternal())
+    if (!getStep(function) || function.isExternal())
       return function.emitOpError("does not belong to L4");
-    if (function.getNumArguments() != 0 && function.getName() != kBackwardFunction)
-      return function.emitOpError("takes ") << function.getNumArguments() << " values: only @backward takes any";
-    if (function.getNumResults() != 0 && function.getName() != kForwardFunction)
-      return function.emitOpError("returns ") << function.getNumResults() << " values: only @forward returns any";
+    if (function.getNumArguments() != 0 && !hasRole(function, StepRole::backward))
+      return function.emitOpError("takes ") << function.getNumArguments() << " values: only a backward takes any";
+    if (function.getNumResults() != 0 && !hasRole(function, StepRole::forward))
+      return function.emitOpError("returns ") << function.getNumResults() << " values: only a forward returns any";
     for (Operation &op : function.front())
       if (failed(checkNoPlan(op)) || failed(checkOp(op)))
         return failure();
@@ -181,11 +177,12 @@ private:
     return success();
   }
 
+  /// The step, whose order is legal, runs both functions.
   LogicalResult checkStash() {
-    auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
-    auto backward = module.lookupSymbol<func::FuncOp>(kBackwardFunction);
+    func::FuncOp forward = getStepFunction(module, StepRole::forward);
+    func::FuncOp backward = getStepFunction(module, StepRole::backward);
     if (forward.getResultTypes() != backward.getArgumentTypes())
-      return backward.emitOpError("takes another stash than @forward returns");
+      return backward.emitOpError("takes another stash than the forward returns");
     return success();
   }
 

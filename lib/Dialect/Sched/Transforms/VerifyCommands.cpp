@@ -2,6 +2,7 @@
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Schedule/CollectiveOrder.h"
@@ -58,28 +59,22 @@ public:
   }
 
 private:
-  /// Functions of a step are found by name: the mark of a scalar function does not exempt them.
-  static bool isStepFunction(func::FuncOp function) {
-    return !function->hasAttr(kScalarFunctionAttr) ||
-           llvm::is_contained({StringRef(kInitFunction), StringRef(kForwardFunction), StringRef(kBackwardFunction),
-                               StringRef(kReduceFunction), StringRef(kUpdateFunction), StringRef(kEvaluateFunction)},
-                              function.getName());
-  }
-
   LogicalResult checkLevel() {
+    if (failed(checkStepFunctions(module)))
+      return failure();
     for (Operation &op : *module.getBody())
       if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp, train::ParameterOp>(op))
         return op.emitOpError("does not belong to the level of commands");
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (!isStepFunction(function))
+      if (function->hasAttr(kScalarFunctionAttr))
         continue;
       if (function.getNumArguments() || function.getNumResults() || !function.getBody().hasOneBlock())
         return function.emitOpError("must be one block without arguments and results at the level of commands");
       for (Operation &op : function.getBody().front())
         if (!isa<BufferOp, LaunchOp, LaunchMapOp, LaunchCollectiveOp, RecordOp, WaitOp, func::ReturnOp>(op))
           return op.emitOpError("is no command: it must be lowered before");
-        else if (op.hasAttr(kInLastAttr) && function.getName() != kBackwardFunction)
-          return op.emitOpError("is marked ") << kInLastAttr << " outside of @" << kBackwardFunction;
+        else if (op.hasAttr(kInLastAttr) && !hasRole(function, StepRole::backward))
+          return op.emitOpError("is marked ") << kInLastAttr << " outside of a backward";
     }
     return success();
   }
@@ -275,7 +270,8 @@ private:
 
   /// A function as the runtime calls it.
   struct Call {
-    StringRef function;
+    StepRole role;
+    int64_t chunk = 0;
     /// Whether what the function adds up begins anew, and whether it runs for the last time in the step.
     bool isFirst = true, isLast = true;
     /// Whether it reads what the functions before it have left in transients.
@@ -283,7 +279,7 @@ private:
   };
 
   LogicalResult runFunction(const Call &call) {
-    auto function = module.lookupSymbol<func::FuncOp>(call.function);
+    auto function = getStepFunction(module, call.role, call.chunk);
     if (!function)
       return success();
     for (Operation &op : function.getBody().front()) {
@@ -349,7 +345,7 @@ private:
 
   LogicalResult checkSchedule() {
     for (ScheduleOp op : module.getOps<ScheduleOp>())
-      if (failed(expandStep(op)))
+      if (failed(checkActions(op, module)))
         return failure();
     return success();
   }
@@ -357,22 +353,22 @@ private:
   /// What stands for a run: two steps in a row, of two micro-batches and of one, which hold each way in which one
   /// action of a step may follow another.
   static SmallVector<Call> listCalls() {
-    SmallVector<Call> calls = {{kInitFunction}};
+    SmallVector<Call> calls = {{StepRole::init}};
     for (int64_t microBatches : {2, 1}) {
       schedule::Pipeline step =
           llvm::cantFail(schedule::expandPipeline({}, schedule::makeSequentialStep(microBatches)));
       for (const schedule::Action &action : step.positions.front().actions)
-        calls.push_back({getFunctionName(action.kind), action.isFirst, action.isLast,
+        calls.push_back({*getRole(action.kind), action.chunk, action.isFirst, action.isLast,
                          action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
     }
-    calls.push_back({kEvaluateFunction});
+    calls.push_back({StepRole::evaluate});
     return calls;
   }
 
   LogicalResult checkStep() {
     if (failed(assignResources()))
       return failure();
-    bool hasInit = module.lookupSymbol<func::FuncOp>(kInitFunction) != nullptr;
+    bool hasInit = getStepFunction(module, StepRole::init) != nullptr;
     for (auto &[name, arena] : arenas)
       for (PlacedResource &place : arena.resources) {
         ResourceKind kind = place.resource.getKind();
@@ -415,7 +411,7 @@ private:
   LogicalResult checkCollectives() {
     SmallVector<LaunchCollectiveOp> calls;
     for (const Call &call : listCalls())
-      if (auto function = module.lookupSymbol<func::FuncOp>(call.function))
+      if (auto function = getStepFunction(module, call.role, call.chunk))
         for (LaunchCollectiveOp collective : function.getOps<LaunchCollectiveOp>())
           if (runsIn(collective, call.isLast))
             calls.push_back(collective);

@@ -27,7 +27,7 @@ module {
   // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad on @compute ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]]) {ignore_index = -100 : i64} {train.id = "loss"} : (memref<f32>, memref<4x8xf32>, memref<4xi64>) -> (memref<f32>, memref<4x8xf32>)
   // CHECK-NEXT: sched.launch_map @divide on @compute ins(%[[S]], %[[C]]) outs(%[[R]])
   // CHECK-NEXT: return
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -49,7 +49,7 @@ module {
   // CHECK-NEXT: sched.buffer
   // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -63,7 +63,7 @@ module {
   }
   // CHECK-LABEL: func.func @evaluate
   // CHECK: launch softmax_cross_entropy on @compute
-  func.func @evaluate() {
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 101 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 102 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 103 : i64}
@@ -90,7 +90,7 @@ module {
   // CHECK: launch softmax_cross_entropy_with_grad on @compute
   // CHECK-LABEL: func.func @backward
   // CHECK-NEXT: return
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -101,7 +101,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -126,7 +126,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -139,7 +139,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -162,7 +162,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -173,7 +173,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -201,7 +201,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -215,7 +215,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -239,7 +239,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -250,7 +250,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -276,7 +276,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -287,7 +287,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -313,7 +313,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -324,7 +324,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -349,7 +349,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -359,7 +359,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%c) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -383,7 +383,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -395,7 +395,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -421,7 +421,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -438,7 +438,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -462,7 +462,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -473,7 +473,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -497,7 +497,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -508,7 +508,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -533,7 +533,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -544,7 +544,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
@@ -570,7 +570,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -581,7 +581,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -613,7 +613,7 @@ module {
   // CHECK-NEXT: sched.launch softmax_cross_entropy_with_grad on @compute ins(%[[D]], %[[X]], %[[Y]]) outs(%[[S]], %[[X]])
   // CHECK-NEXT: sched.launch_map @multiply on @compute ins(%[[S]], %[[K]]) outs(%[[R]])
   // CHECK-NEXT: return
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -630,7 +630,7 @@ module {
   // CHECK-NEXT: sched.buffer @device_arena[576]
   // CHECK-NEXT: sched.launch copy
   // CHECK-NEXT: return
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %l = sched.buffer @device_arena[384] : memref<4xf32> {sched.storage = 5 : i64}
@@ -657,7 +657,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -668,7 +668,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}
@@ -694,7 +694,7 @@ module {
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy_with_grad on @compute
   // CHECK-LABEL: func.func @backward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<f32> {sched.storage = 3 : i64}
@@ -705,7 +705,7 @@ module {
     sched.launch_map @divide on @compute ins(%s, %c) outs(%r) : (memref<f32>, memref<f32>) -> memref<f32>
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.buffer @device_arena[64] : memref<4x8xf32> {sched.storage = 1 : i64}
     %y = sched.buffer @device_arena[192] : memref<4xi64> {sched.storage = 2 : i64}
     %c = sched.buffer @device_arena[320] : memref<f32> {sched.storage = 4 : i64}

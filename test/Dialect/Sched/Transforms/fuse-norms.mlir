@@ -5,7 +5,7 @@ module {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %p = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
     %b = sched.buffer @device_arena[128] : memref<4x8xf32, strided<[0, 1]>> {sched.storage = 2 : i64}
     %r = sched.buffer @device_arena[192] : memref<4x8xf32> {sched.storage = 3 : i64}
@@ -91,7 +91,7 @@ module {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @backward
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
     %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
@@ -214,7 +214,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   // CHECK-NEXT: sched.wait 0 on @over_data {sched.in_last}
   // CHECK-NEXT: sched.launch_collective all_reduce sum @all, %[[SCALE]] -> %[[SCALE]] {sched.in_last}
   // CHECK-NEXT: return
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
     %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
     %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}

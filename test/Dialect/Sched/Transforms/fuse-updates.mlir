@@ -5,7 +5,7 @@ module {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @update
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %w = sched.buffer @device_arena[0] : memref<4x8xf32>
     %m = sched.buffer @device_arena[128] : memref<4x8xf32>
     %v = sched.buffer @device_arena[256] : memref<4x8xf32>

@@ -5,7 +5,7 @@
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 // CHECK-LABEL: func.func @update
-func.func @update() {
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %t = sched.buffer @device_arena[64] : memref<f32>
   %a = sched.buffer @device_arena[128] : memref<8xf32>

@@ -13,8 +13,8 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
   // What sends between pairs says so: libraries keep more memory for that.
   // CHECK: sched.communicator @communicator_0 over ["model"] on @over_model exchanges{{$}}
   // CHECK: sched.communicator @communicator_1 over ["data"] on @over_data{{$}}
-  // CHECK-LABEL: func.func @init() {
-  func.func @init() {
+  // CHECK-LABEL: func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     // A gather along the last dim: blocks [2, 4, 6] are copied to their places in [4, 2, 6].
     // CHECK: sched.record [[#E:]] on @compute
     // CHECK-NEXT: sched.wait [[#E]] on @over_model
@@ -58,17 +58,17 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.resource value @z : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource value @y : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @a.grad : tensor<8xf32> of tensor<16xf32> #plan.layout<[#plan.dim<[#plan.factor<16, ["data"]>]>]>
-  // CHECK-LABEL: func.func @backward() {
+  // CHECK-LABEL: func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   // CHECK: sched.launch_collective{{ +}}reduce_scatter{{ +}}sum @communicator_0, %{{.*}} -> %{{.*}} : memref
   // CHECK-NEXT: sched.record [[#E:]] on @over_data
   // CHECK-NOT: sched.wait
   // CHECK: sched.launch matmul
   // CHECK: sched.wait [[#E]] on @compute
   // CHECK: sched.launch_map {{.*}} accumulate_after_first
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     return
   }
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %x = sched.load @x : tensor<4x4xf32>
     %g = train.reshape %x : tensor<4x4xf32> -> tensor<2x8xf32>
     %a = sched.reduce_scatter %g dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>

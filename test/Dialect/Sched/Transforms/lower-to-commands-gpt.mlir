@@ -7,9 +7,9 @@
 
 // No value is copied: heads are views of the joint projection, attention writes in the order that the next projection
 // reads.
-// COPIES: func.func @forward() {
+// COPIES: func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // COPIES-NOT: sched.launch copy
-// COPIES: func.func @evaluate() {
+// COPIES: func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 // Streams stand in the order of their numbers.
 // CHECK: sched.stream @compute compute
@@ -17,7 +17,7 @@
 // CHECK-NEXT: sched.stream @over_batch communicator
 // CHECK-DAG: sched.communicator @[[BATCH:.*]] over ["batch"] on @[[BATCHSTREAM:.*]]
 // CHECK-DAG: sched.communicator @[[ALL:.*]] over ["data", "batch"] on @[[ALLSTREAM:.*]]
-// CHECK: func.func @forward() {
+// CHECK: func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // CHECK: sched.launch attention on @compute ins({{.*}}) outs({{.*}}) {causal, scale = {{.*}}} {{.*}} : (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, {{.*}}) -> (memref<2x2x8x8xf32, strided<[128, 8, 16, 1]>>, memref<2x2x8xf32>)
 // The count is reduced over the batch before the loss is made of it.
 // CHECK: sched.launch softmax_cross_entropy
@@ -30,7 +30,7 @@
 // CHECK: sched.wait [[#E]] on @compute
 // CHECK: return
 
-// CHECK: func.func @backward() {
+// CHECK: func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 // The gradient of the logits takes their place; the row that has no label is cleared after.
 // CHECK: sched.launch softmax_cross_entropy_grad on @compute ins(%{{.*}}, %[[LOGITS:.*]], %{{.*}}, %{{.*}}) outs(%[[LOGITS]])
 // CHECK-NEXT: sched.buffer {{.*}} : memref<2x1x16xf32, strided<[128, 16, 1]>>
@@ -44,14 +44,14 @@
 // CHECK: sched.launch attention_grad
 // CHECK: sched.launch embedding_grad on @compute ins({{.*}}) outs(%[[TIED]]) {rows = 16 : i64} accumulate {train.id = "emb.grad.table"}
 // CHECK: return
-// CHECK: func.func @reduce() {
+// CHECK: func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
 // CHECK: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[ALL]]
 // CHECK: sched.record [[#LAST:]] on @[[ALLSTREAM]]
 // CHECK-NEXT: sched.wait [[#LAST]] on @compute
 // CHECK-NEXT: return
 
 // The norm is summed by the kernel of its terms.
-// CHECK: func.func @update() {
+// CHECK: func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 // CHECK: sched.launch square_sum on @compute ins({{.*}}) outs(%[[NORM:.*]]) {} {train.id
 // CHECK: sched.launch square_sum on @compute ins({{.*}}) outs(%[[NORM]]) {} accumulate
 

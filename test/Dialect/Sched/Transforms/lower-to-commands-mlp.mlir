@@ -20,7 +20,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
   sched.resource loss @loss : tensor<f32> of tensor<f32> #whole0
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #whole0
 
-  func.func @forward() -> (tensor<4x16xf32>, tensor<4x8xf32>) {
+  func.func @forward() -> (tensor<4x16xf32>, tensor<4x8xf32>) attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.load @x : tensor<4x16xf32>
     %w = sched.load @w : tensor<16x8xf32>
     %b = sched.load @b : tensor<8xf32>
@@ -32,7 +32,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
     sched.add_to @loss, %l : tensor<f32>
     return %x, %s : tensor<4x16xf32>, tensor<4x8xf32>
   }
-  func.func @backward(%x: tensor<4x16xf32>, %s: tensor<4x8xf32>) {
+  func.func @backward(%x: tensor<4x16xf32>, %s: tensor<4x8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %one = train.constant dense<1.0> : tensor<f32>
     %dy = train.broadcast %one dims [] : tensor<f32> -> tensor<4x8xf32>
     %ds = train.gelu_tanh_grad %s, %dy : tensor<4x8xf32>
@@ -42,7 +42,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
     sched.add_to @db, %db : tensor<8xf32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %dw = sched.load @dw : tensor<16x8xf32>
     %db = sched.load @db : tensor<8xf32>
     %r:2 = sched.all_reduce sum %dw, %db over ["data"] : (tensor<16x8xf32>, tensor<8xf32>) -> (tensor<16x8xf32>, tensor<8xf32>)
@@ -53,7 +53,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
     sched.store @loss, %t : tensor<f32>
     return
   }
-  func.func @update() {
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %lr = sched.load @lr : tensor<f32>
     %mu = sched.load @mu : tensor<f32>
     %dw = sched.load @dw : tensor<16x8xf32>
@@ -79,7 +79,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK: sched.resource {{ *}}{{.*}} @db {{.*}}offset = [[#DW + 512]] : i64
 
 // Bias and activation are one map; its first result, the stash, takes the place of the matmul's.
-// CHECK-LABEL: func.func @forward() {
+// CHECK-LABEL: func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // CHECK: %[[H:.*]] = sched.buffer @device_arena[{{.*}}] : memref<4x8xf32>
 // CHECK: sched.launch matmul on @compute ins({{.*}}) outs(%[[H]]) {batch_rank = 0 : i64, contract_rank = 1 : i64}
 // CHECK: %[[BIAS:.*]] = sched.buffer {{.*}} : memref<4x8xf32, strided<[0, 1]>>
@@ -88,7 +88,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK-NEXT: return
 
 // The weight's gradient is added where it is kept; a transpose is a view.
-// CHECK-LABEL: func.func @backward() {
+// CHECK-LABEL: func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 // The last one begins to reduce the loss, then the bucket of gradients; @reduce waits for both.
 // CHECK: sched.record [[#E0:]] on @compute {sched.in_last}
 // CHECK-NEXT: sched.wait [[#E0]] on @over_data {sched.in_last}
@@ -100,7 +100,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK-NOT: launch_collective
 // CHECK: return
 
-// CHECK-LABEL: func.func @reduce() {
+// CHECK-LABEL: func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
 // CHECK-NEXT: sched.record [[#E1:]] on @compute
 // CHECK-NEXT: sched.wait [[#E1]] on @over_data
 // CHECK-NEXT: %[[BUCKET:.*]] = sched.buffer @device_arena[[[#DW]]] : memref<136xf32>
@@ -109,7 +109,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
 // CHECK-NEXT: sched.wait [[#E2]] on @compute
 // CHECK-NEXT: return
 
-// CHECK-LABEL: func.func @update() {
+// CHECK-LABEL: func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 // CHECK: sched.launch sgd on @compute ins(%[[W:.*]], %[[M:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) outs(%[[W]], %[[M]])
 
 // CHECK: sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]

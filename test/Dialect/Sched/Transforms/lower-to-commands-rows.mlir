@@ -15,7 +15,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
   sched.resource grad_norm @norm : tensor<f32> of tensor<f32> #whole0
 
   // CHECK-LABEL: func.func @forward
-  func.func @forward() -> (tensor<4x16xbf16>, tensor<4x65xbf16>) {
+  func.func @forward() -> (tensor<4x16xbf16>, tensor<4x65xbf16>) attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.load @x : tensor<4x16xbf16>
     %w = sched.load @w : tensor<16x65xbf16>
     %n = sched.load @n : tensor<16x5xbf16>
@@ -37,7 +37,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
     return %x, %y : tensor<4x16xbf16>, tensor<4x65xbf16>
   }
   // CHECK-LABEL: func.func @backward
-  func.func @backward(%x: tensor<4x16xbf16>, %y: tensor<4x65xbf16>) {
+  func.func @backward(%x: tensor<4x16xbf16>, %y: tensor<4x65xbf16>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     // CHECK: launch_map {{.*}} : (memref<4x65xbf16, strided<[72, 1]>>) -> memref<4x65xbf16, strided<[72, 1]>>
     %dy = train.neg %y : tensor<4x65xbf16>
     // CHECK: launch matmul{{.*}} -> memref<16x65xbf16>
@@ -50,8 +50,8 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
     sched.add_to @loss, %s : tensor<bf16>
     return
   }
-  func.func @reduce() { return }
-  func.func @update() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %one = train.constant dense<1.0> : tensor<f32>
     sched.store @norm, %one : tensor<f32>
     return

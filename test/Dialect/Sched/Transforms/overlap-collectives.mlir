@@ -26,7 +26,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
   // CHECK-NEXT: sched.load @columns
   // CHECK-NEXT: sched.all_gather
   // CHECK-NEXT: train.matmul
-  func.func @forward() -> tensor<4x4xf32> {
+  func.func @forward() -> tensor<4x4xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
     %x = sched.load @x : tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
     %ap = sched.load @a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
     %a = sched.all_gather %ap dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 0>} : tensor<2x4xf32> -> tensor<4x4xf32>
@@ -62,7 +62,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   // CHECK-NEXT: sched.add_to @b.grad, %[[B]] : tensor<2x4xf32>
   // CHECK-NEXT: train.matmul
   // CHECK-NEXT: return
-  func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) {
+  func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
     sched.add_to @a.grad, %a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
     %bias = sched.reduce_scatter %c dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4xf32> -> tensor<2xf32>
@@ -95,7 +95,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
   // CHECK-NEXT: train.matmul
   // CHECK-NEXT: sched.add_to @b.grad, %[[B]] : tensor<2x4xf32>{{$}}
   // CHECK-NEXT: return
-  func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) {
+  func.func @backward(%g: tensor<4x4xf32>, %c: tensor<4xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4x4xf32> -> tensor<2x4xf32>
     sched.add_to @a.grad, %a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
     %bias = sched.reduce_scatter %c dim 0 over ["data"] {plan.repeat = #plan.repeat<"h", 1>} : tensor<4xf32> -> tensor<2xf32>

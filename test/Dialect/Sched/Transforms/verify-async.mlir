@@ -7,30 +7,53 @@ module {}
 
 // -----
 
-// expected-error @below {{has no @backward}}
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  // expected-error @below {{runs backward of chunk 0, of which there is no function}}
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+// Functions are found by role and chunk, whatever their symbols.
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @update() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @forward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @a() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @b() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[]>} {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  // expected-error @below {{runs forward of chunk 0, of which there is no function}}
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 
 // -----
 
 // expected-error @below {{has no sched.schedule}}
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{reduces chunk 0 before the backward of micro-batch 0, at action 1}}
   sched.schedule [#sched.action<forward>, #sched.action<reduce>, #sched.action<backward>, #sched.action<update>]
 }
@@ -38,10 +61,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
   sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
@@ -50,20 +73,20 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 // A repeat in a repeat.
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{runs 'input_gradient', but no function of a module does}}
   sched.schedule [#sched.action<forward>, #sched.action<repeat x 2 of 2>, #sched.action<input_gradient>, #sched.action<weight_gradient>]
 }
@@ -71,10 +94,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{has more than 4194304 actions}}
   sched.schedule [#sched.action<repeat x 100000000 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
@@ -82,10 +105,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{does not reduce chunk 0 in 'forward backward'}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>]
 }
@@ -93,22 +116,22 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  // expected-error @below {{takes another stash than @forward returns}}
-  func.func @backward(%x: tensor<2xf32>) { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  // expected-error @below {{takes another stash than the forward returns}}
+  func.func @backward(%x: tensor<2xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  // expected-error @below {{takes 1 values: only @backward takes any}}
-  func.func @reduce(%x: tensor<2xf32>) { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  // expected-error @below {{takes 1 values: only a backward takes any}}
+  func.func @reduce(%x: tensor<2xf32>) attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
@@ -116,10 +139,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{is of type 'tensor<4xf32>', but its layout makes it 'tensor<2xf32>'}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
@@ -127,10 +150,10 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{names axis "a" twice}}
   sched.resource master @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>] flat = ["a"]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
@@ -138,10 +161,10 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{is of type 'tensor<2xf32>', but its layout makes it 'tensor<3xf32>'}}
   sched.resource master @x : tensor<2xf32> of tensor<5x1xf32> <[<[<5>]>, <[<1>]>] flat = ["a"]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
@@ -156,79 +179,79 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{names axis "b", which the mesh #plan.mesh<[<"a", 2>]> does not have}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["b"]>]>]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{does not belong to L4: reshards are collectives here}}
     %1 = plan.reshard %0 from <[<[<2>]>]> to <[<[<2>]>]> : tensor<2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{still has "plan.strategy"}}
     %1 = train.exp %0 : tensor<2xf32> {plan.strategy = #plan.strategy<[]>}
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{but 2 members make 'tensor<4xf32>'}}
     %1 = sched.all_gather %0 dim 0 over ["a"] : tensor<2xf32> -> tensor<6xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{names axis "c", which the mesh #plan.mesh<[<"a", 2>]> does not have}}
     %1 = sched.all_reduce sum %0 over ["c"] : (tensor<2xf32>) -> tensor<2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     // expected-error @below {{does not belong to L4}}
     %0 = sched.buffer @device_arena[0] : memref<4xf32>
     return
@@ -238,10 +261,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{does not belong to L4}}
   func.func @microbatch() { return }
 }
@@ -249,10 +272,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
   // expected-error @below {{stands beside another schedule}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
@@ -261,10 +284,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{runs 'forward:1', but a stage has one chunk}}
   sched.schedule [#sched.action<forward chunk 1>]
 }
@@ -272,10 +295,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{runs 'forward@1', but programs run micro-batches in turn}}
   sched.schedule [#sched.action<forward micro_batch 1>, #sched.action<backward micro_batch 1>, #sched.action<forward micro_batch 0>, #sched.action<backward micro_batch 0>, #sched.action<reduce>, #sched.action<update>]
 }
@@ -285,10 +308,10 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
   // expected-error @below {{has a factor of size 4, which axis "a" does not divide evenly}}
   sched.resource input @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
@@ -296,43 +319,40 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{has an arena, which belongs to L5}}
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]> {arena = @device_arena, offset = 0 : i64}
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{does not belong to L4}}
   sched.arena @device_arena bytes 64
 }
 
 // -----
 
-// The mark of a scalar function does not exempt what runs by its name.
 module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() { return }
-  // expected-error @below {{does not belong to L4}}
-  func.func private @backward() attributes {sched.scalar_function}
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  // expected-error @below {{is #sched.step<forward, chunk 0>, as is @forward}}
+  func.func @again() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() { return }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  // expected-error @below {{returns 1 values: only @forward returns any}}
-  func.func @update() -> tensor<2xf32> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  // expected-error @below {{returns 1 values: only a forward returns any}}
+  func.func @update() -> tensor<2xf32> attributes {sched.step = #sched.step<update, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     return %0 : tensor<2xf32>
   }
@@ -342,88 +362,88 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{names no axis}}
     %1 = sched.all_reduce sum %0 over [] : (tensor<2xf32>) -> tensor<2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{names axis "a" twice}}
     %1 = sched.permute %0 to [0, 1, 2, 3] over ["a", "a"] : tensor<2xf32> -> tensor<2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{names dim 1 of 'tensor<2xf32>'}}
     %1 = sched.all_gather %0 dim 1 over ["a"] : tensor<2xf32> -> tensor<4xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{names dim 1 of 'tensor<2xf32>'}}
     %1 = sched.own_part %0 dim 1 over ["a"] : tensor<2xf32> -> tensor<1xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     // expected-error @below {{splits and joins dim 0}}
     %1 = sched.all_to_all %0 split 0 concat 0 over ["a"] : tensor<2xf32> -> tensor<2xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   sched.resource input @x : tensor<3xf32> of tensor<3xf32> <[<[<3>]>]>
-  func.func @forward() {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<3xf32>
     // expected-error @below {{splits a dim of size 3 among 2 members}}
     %1 = sched.reduce_scatter %0 dim 0 over ["a"] : tensor<3xf32> -> tensor<1xf32>
     return
   }
-  func.func @backward() { return }
-  func.func @reduce() { return }
-  func.func @update() { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }

@@ -4,7 +4,7 @@
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %e = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 3 : i64}
@@ -32,7 +32,7 @@ module {
 // -----
 
 sched.arena @device_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{is no command: it must be lowered before}}
   %x = train.constant dense<1.0> : tensor<4xf32>
   return
@@ -42,7 +42,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
-func.func @evaluate(%x: tensor<f32>) {
+func.func @evaluate(%x: tensor<f32>) attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
 
@@ -68,7 +68,7 @@ sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#pl
 // -----
 
 sched.arena @device_arena bytes 64
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{ends at byte 80 but @device_arena has 64}}
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   return
@@ -77,7 +77,7 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 64
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{starts at byte 2, which is no multiple of its element's 4}}
   %a = sched.buffer @device_arena[2] : memref<4xf32>
   return
@@ -87,7 +87,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   // expected-error @below {{reads byte 0 before it is written}}
@@ -99,7 +99,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
@@ -115,7 +115,7 @@ func.func @evaluate() {
 // A matrix product may not work in place, whatever the window.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<2x2xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<2x2xf32> {sched.storage = 2 : i64}
   %t = sched.buffer @device_arena[0] : memref<2x2xf32, strided<[1, 2]>> {sched.storage = 1 : i64}
@@ -131,18 +131,18 @@ func.func @evaluate() {
 // The stash lives from forward to backward; a transient does not live from backward to update.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
-func.func @backward() {
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
-func.func @update() {
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
   // expected-error @below {{reads byte 64 before it is written}}
@@ -158,7 +158,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
-  func.func @evaluate() {
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     // expected-error @below {{reads byte 0 without waiting for its write on stream 0}}
@@ -175,7 +175,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
-  func.func @evaluate() {
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 0 on @compute
@@ -192,7 +192,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{waits for event 3, which nothing has recorded}}
   sched.wait 3 on @compute
   return
@@ -206,7 +206,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.stream @over_model communicator
   // expected-error @below {{names axis 'model', which the mesh does not have}}
   sched.communicator @c over ["model"] on @over_model
-  func.func @evaluate() {
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 0 on @compute
@@ -221,7 +221,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 // An optimizer step works in place on weight and state, and may write the weight in 16 bits beside.
 sched.arena @device_arena bytes 512
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %w = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %m = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %g = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
@@ -243,7 +243,7 @@ func.func @evaluate() {
 // added to it, and later micro-batches add to its parameters' gradients only.
 sched.arena @device_arena bytes 1024
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
   %y = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 3 : i64}
@@ -267,7 +267,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 1024
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
   %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 4 : i64}
   %r = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 5 : i64}
@@ -302,15 +302,15 @@ module @inner {}
 
 // -----
 
-// The mark of a scalar function does not exempt what runs by its name.
+// A function of a step has a body.
 sched.arena @device_arena bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
-func.func private @evaluate() attributes {sched.scalar_function}
+func.func private @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>}
 
 // -----
 
 sched.arena @device_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<?xf32>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<?xf32>
   return
@@ -319,7 +319,7 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<4xf32, strided<[-1]>>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<4xf32, strided<[-1]>>
   return
@@ -328,7 +328,7 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has 9 dims but the runtime's views have at most 8}}
   %a = sched.buffer @device_arena[0] : memref<1x1x1x1x1x1x1x1x1xf32>
   return
@@ -338,7 +338,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @device_arena[8] : memref<2xf32> {sched.storage = 1 : i64}
   %x = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
@@ -352,7 +352,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   // expected-error @below {{of value 2 touches @a, which is value 1}}
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
@@ -367,7 +367,7 @@ module {
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
-  func.func @evaluate() {
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 0 on @compute
@@ -380,7 +380,20 @@ module {
 // -----
 
 sched.arena @device_arena bytes 256
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+
+// -----
+
+sched.arena @device_arena bytes 256
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+// expected-error @below {{runs reduce of chunk 0, of which there is no function}}
+sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 
 // -----
 
@@ -397,7 +410,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
   sched.resource gradient @g : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @device_arena, offset = 0 : i64}
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %g = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
     sched.launch fill on @compute ins() outs(%g) {value = 1.0 : f64} : () -> memref<4xf32>
@@ -407,7 +420,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     sched.launch_collective all_reduce sum @c, %c -> %c {sched.in_last} : memref<4xf32> -> memref<4xf32>
     return
   }
-  func.func @reduce() {
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %g = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
     sched.record 0 on @over_data
@@ -423,7 +436,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
 module attributes {plan.mesh = #plan.mesh<[]>} {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
-  func.func @backward() {
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
     %d = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 3 : i64}
     sched.launch fill on @compute ins() outs(%c) {value = 1.0 : f64} {sched.in_last} : () -> memref<4xf32>
@@ -435,10 +448,16 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 // -----
 
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+// expected-error @below {{is #sched.step<update, chunk 0>, as is @update}}
+func.func @again() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+
+// -----
+
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
-func.func @forward() {
-  // expected-error @below {{is marked sched.in_last outside of @backward}}
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
+  // expected-error @below {{is marked sched.in_last outside of a backward}}
   sched.record 0 on @compute {sched.in_last}
   return
 }
@@ -460,7 +479,7 @@ func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
   %0 = train.add %x, %x : f32
   return %0 : f32
 }
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %m = sched.buffer @host_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
@@ -486,7 +505,7 @@ sched.arena @host_arena bytes 8192
 sched.stream @fetch h2d
 sched.stream @flush d2h
 sched.resource state @m : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %m = sched.buffer @host_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
@@ -503,7 +522,7 @@ sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @compute compute
 sched.stream @fetch h2d
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
@@ -519,7 +538,7 @@ func.func @evaluate() {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @compute compute
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @host_arena[64] : memref<4xf32>
   // expected-error @below {{reads @host_arena, but on a stream of kind compute commands read @device_arena}}
@@ -532,7 +551,7 @@ func.func @evaluate() {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @fetch h2d
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @host_arena[64] : memref<4xf32>
   // expected-error @below {{reads @device_arena, but on a stream of kind h2d commands read other arenas than @device_arena}}
@@ -545,7 +564,7 @@ func.func @evaluate() {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @flush d2h
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @device_arena[128] : memref<4xf32>
   // expected-error @below {{writes @device_arena, but on a stream of kind d2h commands write other arenas than @device_arena}}
@@ -557,7 +576,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.stream @host host
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   // expected-error @below {{writes @device_arena, but on a stream of kind host commands write other arenas than @device_arena}}
   sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
@@ -570,7 +589,7 @@ sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %b = sched.buffer @host_arena[64] : memref<4xf32>
   // expected-error @below {{reads @host_arena, but on a stream of kind communicator commands read @device_arena}}
   sched.launch_collective all_reduce sum @c, %b -> %b : memref<4xf32> -> memref<4xf32>
@@ -599,12 +618,12 @@ sched.arena @device_arena bytes 256
 sched.stream @host host
 sched.stream @fetch h2d
 sched.arena @host_arena bytes 256
-func.func @init() {
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   sched.launch fill on @host ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %c = sched.buffer @device_arena[128] : memref<4xf32> {sched.storage = 2 : i64}
   // expected-error @below {{reads byte 64 before it is written, in @host_arena}}
@@ -618,7 +637,7 @@ sched.arena @device_arena bytes 256
 sched.stream @host host
 sched.stream @fetch h2d
 sched.arena @host_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
@@ -635,7 +654,7 @@ func.func @evaluate() {
 
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 64
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{ends at byte 80 but @host_arena has 64}}
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   return
@@ -644,7 +663,7 @@ func.func @evaluate() {
 // -----
 
 sched.arena @device_arena bytes 256
-func.func @evaluate() {
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{lies in @host_arena, which is no arena of the module}}
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   return

@@ -12,9 +12,9 @@ protected:
   Scratch() { context.loadDialect<SchedDialect, mlir::func::FuncDialect>(); }
 
   int64_t perThread(llvm::StringRef commands) {
-    std::string text =
-        "sched.arena @device_arena bytes 1048576\nsched.stream @compute compute\nfunc.func @forward() {\n" +
-        commands.str() + "\n  return\n}\n";
+    std::string text = "sched.arena @device_arena bytes 1048576\nsched.stream @compute compute\nfunc.func @forward() "
+                       "attributes {sched.step = #sched.step<forward, chunk 0>} {\n" +
+                       commands.str() + "\n  return\n}\n";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module);
     return module ? getScratchBytesPerThread(*module) : -1;

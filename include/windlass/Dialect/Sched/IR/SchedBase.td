@@ -28,4 +28,11 @@ def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {
   }];
 }
 
+def Sched_StepAttr : AttrDef<SchedDialect, "Step"> {
+  let mnemonic = "step";
+  let summary = "what a function does in a run: its role and its chunk";
+  let parameters = (ins EnumParameter<Sched_StepRole>:$role, "int64_t":$chunk);
+  let assemblyFormat = "`<` $role `,` `chunk` $chunk `>`";
+}
+
 #endif

@@ -10,16 +10,17 @@ def SchedDialect : Dialect {
   let cppNamespace = "::windlass::sched";
   let summary = "per-rank functions, collectives, buffers and commands";
   let description = [{
-    L4 (`async`): functions `@init`, `@forward`, `@backward`, `@reduce`, `@update`, `@evaluate` of `train` ops on local
-    shapes. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
-    init values, runtime scalars, outputs. The stash is what `@forward` returns and `@backward` takes, in that order.
+    L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` says of a function of a step what it
+    is, its role (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all else finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
+    init values, runtime scalars, outputs. The stash is what the forward of a chunk returns and its backward takes, in that order.
     Data crosses devices only in the collectives of this dialect. `sched.schedule` is the rank's step.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
-    `sched.arena`s; the ops are commands on streams. Commands of `@backward` that `sched.in_last` marks begin reductions
-    of gradients and run in the last backward of a step only; `@reduce` has the others of the reduction. All ranks share one text: offsets and shapes are equal on all of them.
+    `sched.arena`s; the ops are commands on streams. Commands of a backward that `sched.in_last` marks begin reductions
+    of gradients and run in the last backward of a step only; the function of role `reduce` has the others of the reduction. All ranks share one text: offsets and shapes are equal on all of them.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::windlass::train::TrainDialect", "::windlass::plan::PlanDialect"];
 }
 
@@ -42,6 +43,15 @@ def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
   I32EnumAttrCase<"reduced", 10>    // the gradient as @update reads it, where the accumulated one has another layout
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
+
+def Sched_StepRole : Sched_Enum<"StepRole", "what a function does in a run", [
+  I32EnumAttrCase<"init", 0>,      // once, before the first step: values that depend on no input
+  I32EnumAttrCase<"forward", 1>,   // of a micro-batch; returns the stash at L4
+  I32EnumAttrCase<"backward", 2>,  // of a micro-batch; takes the stash at L4
+  I32EnumAttrCase<"reduce", 3>,    // of the step's gradients and loss
+  I32EnumAttrCase<"update", 4>,    // of the parameters
+  I32EnumAttrCase<"evaluate", 5>   // the loss of a micro-batch, outside of steps
+]>;
 
 def Sched_StreamKind : Sched_Enum<"StreamKind", "what runs on a stream", [
   I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"communicator", 1>, I32EnumAttrCase<"h2d", 2>,

@@ -19,13 +19,6 @@
 
 namespace windlass::sched {
 
-constexpr char kInitFunction[] = "init";
-constexpr char kForwardFunction[] = "forward";
-constexpr char kBackwardFunction[] = "backward";
-constexpr char kReduceFunction[] = "reduce";
-constexpr char kUpdateFunction[] = "update";
-constexpr char kEvaluateFunction[] = "evaluate";
-
 /// The setting of the kernel `constant`, a DenseElementsAttr.
 constexpr char kConstantValue[] = "value";
 
@@ -35,7 +28,7 @@ constexpr char kDeviceArena[] = "device_arena";
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
 
-/// Command of @backward at L5: UnitAttr. It belongs to the reduction of a bucket and runs in a step's last backward
+/// Command of a backward at L5: UnitAttr. It belongs to the reduction of a bucket and runs in a step's last backward
 /// only.
 constexpr char kInLastAttr[] = "sched.in_last";
 

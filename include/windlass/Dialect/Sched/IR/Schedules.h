@@ -23,9 +23,6 @@ mlir::FailureOr<schedule::Schedule> expandStep(ScheduleOp op);
 /// Whether a command of L5 runs where its function is called for a micro-batch that is the last of the step, or not.
 bool runsIn(mlir::Operation *command, bool isLast);
 
-/// The function that the actions of a kind run; empty where no function of a module does.
-llvm::StringRef getFunctionName(schedule::ActionKind kind);
-
 } // namespace windlass::sched
 
 #endif

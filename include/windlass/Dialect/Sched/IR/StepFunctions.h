@@ -1,0 +1,44 @@
+// The functions of a step, found by what they are: a role and a chunk.
+#ifndef WINDLASS_DIALECT_SCHED_IR_STEPFUNCTIONS_H
+#define WINDLASS_DIALECT_SCHED_IR_STEPFUNCTIONS_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+
+namespace windlass::sched {
+
+/// Function: StepAttr, its role in the step and its chunk.
+constexpr char kStepAttr[] = "sched.step";
+
+/// What the function is in a step; null where it is no function of a step.
+StepAttr getStep(mlir::func::FuncOp function);
+
+/// Whether the function has the role, for any chunk.
+bool hasRole(mlir::func::FuncOp function, StepRole role);
+
+/// The function of a role and chunk among those directly in `scope`; null where there is none.
+mlir::func::FuncOp getStepFunction(mlir::Operation *scope, StepRole role, int64_t chunk = 0);
+
+/// The functions of a step directly in `scope`, by chunk, then in the order of StepRole.
+llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(mlir::Operation *scope);
+
+/// Checks that no two functions in `scope` have one role and chunk; reports an error at the second.
+mlir::LogicalResult checkStepFunctions(mlir::Operation *scope);
+
+/// The role of the function that actions of a kind run; none for transfers and the halves of a backward, which have no
+/// functions.
+std::optional<StepRole> getRole(schedule::ActionKind kind);
+
+/// Checks that the order of the schedule's actions is legal and `scope` has the function that each of them runs;
+/// reports an error at the schedule.
+mlir::LogicalResult checkActions(ScheduleOp schedule, mlir::Operation *scope);
+
+/// The symbol of a function of a step, which is its name in the emitted program too: `forward`, or `forward_1` for
+/// chunk 1.
+std::string getFunctionName(StepAttr step);
+
+/// The roles of a step's functions, in the order of their enumeration.
+llvm::ArrayRef<StepRole> getStepRoles();
+
+} // namespace windlass::sched
+
+#endif

@@ -1,0 +1,91 @@
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
+
+#include "windlass/Dialect/Sched/IR/Schedules.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+StepAttr windlass::sched::getStep(func::FuncOp function) { return function->getAttrOfType<StepAttr>(kStepAttr); }
+
+bool windlass::sched::hasRole(func::FuncOp function, StepRole role) {
+  StepAttr step = getStep(function);
+  return step && step.getRole() == role;
+}
+
+func::FuncOp windlass::sched::getStepFunction(Operation *scope, StepRole role, int64_t chunk) {
+  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+    if (StepAttr step = getStep(function); step && step.getRole() == role && step.getChunk() == chunk)
+      return function;
+  return {};
+}
+
+SmallVector<func::FuncOp> windlass::sched::getStepFunctions(Operation *scope) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+    if (getStep(function))
+      functions.push_back(function);
+  auto getKey = [](func::FuncOp function) {
+    StepAttr step = getStep(function);
+    return std::pair(step.getChunk(), step.getRole());
+  };
+  llvm::sort(functions, [&](func::FuncOp a, func::FuncOp b) { return getKey(a) < getKey(b); });
+  return functions;
+}
+
+LogicalResult windlass::sched::checkStepFunctions(Operation *scope) {
+  llvm::SmallDenseMap<StepAttr, func::FuncOp> known;
+  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+    if (StepAttr step = getStep(function))
+      if (auto [found, isNew] = known.try_emplace(step, function); !isNew)
+        return function.emitOpError("is ") << step << ", as is @" << found->second.getName();
+  return success();
+}
+
+std::optional<StepRole> windlass::sched::getRole(schedule::ActionKind kind) {
+  switch (kind) {
+  case schedule::ActionKind::Forward:
+    return StepRole::forward;
+  case schedule::ActionKind::Backward:
+    return StepRole::backward;
+  case schedule::ActionKind::Reduce:
+    return StepRole::reduce;
+  case schedule::ActionKind::Update:
+    return StepRole::update;
+  case schedule::ActionKind::InputGradient:
+  case schedule::ActionKind::WeightGradient:
+  case schedule::ActionKind::Send:
+  case schedule::ActionKind::Receive:
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+LogicalResult windlass::sched::checkActions(ScheduleOp schedule, Operation *scope) {
+  FailureOr<schedule::Schedule> step = expandStep(schedule);
+  if (failed(step))
+    return failure();
+  std::set<std::pair<schedule::ActionKind, int64_t>> found;
+  for (const schedule::Action &action : step->actions) {
+    if (!found.emplace(action.kind, action.chunk).second)
+      continue;
+    std::optional<StepRole> role = getRole(action.kind);
+    if (!role || !getStepFunction(scope, *role, action.chunk))
+      return schedule.emitOpError("runs ")
+             << schedule::getName(action.kind) << " of chunk " << action.chunk << ", of which there is no function";
+  }
+  return success();
+}
+
+std::string windlass::sched::getFunctionName(StepAttr step) {
+  std::string name = stringifyStepRole(step.getRole()).str();
+  return step.getChunk() == 0 ? name : name + "_" + std::to_string(step.getChunk());
+}
+
+ArrayRef<StepRole> windlass::sched::getStepRoles() {
+  static constexpr StepRole roles[] = {StepRole::init,   StepRole::forward, StepRole::backward,
+                                       StepRole::reduce, StepRole::update,  StepRole::evaluate};
+  return roles;
+}
