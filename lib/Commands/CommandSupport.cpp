@@ -153,11 +153,9 @@ void CompileFlags::declarePlan(Flags &flags) {
                          ? ""
                          : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
             });
-}
-
-void CompileFlags::declareCosts(Flags &flags) {
   flags.addText("costs", "profile.json",
                 "measured times, of 'windlass profile' (default: the analytic model of the cluster)", costs);
+  declareSettings(flags);
 }
 
 int windlass::resolveCosts(Console &console, CompileFlags &flags) {

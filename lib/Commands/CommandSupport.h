@@ -46,8 +46,8 @@ struct CompileFlags {
   /// What the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);
+  /// What a plan is made by: devices, strategy, pins, memory and costs; and the settings.
   void declarePlan(Flags &flags);
-  void declareCosts(Flags &flags);
 };
 
 /// Reads the words; true when the subcommand should go on, else `code` is its exit code (help has been printed).

@@ -19,8 +19,6 @@ int windlass::runEmit(Console &console, const std::vector<std::string> &words) {
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "DIR", "a new or empty folder, or an earlier project", output);
   compileFlags.declarePlan(flags);
-  compileFlags.declareCosts(flags);
-  compileFlags.declareSettings(flags);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;

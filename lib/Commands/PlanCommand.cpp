@@ -27,8 +27,6 @@ struct PlanFlags {
 
 void PlanFlags::declare(Flags &flags) {
   compile.declarePlan(flags);
-  compile.declareCosts(flags);
-  compile.declareSettings(flags);
   common.declare(flags);
   flags.addText("o", "FILE", "where the plan goes (default: it is only printed)", output);
   flags.addText(

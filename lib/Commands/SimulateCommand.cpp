@@ -93,8 +93,6 @@ int windlass::runSimulate(Console &console, const std::vector<std::string> &word
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "FILE", "where the timeline goes (default: nowhere)", output);
   compileFlags.declarePlan(flags);
-  compileFlags.declareCosts(flags);
-  compileFlags.declareSettings(flags);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;

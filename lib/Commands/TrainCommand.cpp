@@ -197,8 +197,6 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "RUN", "folder that the run writes (default run)", output);
   compileFlags.declarePlan(flags);
-  compileFlags.declareCosts(flags);
-  compileFlags.declareSettings(flags);
   common.declare(flags);
   programFlags.declare(flags);
 

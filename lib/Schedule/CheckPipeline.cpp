@@ -126,7 +126,7 @@ private:
     return runBackward(chunk, microBatch, action);
   }
 
-  /// Of a forward or a kind of backward: `done` of `expected` have run before.
+  /// Checks the place of a forward or a kind of backward in the step: `done` of `expected` have run before it.
   Error checkTurn(const Chunk &chunk, const Action &action, int64_t done, int64_t expected) const {
     if (chunk.isReduced)
       return fail(verb(action) + " after the chunk's reduction");
@@ -310,11 +310,8 @@ static Error checkCounts(const Placement &placement, llvm::ArrayRef<int64_t> cou
 
 Error windlass::schedule::checkPipeline(const Pipeline &pipeline, int64_t capacity) {
   const Placement &placement = pipeline.placement;
-  if (Error error = checkPlacement(placement))
+  if (Error error = checkPlacement(placement, pipeline.positions.size()))
     return error;
-  if (static_cast<int64_t>(pipeline.positions.size()) != placement.positions)
-    return llvm::createStringError("has " + Twine(pipeline.positions.size()) + " schedules for " +
-                                   Twine(placement.positions) + " positions");
   std::vector<int64_t> counts(placement.countChunks());
   for (int64_t position = 0; position < placement.positions; ++position) {
     PositionChecker checker(pipeline, position);

@@ -50,7 +50,7 @@ private:
   };
   struct Event {
     int64_t time;
-    /// Of an action, which comes after transfers of the same time; none of a transfer.
+    /// The position whose action this is; none for a transfer, which comes before actions of the same time.
     std::optional<int64_t> position;
     Value value = {};
 
@@ -186,10 +186,7 @@ private:
 } // namespace
 
 llvm::Expected<Pipeline> windlass::schedule::insertTransfers(const Pipeline &computation) {
-  if (llvm::Error error = checkPlacement(computation.placement))
+  if (llvm::Error error = checkPlacement(computation.placement, computation.positions.size()))
     return std::move(error);
-  if (static_cast<int64_t>(computation.positions.size()) != computation.placement.positions)
-    return llvm::createStringError("has " + Twine(computation.positions.size()) + " schedules for " +
-                                   Twine(computation.placement.positions) + " positions");
   return Inserter(computation).run();
 }

@@ -149,11 +149,8 @@ static void markFirstAndLast(std::vector<Action> &actions) {
 
 llvm::Expected<Pipeline> windlass::schedule::expandPipeline(const Placement &placement,
                                                             llvm::ArrayRef<ActionTable> tables) {
-  if (llvm::Error error = checkPlacement(placement))
+  if (llvm::Error error = checkPlacement(placement, tables.size()))
     return std::move(error);
-  if (static_cast<int64_t>(tables.size()) != placement.positions)
-    return llvm::createStringError("has " + Twine(tables.size()) + " schedules for " + Twine(placement.positions) +
-                                   " positions");
   Pipeline pipeline;
   pipeline.placement = placement;
   size_t budget = kMaxActions;

@@ -56,6 +56,15 @@ llvm::Error windlass::schedule::checkPlacement(const Placement &placement) {
   return llvm::Error::success();
 }
 
+llvm::Error windlass::schedule::checkPlacement(const Placement &placement, size_t schedules) {
+  if (llvm::Error error = checkPlacement(placement))
+    return error;
+  if (static_cast<int64_t>(schedules) != placement.positions)
+    return llvm::createStringError("has " + Twine(schedules) + " schedules for " + Twine(placement.positions) +
+                                   " positions");
+  return llvm::Error::success();
+}
+
 /// One chain whose chunk c is on the position `place(c)`.
 template <class F> static Placement makeChain(int64_t positions, int64_t chunksPerPosition, F place) {
   Placement placement;

@@ -19,8 +19,7 @@ CallTable::CallTable(const Rank &rank, int64_t events, int64_t channels)
     auto &lists = byStream.emplace_back(streams);
     counts[callsCounter()] = 1;
     for (auto [index, step] : llvm::enumerate(function.steps)) {
-      bool isMark = step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait;
-      if (!isMark)
+      if (!isMark(step))
         counts[hostCounter()] += function.issuePicoseconds;
       issue.push_back(counts[hostCounter()]);
       int64_t counter = counterOf(step);

@@ -11,6 +11,9 @@ struct Position {
   int64_t segment = 0, iteration = 0, call = 0;
 };
 
+/// Whether the step takes no time and is not issued.
+inline bool isMark(const Step &step) { return step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait; }
+
 /// How many of each thing one function has, or all calls before one: counters of equal index add up.
 using Counters = std::vector<int64_t>;
 

@@ -54,6 +54,8 @@ private:
   void start(int64_t rank, int64_t stream, const Step &step, const Channel *channel);
   void wakeWaiting(int64_t rank);
   void finish(const Activity &activity);
+  /// Takes away the activities that have ended.
+  void finishEnded();
   /// Gives each activity the rate that what it uses leaves it.
   void shareResources();
   int64_t getNextTime() const;
@@ -109,7 +111,7 @@ void Simulation::advance(int64_t rank, int64_t stream) {
   StreamState &its = state.streams[stream];
   while (its.status == StreamState::Status::Ready) {
     const Step &step = state.getStep(its);
-    if (state.isMark(step)) {
+    if (isMark(step)) {
       if (step.kind == Step::Kind::Wait && !state.isReached(its, step)) {
         its.status = StreamState::Status::Waiting;
         return;
@@ -164,6 +166,18 @@ void Simulation::finish(const Activity &activity) {
   RankState &partner = ranks[activity.partnerRank];
   partner.complete(activity.partnerStream, partner.streams[activity.partnerStream].time, now);
   ready.emplace_back(activity.partnerRank, activity.partnerStream);
+}
+
+void Simulation::finishEnded() {
+  for (size_t i = 0; i < activities.size();) {
+    if (activities[i].end > now) {
+      ++i;
+      continue;
+    }
+    Activity ended = activities[i];
+    activities.erase(activities.begin() + i);
+    finish(ended);
+  }
 }
 
 void Simulation::shareResources() {
@@ -262,9 +276,10 @@ llvm::Expected<Result> Simulation::run() {
   for (const Rank &rank : problem.ranks)
     for (const Function &function : rank.functions)
       for (const Step &step : function.steps) {
-        bool isEvent = step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait;
-        if (step.kind != Step::Kind::Work)
-          (isEvent ? events : channelCount) = std::max(isEvent ? events : channelCount, step.object + 1);
+        if (step.kind == Step::Kind::Work)
+          continue;
+        int64_t &count = isMark(step) ? events : channelCount;
+        count = std::max(count, step.object + 1);
       }
   channels.resize(channelCount);
   if (llvm::Error error = checkChannels())
@@ -281,15 +296,7 @@ llvm::Expected<Result> Simulation::run() {
       ready.pop_front();
       advance(rank, stream);
       // Activities of no length end at once.
-      for (size_t i = 0; i < activities.size();) {
-        if (activities[i].end > now) {
-          ++i;
-          continue;
-        }
-        Activity done = activities[i];
-        activities.erase(activities.begin() + i);
-        finish(done);
-      }
+      finishEnded();
     }
     for (auto [index, rank] : llvm::enumerate(ranks))
       endsIteration |= rank.settle() && index == 0;
@@ -307,15 +314,7 @@ llvm::Expected<Result> Simulation::run() {
           its.status = StreamState::Status::Ready;
           ready.emplace_back(index, stream);
         }
-    for (size_t i = 0; i < activities.size();) {
-      if (activities[i].end > now) {
-        ++i;
-        continue;
-      }
-      Activity done = activities[i];
-      activities.erase(activities.begin() + i);
-      finish(done);
-    }
+    finishEnded();
   }
   Result result;
   for (const RankState &rank : ranks) {

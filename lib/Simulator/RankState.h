@@ -20,7 +20,7 @@ struct StreamState {
   };
   Status status = Status::Ready;
   Position at;
-  /// Of the steps of the function that are on this stream.
+  /// The number of the next step among those of the function that are on this stream.
   int64_t next = 0;
   int64_t time = 0;
 
@@ -44,8 +44,6 @@ public:
     return table.getSteps(table.functionAt(stream.at), index)[stream.next];
   }
   const Step &getStep(const StreamState &stream) const { return table.getStep(stream.at, getStepIndex(stream)); }
-  /// Whether the step takes no time; on one core the text orders commands anyway.
-  bool isMark(const Step &step) const { return step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait; }
   /// When the host has issued the stream's step.
   int64_t issueTime(const StreamState &stream) const;
   void hasWaitedForHost() { ++hostWaits; }

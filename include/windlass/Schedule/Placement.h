@@ -37,6 +37,8 @@ constexpr int64_t kMaxChunks = int64_t(1) << 16;
 /// Fails with what is wrong where the map is none: a position out of range or without a chunk, chains that do not begin
 /// at 0, do not increase, have no chunk or differ in their number of chunks, or more than `kMaxChunks` of anything.
 llvm::Error checkPlacement(const Placement &placement);
+/// The same; fails too where `schedules`, a number of schedules, is not one for each position.
+llvm::Error checkPlacement(const Placement &placement, size_t schedules);
 
 // Named placements. `positions` and `chunksPerPosition` are at least 1, and their product is at most `kMaxChunks`.
 

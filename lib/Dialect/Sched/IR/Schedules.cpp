@@ -39,10 +39,10 @@ static std::string explainRefusal(const schedule::TableItem &action) {
 }
 
 /// Reports the first action of the table that no function of a module runs.
-static LogicalResult checkActions(ScheduleOp op, const schedule::ActionTable &table) {
+static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &table) {
   for (const schedule::TableItem &item : table) {
     if (item.isRepeat()) {
-      if (failed(checkActions(op, item.body)))
+      if (failed(checkItems(op, item.body)))
         return failure();
       continue;
     }
@@ -55,7 +55,7 @@ static LogicalResult checkActions(ScheduleOp op, const schedule::ActionTable &ta
 /// Expands the step as a pipeline of one position with one chunk.
 static FailureOr<schedule::Pipeline> expandAlone(ScheduleOp op) {
   schedule::ActionTable table = llvm::cantFail(getActionTable(op));
-  if (failed(checkActions(op, table)))
+  if (failed(checkItems(op, table)))
     return failure();
   llvm::Expected<schedule::Pipeline> expanded = schedule::expandPipeline({}, table);
   if (!expanded)

@@ -71,8 +71,8 @@ LogicalResult windlass::sched::checkActions(ScheduleOp schedule, Operation *scop
   for (const schedule::Action &action : step->actions) {
     if (!found.emplace(action.kind, action.chunk).second)
       continue;
-    std::optional<StepRole> role = getRole(action.kind);
-    if (!role || !getStepFunction(scope, *role, action.chunk))
+    // An expanded step has only actions that functions run.
+    if (!getStepFunction(scope, *getRole(action.kind), action.chunk))
       return schedule.emitOpError("runs ")
              << schedule::getName(action.kind) << " of chunk " << action.chunk << ", of which there is no function";
   }
