@@ -19,7 +19,7 @@ using namespace windlass;
 
 namespace {
 
-/// Of the table of operators: a screen.
+/// The most rows of the table of operators that are printed: a screen.
 constexpr size_t kMostRows = 40;
 
 ArenaBytes measureArena(ModuleOp module) {
@@ -69,7 +69,7 @@ PeakFacts findPeak(ModuleOp module) {
   return peak;
 }
 
-/// Of the peak: a line.
+/// The most groups of values at the peak that are printed: a line.
 constexpr size_t kMostAtPeak = 4;
 
 std::string peakText(const PeakFacts &peak) {
@@ -102,7 +102,8 @@ std::string meshText(const PlanReport &report) {
   return text.empty() ? "one device" : text;
 }
 
-/// "both halves of 'h.0' to 'h.3', mlp of 'h.4'": what is run again, consecutive blocks with one label together.
+/// Prints which segments are recomputed, such as "both halves of 'h.0' to 'h.3', mlp of 'h.4'": consecutive blocks with
+/// one label together.
 std::string rerunText(const RerunReport &rerun) {
   std::string text;
   for (size_t i = 0, end; i < rerun.segments.size(); i = end) {

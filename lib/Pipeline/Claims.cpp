@@ -151,7 +151,7 @@ private:
   MLIRContext *context;
   const PlanChoice &choice;
   CostModel costs;
-  /// Of the plan, in the search's model.
+  /// The cost of the plan in the search's model, in nanoseconds.
   int64_t cost = 0;
 };
 

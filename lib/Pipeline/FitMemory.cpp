@@ -57,7 +57,7 @@ private:
   int64_t limit;
   Fit &fit;
   plan::RerunSteps steps;
-  /// Of `planned`, without prefetch.
+  /// A copy of `planned` without prefetch.
   OwningOpRef<ModuleOp> copy;
   bool dropsPrefetch = false;
   std::set<size_t> tried = {0};

@@ -53,7 +53,8 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
   return meshes;
 }
 
-/// The terms of the named strategies that are compared on a mesh of so many ranks for the data and for the model.
+/// Lists the named strategies that are compared on a mesh with `dataRanks` ranks for the data and `modelRanks` for the
+/// model.
 static std::vector<plan::StrategyTerms> listComparedTerms(int64_t dataRanks, int64_t modelRanks) {
   std::vector<const plan::NamedStrategy *> forData, forModel;
   for (const plan::NamedStrategy &strategy : plan::getNamedStrategies()) {

@@ -51,7 +51,7 @@ struct ring_member {
   }
 };
 
-/// Of one size: one by one around the ring, where member 0 begins, and all at once.
+/// Sends messages of one size around the ring: one after another, beginning with member 0, and all at once.
 void check_sizes(ring_member &m, std::int64_t n) {
   const tensor in = numbered(n, m.me, 1), out({n}), together({n});
   if (m.me == 0)

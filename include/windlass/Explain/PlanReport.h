@@ -39,7 +39,7 @@ struct PlanReport {
   std::vector<std::pair<std::string, int64_t>> mesh;
   ArenaBytes memory;
   rt::reserve reserve;
-  /// Of a device, in bytes.
+  /// Bytes that a device may use.
   int64_t memoryLimit = 0;
   PeakFacts peak;
   RerunReport rerun;

@@ -23,7 +23,7 @@ struct ClaimedPlan {
   /// At L3 or L3b, and at L2.
   mlir::ModuleOp planned, unplanned;
   const Schedule &schedule;
-  /// Of the program.
+  /// The precision in which the program computes.
   std::string precision;
   std::vector<std::string> pins;
 };

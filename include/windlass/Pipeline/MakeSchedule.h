@@ -15,15 +15,15 @@
 
 namespace windlass {
 
-/// What a plan runs again in the backward pass, for a rank and a micro-batch.
+/// What a plan recomputes in the backward pass, for a rank and a micro-batch.
 struct RerunReport {
-  /// Blocks in program order, and what of each is run again.
+  /// Blocks in program order, each with the parts that are recomputed.
   std::vector<std::pair<std::string, std::string>> segments;
-  /// Bytes that the forward pass leaves for the backward pass, if nothing is run again and as planned.
+  /// Bytes that the forward pass leaves for the backward pass: without recompute, and as planned.
   int64_t stashBytesBefore = 0, stashBytes = 0;
-  /// What is run again, and what runs anyway.
+  /// FLOPs that are recomputed, and FLOPs without recompute.
   double flops = 0, flopsBefore = 0;
-  /// How many blocks something of is run again.
+  /// The number of blocks of which a part is recomputed.
   size_t countBlocks() const;
 };
 

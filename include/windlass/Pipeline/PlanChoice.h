@@ -26,14 +26,14 @@ struct PlanChoice {
   int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
   /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
   int64_t threads = 0;
-  /// Of the search; they change nothing of the plan.
+  /// Threads of the search; their number does not change the plan.
   int64_t searchThreads = std::max(1u, std::thread::hardware_concurrency());
   /// Operations of the search for each mesh.
   int64_t searchWork = 200'000'000;
   /// The plan that the search begins with; null for none.
   std::shared_ptr<const plan::PlanFile> start;
   Cluster cluster;
-  /// Of the cluster's devices; null for the analytic model.
+  /// Measured times of the cluster's devices; null for the analytic model.
   std::shared_ptr<const Profile> profile;
 };
 

@@ -31,7 +31,7 @@ struct SearchSummary {
   /// What proves the bound: the text of plan.cert.
   std::string certificate;
   double searchSeconds = 0;
-  /// Named strategies in the same model, with nothing run again, and by how many bytes they do not fit.
+  /// Named strategies in the same model without recompute, each with the bytes by which it exceeds the memory.
   struct Named {
     std::string name;
     int64_t costNanoseconds = 0, excessBytes = 0;

@@ -50,9 +50,9 @@ struct TableItem {
   int64_t count = 1;
   /// Empty: an action.
   std::vector<TableItem> body;
-  /// Of a send or receive: the chunk at the other end. -1 of other kinds.
+  /// The chunk at the other end of a send or receive; -1 for other kinds.
   int64_t peerChunk = -1;
-  /// Of an action: its micro-batch. -1: the one after that of the last action of this kind and these chunks.
+  /// The micro-batch of an action; -1: the one after that of the last action of this kind and these chunks.
   int64_t microBatch = -1;
 
   bool isRepeat() const { return !body.empty(); }

@@ -20,7 +20,7 @@ struct Action {
   /// gradients, later ones add to them; the last one begins to reduce them.
   bool isFirst = true;
   bool isLast = true;
-  /// Of a send or receive: the chunk at the other end, and the position that runs it. -1 of other kinds.
+  /// The chunk at the other end of a send or receive, and the position that runs it; -1 for other kinds.
   int64_t peerChunk = -1;
   int64_t peer = -1;
 };
@@ -46,7 +46,7 @@ ActionTable compress(const Schedule &schedule);
 struct StepRow {
   Action action;
   int64_t perTurn = 0;
-  /// Of a repeat; 0: an action.
+  /// How often a repeat runs, and how many rows it repeats; both are 0 for an action.
   int64_t count = 0, length = 0;
 
   bool isRepeat() const { return count > 0; }

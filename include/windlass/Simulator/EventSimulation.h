@@ -28,11 +28,11 @@ struct Step {
   };
   Kind kind = Kind::Work;
   int64_t stream = 0;
-  /// Of a record and a wait the event; of a send and a receive the channel, which has one sender and one receiver.
+  /// The event of a record or wait; the channel of a send or receive, which has one sender and one receiver.
   int64_t object = 0;
-  /// Of work and of a send: how long it takes with all that it uses to itself. At least 0.
+  /// How long work or a send takes when nothing else uses what it uses; at least 0. Meaningless for other kinds.
   int64_t picoseconds = 0;
-  /// Of work and of a send: an index into `Problem::uses`; -1 where it shares nothing.
+  /// What work or a send uses, as an index into `Problem::uses`; -1 where it shares nothing.
   int64_t uses = -1;
 };
 
@@ -74,7 +74,7 @@ struct FunctionTotal {
 struct Result {
   /// When the last rank has ended and its host has issued everything.
   int64_t picoseconds = 0;
-  /// Of each rank, of each of its functions.
+  /// The totals of each function of each rank.
   std::vector<std::vector<FunctionTotal>> totals;
 };
 

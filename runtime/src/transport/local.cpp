@@ -38,7 +38,7 @@ struct local_bell {
 struct local_group {
   explicit local_group(std::size_t members)
       : sources(members), targets(members), mailboxes(members * members), bells(members) {}
-  /// Of messages from one member to another.
+  /// The mailbox for messages from one member to another.
   local_mailbox &mailbox(std::int32_t from, std::int32_t to) {
     return mailboxes[static_cast<std::size_t>(from) * bells.size() + static_cast<std::size_t>(to)];
   }
@@ -171,7 +171,7 @@ public:
   }
 
 private:
-  /// Of a message that is sent.
+  /// How far a message has come that is being sent.
   enum class progress : std::uint8_t { waiting, offered, done };
 
   /// Offers the message where the mailbox is free; says whether the receiver has taken it.

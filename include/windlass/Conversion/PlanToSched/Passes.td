@@ -13,7 +13,7 @@ def PlanToSched : Pass<"plan-to-sched", "::mlir::ModuleOp"> {
     is `@reduce`: buckets of up to `plan.bucket_bytes`, filled in the order in which `@backward` makes them, after the
     loss. What the backward pass reads and a resource still holds (a weight, an input) is loaded again, not stashed.
 
-    Afterwards (L4) nothing of `plan` is left but the mesh and data axis of the module, layouts of resources, and
+    Afterwards (L4) nothing of `plan` is left but the mesh of the module, layouts of resources, and
     `plan.repeat`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect"];

@@ -97,7 +97,7 @@ struct PlanFile {
   std::vector<MeshAxis> mesh;
   /// Device of each rank.
   std::vector<int64_t> deviceOrder;
-  /// P, of which the axes of replicas have as many members together, and m.
+  /// P, which is the product of the sizes of the replica axes, and m.
   int64_t groups = 1, iterations = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;

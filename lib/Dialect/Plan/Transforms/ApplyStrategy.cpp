@@ -427,7 +427,7 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
   for (size_t count = axes.size(); count > 0; --count)
     for (size_t first = 0; first + count <= axes.size(); ++first)
       choices.push_back(ArrayRef(axes).slice(first, count));
-  // Of as many members, outer axes first.
+  // Most members first; among equals, outer axes first.
   auto toKey = [&](ArrayRef<StringAttr> choice) { return std::make_pair(-countMembers(choice), choice.data()); };
   llvm::sort(choices, [&](ArrayRef<StringAttr> a, ArrayRef<StringAttr> b) { return toKey(a) < toKey(b); });
   // What pins have split already is not split again.

@@ -124,7 +124,7 @@ private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, View> resourceViews;
   llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
-  /// Of streams and communicators, once they are declared.
+  /// The symbols of streams and communicators, by number, once `emit` has declared them.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> streamNames, communicatorNames;
   int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;

@@ -8,7 +8,7 @@ using namespace windlass::plan;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// What is wrong with a text for so many ranks; the text again where nothing is.
+/// Parses `text` for `ranks` ranks. Returns the error, or the text that the strategy prints.
 static std::string tryParse(const std::string &text, int64_t ranks) {
   llvm::Expected<StrategyTerms> terms = parseStrategy(text, ranks);
   return terms ? terms->getText() : llvm::toString(terms.takeError());

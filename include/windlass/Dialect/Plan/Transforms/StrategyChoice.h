@@ -64,8 +64,8 @@ ParameterLayouts getCopies(const StrategyChoice &choice, mlir::StringAttr symbol
 /// work on parts of the data.
 LayoutAttr gatherShares(LayoutAttr layout, MeshAttr mesh);
 
-/// Of an argument of a function: dim 0 of an input of the graph, its batch, is split on the axes of the batch; all else
-/// is whole.
+/// Returns the layout of an argument of `function`. Dim 0 of an input of the graph is the batch, which is split on the
+/// batch axes; every other dim is whole.
 LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
 
 /// Micro-batches of a step, over all ranks.

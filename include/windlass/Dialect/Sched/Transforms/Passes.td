@@ -110,7 +110,7 @@ def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
     At L4 the module has a mesh, resources whose local types follow from their layouts, one schedule, and functions
     marked with `sched.step`: no two of one role and chunk, and one for each action of the schedule. Functions hold
     `train` ops on local tensors, `sched.map` and what reads and writes resources and moves data between ranks; nothing
-    of `plan` but the mesh, the data axis, layouts of resources and `plan.repeat` is left, and no buffers or commands
+    of `plan` but the mesh, layouts of resources and `plan.repeat` is left, and no buffers or commands
     are there yet. The backward takes what the forward returns, and no other function takes or returns values; the
     schedule runs every micro-batch forward before backward, one at a time, then reduces once and updates once
     (`windlass/Schedule/Pipeline.h` has the rules of a legal order). Collectives name axes of the mesh, each once, and
