@@ -5,6 +5,7 @@ nothing runs on, no shared memory is left, the locks are free, the newest checkp
 """
 
 import collections
+import contextlib
 import fcntl
 import json
 import os
@@ -79,7 +80,8 @@ class RandomKillsTest(common.Case):
         if way.startswith('SIGSTOP'):
             members = family.members()
             if members:
-                os.kill(int(self.source.choice(members).name), signal.SIGSTOP)
+                with contextlib.suppress(ProcessLookupError):  # it may have ended since it was listed
+                    os.kill(int(self.source.choice(members).name), signal.SIGSTOP)
                 time.sleep(self.source.random())
         name = way.split(' and ')[-1]
         times = {'twice': 2, 'thrice': 3}.get(name.split(' ')[-1], 1)
