@@ -82,11 +82,11 @@ private:
     Compilation compilation(context, modelPath, printEvents(console));
     if (int code = planModel(console, compilation, compileFlags, flags, Purpose::trial))
       return code;
-    add(compilation.getModule(), to);
+    add(compilation.getProgram(), to);
     return kDone;
   }
 
-  void add(ModuleOp schedule, MeasuredCommands &to) {
+  void add(sched::ProgramOp schedule, MeasuredCommands &to) {
     to.add(schedule);
     if (compileFlags.choice.cluster.getBackend() == "cuda")
       to.addFused(schedule);
@@ -105,7 +105,7 @@ private:
         named.strategy = measured.str();
         Schedule schedule;
         if (compilation.trySchedule(named, schedule))
-          add(*schedule.module, to);
+          add(schedule.program, to);
       }
     return kDone;
   }
@@ -121,7 +121,7 @@ private:
     found.strategy = "auto";
     if (int code = console.codeOf(compilation.applyStrategy(found, Purpose::trial)))
       return code;
-    add(compilation.getModule(), to);
+    add(compilation.getProgram(), to);
     return kDone;
   }
 

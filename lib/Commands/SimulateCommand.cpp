@@ -53,7 +53,7 @@ public:
     });
   }
 
-  std::string finish(ModuleOp module) {
+  std::string finish(sched::ProgramOp program) {
     auto tell = [&](llvm::StringRef what, int64_t stream, llvm::StringRef name) {
       out << (events++ > 0 ? ",\n" : "\n");
       llvm::json::OStream json(out);
@@ -67,7 +67,7 @@ public:
     };
     // Process 0; what ranks measure (--profile) are the ones after it.
     tell("process_name", 0, "predicted");
-    sched::StreamTable streams(module);
+    sched::StreamTable streams(program);
     for (int64_t i = 0; i < streams.size(); ++i)
       tell("thread_name", i, streams.getShownName(i));
     out << "\n]}\n";
@@ -111,7 +111,7 @@ int windlass::runSimulate(Console &console, const std::vector<std::string> &word
       compilation.predict(compileFlags.choice, [&](const SimulatedCommand &command) { trace.add(command); });
   size_t commands = trace.events;
   if (!output.empty()) {
-    if (std::string error = writeFile(output, trace.finish(compilation.getModule())); !error.empty())
+    if (std::string error = writeFile(output, trace.finish(compilation.getProgram())); !error.empty())
       return console.fail(Code::output, error);
     if (commands > kMostEvents && !common.quiet)
       console.say("the timeline has the first " + std::to_string(kMostEvents) + " of " + std::to_string(commands) +

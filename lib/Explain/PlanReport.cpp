@@ -22,9 +22,9 @@ namespace {
 /// The most rows of the table of operators that are printed: a screen.
 constexpr size_t kMostRows = 40;
 
-ArenaBytes measureArena(ModuleOp module) {
+ArenaBytes measureArena(sched::ProgramOp program) {
   ArenaBytes memory;
-  for (auto resource : module.getOps<sched::ResourceOp>()) {
+  for (auto resource : program.getOps<sched::ResourceOp>()) {
     if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
       continue;
     int64_t bytes = getTensorBytes(resource.getTensorType());
@@ -47,7 +47,7 @@ ArenaBytes measureArena(ModuleOp module) {
       memory.other += bytes;
     }
   }
-  if (sched::ArenaOp arena = sched::getDeviceArena(module)) {
+  if (sched::ArenaOp arena = sched::getDeviceArena(program)) {
     memory.arena = arena.getBytes();
     if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
       memory.largestLiveSet = live.getInt();
@@ -57,9 +57,9 @@ ArenaBytes measureArena(ModuleOp module) {
 
 std::string mebibytes(int64_t bytes) { return llvm::formatv("{0:f1} MiB", bytes / double(1 << 20)).str(); }
 
-PeakFacts findPeak(ModuleOp module) {
+PeakFacts findPeak(sched::ProgramOp program) {
   PeakFacts peak;
-  if (sched::ArenaOp arena = sched::getDeviceArena(module))
+  if (sched::ArenaOp arena = sched::getDeviceArena(program))
     if (auto its = arena->getAttrOfType<DictionaryAttr>(sched::kPeakAttr)) {
       peak.at = its.getAs<StringAttr>("at").str();
       for (auto group : its.getAs<ArrayAttr>("live").getAsRange<DictionaryAttr>())
@@ -203,15 +203,16 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   if (auto its = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
     if (auto value = its.getAs<IntegerAttr>("micro_batches"))
       report.microBatches = value.getInt();
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  sched::ProgramOp program = compilation.getProgram();
+  plan::MeshAttr mesh = program.getMesh();
   for (plan::AxisAttr axis : mesh.getAxes())
     report.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
   report.groups = mesh.sizeOf(plan::AxisRole::replica);
   report.averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
-  report.memory = measureArena(module);
+  report.memory = measureArena(program);
   report.reserve = compilation.getReserve();
   report.memoryLimit = choice.getMemoryLimit();
-  report.peak = findPeak(module);
+  report.peak = findPeak(program);
   report.rerun = compilation.getRerun();
   report.hasDroppedPrefetch = compilation.hasDroppedPrefetch();
   report.prediction = compilation.predict(choice);

@@ -2,7 +2,7 @@
 #include "windlass/Interpreter/Interpreter.h"
 
 #include "Runners.h"
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Interpreter/Kernels.h"
 
 using namespace mlir;
@@ -10,15 +10,23 @@ using namespace windlass;
 using namespace windlass::interpreter;
 
 std::optional<Level> windlass::interpreter::levelOf(ModuleOp module) {
-  if (!module.getOps<sched::ArenaOp>().empty())
-    return Level::L5;
-  if (!module.getOps<sched::ResourceOp>().empty())
-    return Level::L4;
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    return program.getOps<sched::ArenaOp>().empty() ? Level::L4 : Level::L5;
   if (module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction))
     return module->hasAttr(plan::kMeshAttr) ? Level::L3 : Level::L2;
   if (module.lookupSymbol<func::FuncOp>(train::kLossFunction))
     return Level::L1;
   return std::nullopt;
+}
+
+int64_t windlass::interpreter::countRanks(ModuleOp module) {
+  int64_t ranks = 0;
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    ranks += program.getMesh().getRanks();
+  if (ranks > 0)
+    return ranks;
+  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  return mesh ? mesh.getRanks() : 1;
 }
 
 bool windlass::interpreter::interpreterSupports(StringRef opName) {
@@ -29,24 +37,32 @@ bool windlass::interpreter::interpreterSupports(StringRef opName) {
          opName == plan::ReshardOp::getOperationName();
 }
 
-FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOptions &options) {
-  std::optional<Level> level = levelOf(module);
-  if (!level)
-    return module.emitError("is of no level: it has neither @loss nor @microbatch, resources or arenas");
-  if (options.rounds && (*level != Level::L5 || options.precision != Precision::f64))
-    return module.emitError("can be rounded as programs do at level L5 only, and where floats are doubles");
-  // A module of L1 or L2 may name nothing of it, but runs on a mesh of one rank.
-  module.getContext()->getOrLoadDialect<plan::PlanDialect>();
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  if (!mesh)
-    mesh = plan::MeshAttr::get(module.getContext(), {});
+static LogicalResult checkRanks(ModuleOp module, plan::MeshAttr mesh) {
   // Ranks are simulated one after another: more than this is a mistake.
   constexpr int64_t kRankLimit = 1024;
   int64_t ranks = 1;
-  for (plan::AxisAttr axis : mesh.getAxes()) {
+  for (plan::AxisAttr axis : mesh.getAxes())
     if (axis.getSize() < 1 || axis.getSize() > kRankLimit || (ranks *= axis.getSize()) > kRankLimit)
       return module.emitError("has the mesh ") << mesh << ", which must have 1 to " << kRankLimit << " ranks";
+  return success();
+}
+
+FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOptions &options) {
+  std::optional<Level> level = levelOf(module);
+  if (!level)
+    return module.emitError("is of no level: it has neither @loss nor @microbatch, and no sched.program");
+  if (options.rounds && (*level != Level::L5 || options.precision != Precision::f64))
+    return module.emitError("can be rounded as programs do at level L5 only, and where floats are doubles");
+  sched::ProgramOp program;
+  if (*level == Level::L4 || *level == Level::L5) {
+    FailureOr<sched::ProgramOp> only = sched::getOnlyProgram(module);
+    if (failed(only))
+      return failure();
+    program = *only;
   }
+  plan::MeshAttr mesh = program ? program.getMesh() : module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+  if (mesh && failed(checkRanks(module, mesh)))
+    return failure();
   RunInputs inputs(module, options);
   FailureOr<RunResult> result = failure();
   switch (*level) {
@@ -58,10 +74,10 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
     result = runFunctions(module, inputs);
     break;
   case Level::L4:
-    result = runResources(module, inputs, mesh);
+    result = runResources(program, inputs);
     break;
   case Level::L5:
-    result = runCommands(module, inputs, mesh);
+    result = runCommands(program, inputs);
     break;
   }
   if (failed(result))

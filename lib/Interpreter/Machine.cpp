@@ -14,8 +14,9 @@ namespace {
 
 class ScheduleRunner {
 public:
-  ScheduleRunner(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh, Machine &machine)
-      : module(module), inputs(inputs), scaling(module, inputs.options), mesh(mesh), machine(machine) {
+  ScheduleRunner(sched::ProgramOp program, const RunInputs &inputs, Machine &machine)
+      : program(program), inputs(inputs), scaling(program->getParentOfType<ModuleOp>(), inputs.options),
+        mesh(program.getMesh()), machine(machine) {
     groups = getReplicas(mesh);
     everyone = getEveryone(mesh);
   }
@@ -37,7 +38,7 @@ private:
   LogicalResult dump(ResourceOp resource, const Twine &prefix, RunResult &result);
 
   auto resources(ResourceKind kind) {
-    return llvm::make_filter_range(module.getOps<ResourceOp>(),
+    return llvm::make_filter_range(program.getOps<ResourceOp>(),
                                    [kind](ResourceOp resource) { return resource.getKind() == kind; });
   }
 
@@ -47,7 +48,7 @@ private:
            llvm::any_of(resources(kind), [&](ResourceOp other) { return other.getOfAttr() == resource.getOfAttr(); });
   }
 
-  ModuleOp module;
+  sched::ProgramOp program;
   const RunInputs &inputs;
   LossScaling scaling;
   plan::MeshAttr mesh;
@@ -126,9 +127,9 @@ LogicalResult ScheduleRunner::writeScalars(int64_t step) {
 }
 
 LogicalResult ScheduleRunner::runFunction(sched::StepRole role, int64_t chunk, int64_t index, bool isLast) {
-  func::FuncOp function = sched::getStepFunction(module, role, chunk);
+  func::FuncOp function = sched::getStepFunction(program, role, chunk);
   if (!function)
-    return module.emitError("has no function of the step with the role ")
+    return program.emitOpError("has no function of the step with the role ")
            << stringifyStepRole(role) << " and chunk " << chunk;
   return machine.run(function, index, isLast);
 }
@@ -159,7 +160,7 @@ LogicalResult ScheduleRunner::runAction(const schedule::Action &action, int64_t 
   int64_t total = inputs.microBatches, groupCount = groups.size(), perGroup = total / groupCount;
   if (action.kind == ActionKind::Forward) {
     if (action.microBatch >= perGroup)
-      return module.emitError("has more forward actions than the ") << perGroup << " micro-batches of a rank's step";
+      return program.emitOpError("has more forward actions than the ") << perGroup << " micro-batches of a rank's step";
     if (failed(writeInputs(step * total + action.microBatch * groupCount)))
       return failure();
   }
@@ -171,13 +172,13 @@ LogicalResult ScheduleRunner::runAction(const schedule::Action &action, int64_t 
           return failure();
   std::optional<sched::StepRole> role = sched::getRole(action.kind);
   if (!role)
-    return module.emitError("cannot be executed: actions ") << schedule::getName(action.kind) << " have no function";
+    return program.emitOpError("cannot be executed: actions ") << schedule::getName(action.kind) << " have no function";
   return runFunction(*role, action.chunk, action.microBatch, action.isLast);
 }
 
 LogicalResult ScheduleRunner::evaluate(RunResult &result) {
   auto outputs = resources(ResourceKind::evaluate);
-  if (outputs.empty() || !sched::getStepFunction(module, sched::StepRole::evaluate))
+  if (outputs.empty() || !sched::getStepFunction(program, sched::StepRole::evaluate))
     return success();
   ResourceOp output = *outputs.begin();
   int64_t groupCount = groups.size();
@@ -202,15 +203,15 @@ LogicalResult ScheduleRunner::evaluate(RunResult &result) {
 }
 
 FailureOr<RunResult> ScheduleRunner::run() {
-  auto schedules = module.getOps<sched::ScheduleOp>();
+  auto schedules = program.getOps<sched::ScheduleOp>();
   if (schedules.empty())
-    return module.emitError("has no sched.schedule");
+    return program.emitOpError("has no sched.schedule");
   FailureOr<schedule::Schedule> expanded = sched::expandSchedule(*schedules.begin());
   if (failed(expanded))
     return failure();
   if (inputs.microBatches % static_cast<int64_t>(groups.size()))
-    return module.emitError() << groups.size() << " groups cannot share " << inputs.microBatches
-                              << " micro-batches: choose a multiple";
+    return program.emitOpError() << groups.size() << " groups cannot share " << inputs.microBatches
+                                 << " micro-batches: choose a multiple";
   SmallVector<ResourceOp> outputs;
   for (ResourceKind kind : {ResourceKind::loss, ResourceKind::grad_norm})
     llvm::append_range(outputs, resources(kind));
@@ -219,7 +220,7 @@ FailureOr<RunResult> ScheduleRunner::run() {
   result.ranks = mesh.getRanks();
   if (failed(loadParameters()))
     return failure();
-  if (func::FuncOp init = sched::getStepFunction(module, sched::StepRole::init))
+  if (func::FuncOp init = sched::getStepFunction(program, sched::StepRole::init))
     if (failed(machine.run(init, 0, true)))
       return failure();
   for (int64_t step = 0; step < inputs.options.steps; ++step) {
@@ -239,7 +240,8 @@ FailureOr<RunResult> ScheduleRunner::run() {
       if (failed(whole))
         return failure();
       (resource.getKind() == ResourceKind::loss ? result.losses : result.gradientNorms).push_back(whole->at(0));
-      if (resource.getKind() == ResourceKind::grad_norm && failed(scaling.finishStep(module, step, whole->at(0))))
+      if (resource.getKind() == ResourceKind::grad_norm &&
+          failed(scaling.finishStep(program.getLoc(), step, whole->at(0))))
         return failure();
     }
   }
@@ -256,7 +258,7 @@ FailureOr<RunResult> ScheduleRunner::run() {
   return result;
 }
 
-FailureOr<RunResult> windlass::interpreter::runSchedule(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh,
+FailureOr<RunResult> windlass::interpreter::runSchedule(sched::ProgramOp program, const RunInputs &inputs,
                                                         Machine &machine) {
-  return ScheduleRunner(module, inputs, mesh, machine).run();
+  return ScheduleRunner(program, inputs, machine).run();
 }

@@ -26,9 +26,8 @@ public:
   virtual mlir::LogicalResult finishStep(llvm::ArrayRef<sched::ResourceOp> outputs) { return mlir::success(); }
 };
 
-/// Runs the steps of a module on the machine.
-mlir::FailureOr<RunResult> runSchedule(mlir::ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh,
-                                       Machine &machine);
+/// Runs the steps of a program on the machine.
+mlir::FailureOr<RunResult> runSchedule(sched::ProgramOp program, const RunInputs &inputs, Machine &machine);
 
 } // namespace windlass::interpreter
 

@@ -30,8 +30,9 @@ struct Buffer {
 
 class BufferMachine : public Machine {
 public:
-  BufferMachine(ModuleOp module, plan::MeshAttr mesh, const RunOptions &options)
-      : module(module), mesh(mesh), precision(options.precision), rounds(options.rounds), streams(module) {}
+  BufferMachine(sched::ProgramOp program, const RunOptions &options)
+      : program(program), mesh(program.getMesh()), precision(options.precision), rounds(options.rounds),
+        streams(program) {}
 
   LogicalResult prepare();
   Tensor peek(sched::ResourceOp resource, int64_t rank) override {
@@ -64,7 +65,7 @@ private:
   LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
                              int64_t rank);
 
-  ModuleOp module;
+  sched::ProgramOp program;
   plan::MeshAttr mesh;
   Precision precision;
   bool rounds;
@@ -88,7 +89,7 @@ int64_t BufferMachine::findScale() {
     if (Type element = getElementTypeOrSelf(type); llvm::isa<FloatType>(element))
       least = std::min(least, element.getIntOrFloatBitWidth());
   };
-  module.walk([&](Operation *op) {
+  program.walk([&](Operation *op) {
     if (auto resource = llvm::dyn_cast<sched::ResourceOp>(op))
       see(resource.getTensorType());
     for (Type type : op->getResultTypes())
@@ -100,7 +101,7 @@ int64_t BufferMachine::findScale() {
 LogicalResult BufferMachine::prepare() {
   scale = findScale();
   int64_t total = 0;
-  for (auto arena : module.getOps<sched::ArenaOp>()) {
+  for (auto arena : program.getOps<sched::ArenaOp>()) {
     int64_t bytes = arena.getBytes();
     if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale * mesh.getRanks()) > kArenaLimit)
       return arena.emitError("cannot be executed: the arenas of ")
@@ -115,7 +116,7 @@ LogicalResult BufferMachine::prepare() {
       arenas.emplace_back(bytes * scale, std::byte(0xFF));
   checker.emplace(arenaBytes);
 
-  for (auto resource : module.getOps<sched::ResourceOp>()) {
+  for (auto resource : program.getOps<sched::ResourceOp>()) {
     if (!resource.getArenaAttr() || !resource.getOffset())
       return resource.emitError("cannot be executed: has no place in an arena");
     RankedTensorType type = resource.getTensorType();
@@ -309,7 +310,7 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
     types.push_back(out.type);
     kinds.push_back(out.kind);
   }
-  bool roundsToTf32 = rounds && train::getPrecision(module) == "tf32";
+  bool roundsToTf32 = rounds && train::getPrecision(program->getParentOfType<ModuleOp>()) == "tf32";
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
     SmallVector<Tensor> inputs;
     for (const Buffer &in : *ins)
@@ -424,9 +425,9 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, bool isLa
   return success();
 }
 
-FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh) {
-  BufferMachine machine(module, mesh, inputs.options);
+FailureOr<RunResult> windlass::interpreter::runCommands(sched::ProgramOp program, const RunInputs &inputs) {
+  BufferMachine machine(program, inputs.options);
   if (failed(machine.prepare()))
     return failure();
-  return runSchedule(module, inputs, mesh, machine);
+  return runSchedule(program, inputs, machine);
 }

@@ -24,6 +24,8 @@ public:
   FunctionRunner(ModuleOp module, const RunInputs &inputs)
       : module(module), inputs(inputs), scaling(module, inputs.options) {
     mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
+    // A module of L2 may name nothing of the dialect, but runs on a mesh of one rank.
+    module.getContext()->getOrLoadDialect<plan::PlanDialect>();
     if (!mesh)
       mesh = MeshAttr::get(module.getContext(), {});
     ranks = mesh.getRanks();
@@ -485,7 +487,7 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
       if (failed(norm))
         return failure();
       result.gradientNorms.push_back(norm->at(0));
-      if (failed(scaling.finishStep(module, step, norm->at(0))))
+      if (failed(scaling.finishStep(module.getLoc(), step, norm->at(0))))
         return failure();
     }
   }

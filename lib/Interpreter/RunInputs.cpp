@@ -94,14 +94,14 @@ Tensor LossScaling::unscale(Tensor gradient) const {
   return gradient;
 }
 
-LogicalResult LossScaling::finishStep(ModuleOp module, int64_t step, double norm) {
+LogicalResult LossScaling::finishStep(Location loc, int64_t step, double norm) {
   if (!on)
     return success();
   bool isFinite = std::isfinite(norm);
   skipped += !isFinite;
   if (scale.advance(isFinite, settings))
     return success();
-  return emitError(module.getLoc(), "cannot be executed: the gradient of step ")
+  return emitError(loc, "cannot be executed: the gradient of step ")
          << step << " is not finite, and the loss scale is 2^" << std::ilogb(scale.value)
          << " and may not fall below 2^" << std::ilogb(settings.floor);
 }

@@ -19,7 +19,7 @@ public:
   /// Gradients as they are dumped.
   Tensor unscale(Tensor gradient) const;
   /// After a step with this gradient norm.
-  mlir::LogicalResult finishStep(mlir::ModuleOp module, int64_t step, double norm);
+  mlir::LogicalResult finishStep(mlir::Location loc, int64_t step, double norm);
 
 private:
   bool on = false;

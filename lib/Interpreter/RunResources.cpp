@@ -16,8 +16,7 @@ namespace {
 
 class TensorMachine : public Machine {
 public:
-  TensorMachine(ModuleOp module, plan::MeshAttr mesh, Precision precision)
-      : module(module), mesh(mesh), precision(precision) {}
+  TensorMachine(sched::ProgramOp program, Precision precision) : mesh(program.getMesh()), precision(precision) {}
 
   Tensor peek(sched::ResourceOp resource, int64_t rank) override {
     RankValues &parts = contents[resource.getSymNameAttr()];
@@ -40,7 +39,6 @@ private:
                           Function collective);
   LogicalResult runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results);
 
-  ModuleOp module;
   plan::MeshAttr mesh;
   Precision precision;
   DenseMap<StringAttr, RankValues> contents;
@@ -182,8 +180,7 @@ FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> op
   return false;
 }
 
-FailureOr<RunResult> windlass::interpreter::runResources(ModuleOp module, const RunInputs &inputs,
-                                                         plan::MeshAttr mesh) {
-  TensorMachine machine(module, mesh, inputs.options.precision);
-  return runSchedule(module, inputs, mesh, machine);
+FailureOr<RunResult> windlass::interpreter::runResources(sched::ProgramOp program, const RunInputs &inputs) {
+  TensorMachine machine(program, inputs.options.precision);
+  return runSchedule(program, inputs, machine);
 }

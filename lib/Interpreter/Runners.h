@@ -4,7 +4,7 @@
 
 #include "RunInputs.h"
 
-#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 namespace windlass::interpreter {
 
@@ -13,9 +13,9 @@ mlir::FailureOr<RunResult> runLoss(mlir::ModuleOp module, const RunInputs &input
 /// L2 and L3: `@init`, `@microbatch`, `@update`; L2 is a mesh of one rank.
 mlir::FailureOr<RunResult> runFunctions(mlir::ModuleOp module, const RunInputs &inputs);
 /// L4: tensors in resources, collectives.
-mlir::FailureOr<RunResult> runResources(mlir::ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh);
+mlir::FailureOr<RunResult> runResources(sched::ProgramOp program, const RunInputs &inputs);
 /// L5: buffers in arenas, streams and events.
-mlir::FailureOr<RunResult> runCommands(mlir::ModuleOp module, const RunInputs &inputs, plan::MeshAttr mesh);
+mlir::FailureOr<RunResult> runCommands(sched::ProgramOp program, const RunInputs &inputs);
 
 } // namespace windlass::interpreter
 

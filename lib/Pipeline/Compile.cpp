@@ -258,7 +258,7 @@ LogicalResult Compilation::materialize() { return windlass::materialize(*module,
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
   const AttentionChoices &measured = *choice.profile->attention;
   int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
-  options.attention = {measured.device, measured.library, chooseAttentions(*scheduled.module, measured, room)};
+  options.attention = {measured.device, measured.library, chooseAttentions(scheduled.program, measured, room)};
   for (const rt::attention_choice &each : options.attention.choices)
     options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
 }
@@ -277,14 +277,14 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
     return error(checked.kind()) << checked.message();
   if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
-    chooseEpilogues(*scheduled.module, *choice.profile->products);
+    chooseEpilogues(scheduled.program, *choice.profile->products);
     // Commands have moved: no byte may be read or written in another order for that.
     scheduled.isVerified = false;
   }
   if (failed(verifySchedule(scheduled)))
     return failure();
   cpp::ProjectOptions options;
-  options.scratchBytes = sched::getScratchBytesPerThread(*scheduled.module);
+  options.scratchBytes = sched::getScratchBytesPerThread(scheduled.program);
   if (backend == "cuda" && choice.profile && choice.profile->attention)
     addAttentions(choice, options);
   if (failed(convertSchedToEmitC(*scheduled.module)))

@@ -38,9 +38,13 @@ LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, i
   if (failed(materialize(*schedule.module, code)) ||
       failed(runPhases(*schedule.module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands})))
     return failure();
-  schedule.reserve = declareReserve(*schedule.module, cluster, threads);
+  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(*schedule.module);
+  if (failed(program))
+    return failure();
+  schedule.program = *program;
+  schedule.reserve = declareReserve(*program, cluster, threads);
   schedule.bytes = schedule.liveBytes = schedule.reserve.total();
-  sched::ArenaOp arena = sched::getDeviceArena(*schedule.module);
+  sched::ArenaOp arena = sched::getDeviceArena(*program);
   schedule.bytes += arena.getBytes();
   schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
   return purpose == Purpose::program ? verifySchedule(schedule) : success();

@@ -59,18 +59,22 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     manager.addPass(sched::createPlanToSched());
     manager.addPass(sched::createVerifyAsync());
     return;
-  case Phase::fuse:
-    manager.addPass(sched::createFuseElementwise());
-    manager.addPass(sched::createOverlapCollectives());
+  case Phase::fuse: {
+    OpPassManager &programs = manager.nest<sched::ProgramOp>();
+    programs.addPass(sched::createFuseElementwise());
+    programs.addPass(sched::createOverlapCollectives());
     return;
-  case Phase::lowerToCommands:
-    manager.addPass(sched::createLowerToCommands());
+  }
+  case Phase::lowerToCommands: {
+    OpPassManager &programs = manager.nest<sched::ProgramOp>();
+    programs.addPass(sched::createLowerToCommands());
     // On buffers that stay where they are.
-    manager.addPass(sched::createFuseLosses());
-    manager.addPass(sched::createFuseNorms());
-    manager.addPass(sched::createFuseUpdates());
-    manager.addPass(sched::createJoinUpdates());
+    programs.addPass(sched::createFuseLosses());
+    programs.addPass(sched::createFuseNorms());
+    programs.addPass(sched::createFuseUpdates());
+    programs.addPass(sched::createJoinUpdates());
     return;
+  }
   case Phase::verifyCommands:
     manager.addPass(sched::createVerifyCommands());
     return;

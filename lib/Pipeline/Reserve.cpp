@@ -46,21 +46,21 @@ int64_t windlass::expectCommunication(const plan::StrategyChoice &mesh, const Cl
   return declareNeed(cluster, need).communication - without;
 }
 
-rt::reserve windlass::declareReserve(ModuleOp module, const Cluster &cluster, int64_t threads) {
-  auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
+rt::reserve windlass::declareReserve(sched::ProgramOp program, const Cluster &cluster, int64_t threads) {
+  plan::MeshAttr mesh = program.getMesh();
   rt::reserve_need need = describeRank(mesh.getRanks(), cluster);
   int64_t most = 1;
   for (const HostGroup &group : cluster.hosts)
     most = std::max(most, group.devices);
   need.threads = threads ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency() / most);
-  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+  for (auto communicator : program.getOps<sched::CommunicatorOp>()) {
     rt::reserve_need::communicator &its = need.communicators.emplace_back();
     for (Attribute axis : communicator.getAxes())
       its.members *= static_cast<int32_t>(mesh.sizeOf(cast<StringAttr>(axis).getValue()));
     its.exchanges = communicator.getExchanges();
   }
-  need.scratch_bytes = sched::getScratchBytesPerThread(module);
-  for (auto resource : module.getOps<sched::ResourceOp>())
+  need.scratch_bytes = sched::getScratchBytesPerThread(program);
+  for (auto resource : program.getOps<sched::ResourceOp>())
     switch (resource.getKind()) {
     case sched::ResourceKind::input:
       need.input_bytes += getTensorBytes(resource.getGlobalTensorType());

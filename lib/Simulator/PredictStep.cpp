@@ -1,4 +1,5 @@
 #include "windlass/Simulator/PredictStep.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
@@ -38,17 +39,16 @@ constexpr size_t kMostFolded = 64;
 /// The problem of the event simulation for one rank, which stands for all.
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, const CostModel &costs)
-      : streams(module), module(module), costs(costs), keys(module),
-        mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)) {
-    for (auto communicator : module.getOps<sched::CommunicatorOp>())
+  StepBuilder(sched::ProgramOp program, const CostModel &costs)
+      : streams(program), program(program), costs(costs), keys(program), mesh(program.getMesh()) {
+    for (auto communicator : program.getOps<sched::CommunicatorOp>())
       communicators[communicator.getName()] = communicator;
     rank.isSerial = !costs.overlapsCollectives();
   }
 
   /// Fails, with a diagnostic, where the table is malformed or repeats too much that differs.
   LogicalResult build() {
-    for (auto op : module.getOps<sched::ScheduleOp>()) {
+    for (auto op : program.getOps<sched::ScheduleOp>()) {
       FailureOr<schedule::Schedule> actions = sched::expandSchedule(op);
       if (failed(actions))
         return failure();
@@ -93,7 +93,7 @@ private:
     functions.push_back({action.kind, isLast, {}});
     rank.functions.push_back({{}, costs.getIssuePicoseconds(action.kind == schedule::ActionKind::Update)});
     std::optional<sched::StepRole> role = sched::getRole(action.kind);
-    if (auto function = role ? sched::getStepFunction(module, *role, action.chunk) : func::FuncOp())
+    if (auto function = role ? sched::getStepFunction(program, *role, action.chunk) : func::FuncOp())
       for (Operation &op : function.getBody().front())
         if (sched::runsIn(&op, isLast))
           addStep(&op, !action.isFirst);
@@ -136,7 +136,7 @@ private:
     return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
   }
 
-  ModuleOp module;
+  sched::ProgramOp program;
   const CostModel &costs;
   CommandKeys keys;
   plan::MeshAttr mesh;
@@ -207,7 +207,10 @@ std::pair<std::string, double> StepPrediction::getBusiestStream() const {
 
 StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
                                      const std::function<void(const SimulatedCommand &)> &visit) {
-  StepBuilder step(module, costs);
+  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
+  if (failed(program))
+    return {};
+  StepBuilder step(*program, costs);
   if (failed(step.build()))
     return {};
   std::function<void(const simulation::Span &)> see;

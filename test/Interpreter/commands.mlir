@@ -60,7 +60,8 @@
 #partial = #plan.layout<[<[<2>]>], unreduced = [<"batch", sum>]>
 #sum = #plan.layout<[], unreduced = [<"batch", sum>]>
 #scalar = #plan.layout<[]>
-module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings = {micro_batches = 1 : i64}} {
+module attributes {train.settings = {micro_batches = 1 : i64}} {
+sched.program @program on <[<"batch", 2, batch>]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_batch communicator
@@ -102,4 +103,5 @@ module attributes {plan.mesh = #plan.mesh<[<"batch", 2, batch>]>, train.settings
     sched.launch copy on @compute ins(%g) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
     return
   }
+}
 }

@@ -40,7 +40,7 @@ module {
 }
 
 //--- empty.mlir
-// CHECK: is of no level: it has neither @loss nor @microbatch, resources or arenas
+// CHECK: is of no level: it has neither @loss nor @microbatch, and no sched.program
 // FILE: empty.mlir: is no safetensors file
 // NOWHERE: nowhere.mlir
 module {

@@ -13,7 +13,8 @@
 // OTHER: step 0 loss {{[1-9]}}
 #vector = #plan.layout<[<[<2>]>]>
 #scalar = #plan.layout<[]>
-module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micro_batches = 1 : i64}} {
+module attributes {train.settings = {micro_batches = 1 : i64}} {
+sched.program @program on <[<"data", 1>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.resource parameter @w : tensor<2xf32> of tensor<2xf32> #vector {logical_name = "w", arena = @device_arena, offset = 0 : i64}
@@ -114,4 +115,5 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>, train.settings = {micr
     return
   }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+}
 }

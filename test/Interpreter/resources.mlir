@@ -27,8 +27,8 @@
 #all = #plan.layout<[<[<2>]>], unreduced = [<"data", sum>, <"model", sum>]>
 #sum = #plan.layout<[], unreduced = [<"data", sum>, <"model", sum>]>
 #scalar = #plan.layout<[]>
-module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
-                   train.settings = {micro_batches = 4 : i64}} {
+module attributes {train.settings = {micro_batches = 4 : i64}} {
+sched.program @program on <[<"data", 2, replica>, <"model", 2>]> {
   sched.resource input @x : tensor<2x2xf32> of tensor<4x2xf32> #rows {logical_name = "x"}
   sched.resource parameter @w : tensor<2xf32> of tensor<2xf32> #whole {logical_name = "w"}
   sched.resource gradient @g : tensor<2xf32> of tensor<2xf32> #all {logical_name = "w"}
@@ -84,4 +84,5 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"model", 2>]>,
     sched.store @norm, %norm : tensor<f32>
     return
   }
+}
 }

@@ -26,7 +26,8 @@
 // LATE: error: 'sched.launch' op reads byte 0 without waiting for its write on stream 3, in @device_arena
 #whole = #plan.layout<[<[<2>]>]>
 #scalar = #plan.layout<[]>
-module attributes {plan.mesh = #plan.mesh<[]>, train.settings = {micro_batches = 1 : i64}} {
+module attributes {train.settings = {micro_batches = 1 : i64}} {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 256
   sched.arena @host_arena bytes 128
   sched.stream @compute compute
@@ -76,4 +77,5 @@ module attributes {plan.mesh = #plan.mesh<[]>, train.settings = {micro_batches =
     sched.wait 0 on @compute // LINE: weight-here
     return
   }
+}
 }

@@ -136,8 +136,7 @@ int runFile(const Flags &flags) {
   std::optional<Level> level = levelOf(*module);
   if (flags.level != "auto" && (!level || flags.level != "L" + std::to_string(static_cast<int>(*level))))
     return fail(flags.files.front() + " is not at level " + flags.level);
-  auto mesh = (*module)->getAttrOfType<windlass::plan::MeshAttr>(windlass::plan::kMeshAttr);
-  int64_t ranks = mesh ? mesh.getRanks() : 1;
+  int64_t ranks = countRanks(*module);
   if (flags.ranks && flags.ranks != ranks)
     return fail("the mesh has " + std::to_string(ranks) + " ranks, not " + std::to_string(flags.ranks));
 

@@ -1,4 +1,5 @@
 #include "windlass/Simulator/PredictStep.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Profile/Kernels/CommandKeys.h"
@@ -19,7 +20,8 @@ namespace {
 
 /// Two ranks; the reduction that the last backward begins runs beside the matmul behind it. Four micro-batches.
 constexpr char kModule[] = R"(
-module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+module {
+sched.program @program on <[<"data", 2>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -61,6 +63,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     %0 = train.add %x, %y : f32
     return %0 : f32
   }
+}
 })";
 
 class PredictStepTest : public testing::Test {
@@ -73,7 +76,7 @@ protected:
 
   std::vector<std::string> getKeys() {
     MeasuredCommands commands(context, Profile());
-    commands.add(*module);
+    commands.add(*sched::getOnlyProgram(*module));
     std::vector<std::string> keys;
     for (const CommandKey &key : commands.getKeys())
       keys.push_back(key.text);
@@ -110,8 +113,9 @@ TEST_F(PredictStepTest, KeysHoldWhatDecidesTheTime) {
 }
 
 TEST_F(PredictStepTest, WorkOfAMatmul) {
-  CommandKeys keys(*module);
-  auto launch = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+  sched::ProgramOp program = *sched::getOnlyProgram(*module);
+  CommandKeys keys(program);
+  auto launch = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   const OperatorWork &work = keys.get(launch, false).work;
   EXPECT_EQ(work.family, "matmul");
   EXPECT_EQ(work.flops, 2 * 4 * 8 * 4);
@@ -121,6 +125,7 @@ TEST_F(PredictStepTest, WorkOfAMatmul) {
 /// A profile that knows the gradient alone says what both take together.
 TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
   auto loss = parseSourceString<ModuleOp>(R"(
+  sched.program @program on <[]> {
     sched.stream @compute compute
     func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
       %d = sched.buffer @device_arena[0] : memref<f32>
@@ -129,11 +134,13 @@ TEST_F(PredictStepTest, WorkOfALossWithItsGradient) {
       %s = sched.buffer @device_arena[192] : memref<f32>
       sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %x) {ignore_index = -1 : i64} : (memref<f32>, memref<4x8xbf16>, memref<4xi64>) -> (memref<f32>, memref<4x8xbf16>)
       return
-    })",
+    }
+  })",
                                           &context);
   ASSERT_TRUE(loss);
-  auto launch = *sched::getStepFunction(*loss, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
-  CommandKeys keys(*loss);
+  sched::ProgramOp program = *sched::getOnlyProgram(*loss);
+  auto launch = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+  CommandKeys keys(program);
   const CommandKey &key = keys.get(launch, false);
   EXPECT_EQ(key.text, "softmax_cross_entropy_with_grad(f32[], bf16[4x8], i64[4]) -> f32[], bf16[4x8] =1 "
                       "{ignore_index = -1 : i64}");

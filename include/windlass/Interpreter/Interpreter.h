@@ -20,6 +20,9 @@ enum class Level { L1 = 1, L2, L3, L4, L5 };
 /// The level that a module's contents show; none where it is of no level.
 std::optional<Level> levelOf(mlir::ModuleOp module);
 
+/// Returns the number of ranks that a module runs on: those of all its positions.
+int64_t countRanks(mlir::ModuleOp module);
+
 /// Whether the interpreter knows what the operator does: every op of `train`, `plan` and `sched`.
 bool interpreterSupports(llvm::StringRef opName);
 

@@ -70,6 +70,7 @@ public:
   mlir::ModuleOp getPlanned() { return *module; }
   /// At L5.
   mlir::ModuleOp getModule() { return *scheduled.module; }
+  sched::ProgramOp getProgram() { return scheduled.program; }
   const WeightStore &getWeights() const { return *weights; }
   const std::string &getPlanText() const { return planText; }
   const Cluster &getCluster() const { return cluster; }

@@ -3,10 +3,10 @@
 #define WINDLASS_PIPELINE_MAKESCHEDULE_H
 
 #include "windlass/Cluster/Cluster.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/rt/reserve.h"
 
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 #include <string>
@@ -38,6 +38,8 @@ enum class Purpose {
 /// A module at L5 and what it takes.
 struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// The program of its only position.
+  sched::ProgramOp program;
   /// What a rank takes beside its arenas, as the back end declares it.
   rt::reserve reserve;
   /// Bytes per device: its arena and the reserve, and the same with the largest set that lives in the arena at one

@@ -6,7 +6,6 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace windlass::sched {
 
@@ -21,11 +20,12 @@ mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Locati
 mlir::FailureOr<mlir::Operation *> cloneLocal(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &mapping,
                                               plan::MeshAttr mesh);
 
-/// The resources of a module, by what they stand for.
+/// The resources of a program, by what they stand for.
 class Resources {
 public:
-  /// Declares, before `before`, resources of everything that the functions of L3b read, write, take and return.
-  static mlir::FailureOr<Resources> create(mlir::ModuleOp module, plan::MeshAttr mesh, mlir::Operation *before);
+  /// Declares in the empty program resources of everything that the module's functions of L3b read, write, take and
+  /// return.
+  static mlir::FailureOr<Resources> create(mlir::ModuleOp module, ProgramOp program);
 
   ResourceOp ofArgument(mlir::BlockArgument argument);
   /// The compute copy, or the state.
@@ -49,7 +49,7 @@ public:
   ResourceOp getEvaluation() { return evaluation; }
 
 private:
-  Resources(mlir::ModuleOp module, plan::MeshAttr mesh, mlir::Operation *before);
+  Resources(mlir::ModuleOp module, ProgramOp program);
   mlir::LogicalResult declareInputs();
   mlir::LogicalResult declareParameters();
   mlir::LogicalResult declareOthers();
@@ -59,7 +59,6 @@ private:
   mlir::ModuleOp module;
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
-  llvm::StringSet<> names;
   llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;
   llvm::DenseMap<int64_t, ResourceOp> values, scalars;
   ResourceOp loss, gradientNorm, evaluation;

@@ -178,7 +178,9 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     if (!microbatch || !update)
       return module.emitError("has no @") << (microbatch ? train::kUpdateFunction : train::kMicrobatchFunction);
 
-    FailureOr<Resources> declared = Resources::create(module, mesh, planned.front());
+    OpBuilder builder(planned.front());
+    program = ProgramOp::create(builder, module.getLoc(), "program", mesh);
+    FailureOr<Resources> declared = Resources::create(module, program);
     if (failed(declared))
       return failure();
     resources = &*declared;
@@ -198,9 +200,9 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
   }
 
 private:
-  /// A new function at the end of the module.
+  /// A new function at the end of the program.
   func::FuncOp createFunction(Location loc, StepRole role) {
-    OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
     auto step = StepAttr::get(&getContext(), role, /*chunk=*/0);
     auto function = func::FuncOp::create(builder, loc, getFunctionName(step), builder.getFunctionType({}, {}));
     function->setAttr(kStepAttr, step);
@@ -467,13 +469,17 @@ private:
     if (microBatches < 1 || microBatches % groups != 0)
       return module.emitError("has ") << microBatches << " micro-batches per step, which " << groups
                                       << " groups cannot share evenly";
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
     createSchedule(builder, module.getLoc(), schedule::makeSequentialStep(microBatches / groups));
     return success();
   }
 
+  /// Leaves to the module what is of no position.
   void dropPlan() {
     ModuleOp module = getOperation();
+    if (Attribute bytes = module->removeAttr(plan::kPrefetchBytesAttr))
+      program->setAttr(plan::kPrefetchBytesAttr, bytes);
+    module->removeAttr(plan::kMeshAttr);
     module->removeAttr(plan::kBucketBytesAttr);
     for (auto parameter : module.getOps<train::ParameterOp>())
       for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr})
@@ -481,6 +487,7 @@ private:
   }
 
   MeshAttr mesh;
+  ProgramOp program;
   Resources *resources = nullptr;
   llvm::DenseMap<Value, SmallVector<ResourceOp, 1>> sinks;
   /// Gradients as the backward pass completes them, with its `plan.repeat`.

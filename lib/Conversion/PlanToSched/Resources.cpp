@@ -7,15 +7,11 @@ using namespace windlass;
 using namespace windlass::sched;
 using plan::LayoutAttr;
 
-Resources::Resources(ModuleOp module, plan::MeshAttr mesh, Operation *before)
-    : module(module), mesh(mesh), builder(before) {
-  for (Operation &op : *module.getBody())
-    if (auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
-      names.insert(name.getValue());
-}
+Resources::Resources(ModuleOp module, ProgramOp program)
+    : module(module), mesh(program.getMesh()), builder(OpBuilder::atBlockBegin(program.getBody())) {}
 
-FailureOr<Resources> Resources::create(ModuleOp module, plan::MeshAttr mesh, Operation *before) {
-  Resources resources(module, mesh, before);
+FailureOr<Resources> Resources::create(ModuleOp module, ProgramOp program) {
+  Resources resources(module, program);
   if (failed(resources.declareInputs()) || failed(resources.declareParameters()) || failed(resources.declareOthers()))
     return failure();
   return resources;
@@ -23,11 +19,7 @@ FailureOr<Resources> Resources::create(ModuleOp module, plan::MeshAttr mesh, Ope
 
 ResourceOp Resources::declare(Location loc, ResourceKind kind, const Twine &name, RankedTensorType global,
                               LayoutAttr layout) {
-  std::string unique = name.str();
-  for (unsigned i = 0; !names.insert(unique).second; ++i)
-    unique = (name + "_" + Twine(i)).str();
-  return ResourceOp::create(builder, loc, builder.getStringAttr(unique),
-                            ResourceKindAttr::get(module.getContext(), kind),
+  return ResourceOp::create(builder, loc, builder.getStringAttr(name), ResourceKindAttr::get(module.getContext(), kind),
                             TypeAttr::get(layout.getLocalType(global, mesh)), TypeAttr::get(global), layout,
                             /*logical_name=*/nullptr, /*of=*/nullptr, /*scalar=*/nullptr, /*arena=*/nullptr,
                             /*offset=*/nullptr);

@@ -1,6 +1,7 @@
 #include "Kernels.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -192,8 +193,8 @@ Emitter getEmitter(sched::KernelKind kind) {
 
 /// own_part copies one of [n, rest...] blocks to [rest...], n being the members of its axes together.
 LogicalResult checkOwnPart(sched::LaunchOp op) {
-  auto mesh = op->getParentOfType<ModuleOp>()->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  int64_t blocks = 1, axes = mesh ? static_cast<int64_t>(mesh.getAxes().size()) : 0;
+  plan::MeshAttr mesh = sched::getProgram(op).getMesh();
+  int64_t blocks = 1, axes = static_cast<int64_t>(mesh.getAxes().size());
   for (auto [place, axis] : llvm::enumerate(axesOf(op))) {
     if (axis < 0 || axis >= axes || llvm::is_contained(axesOf(op).take_front(place), axis))
       return op.emitOpError("kernel 'own_part' names axis ")

@@ -126,9 +126,9 @@ private:
 
 } // namespace
 
-FailureOr<llvm::StringMap<std::string>> windlass::emitScalarFunctions(ModuleOp module, OpBuilder &builder) {
+FailureOr<llvm::StringMap<std::string>> windlass::emitScalarFunctions(sched::ProgramOp program, OpBuilder &builder) {
   llvm::StringMap<std::string> functors;
-  for (auto function : module.getOps<func::FuncOp>()) {
+  for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       continue;
     std::string name = "fused_" + std::to_string(functors.size());

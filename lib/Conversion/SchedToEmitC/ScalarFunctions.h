@@ -10,7 +10,7 @@
 namespace windlass {
 
 /// Emits, in module order, a functor per scalar function and returns their names: ordinals, never text of the model.
-llvm::FailureOr<llvm::StringMap<std::string>> emitScalarFunctions(mlir::ModuleOp module, mlir::OpBuilder &builder);
+llvm::FailureOr<llvm::StringMap<std::string>> emitScalarFunctions(sched::ProgramOp program, mlir::OpBuilder &builder);
 
 } // namespace windlass
 

@@ -2,6 +2,7 @@
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 
@@ -54,11 +55,11 @@ std::vector<std::string> tableOf(Attribute constant, llvm::StringRef name) {
 
 class StepEmitter {
 public:
-  StepEmitter(ModuleOp module, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
-      : module(module), builder(builder), functors(functors), streams(module) {
-    for (auto [i, communicator] : llvm::enumerate(module.getOps<sched::CommunicatorOp>()))
+  StepEmitter(sched::ProgramOp program, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
+      : program(program), builder(builder), functors(functors), streams(program) {
+    for (auto [i, communicator] : llvm::enumerate(program.getOps<sched::CommunicatorOp>()))
       communicators[communicator.getName()] = static_cast<int64_t>(i);
-    module.walk([&](sched::LaunchOp op) {
+    program.walk([&](sched::LaunchOp op) {
       if (op.getKernel() == sched::KernelKind::constant)
         if (auto elements = op.getSettings().getAs<DenseElementsAttr>(sched::kConstantValue))
           constants.insert({elements, "constant_" + std::to_string(constants.size())});
@@ -71,7 +72,7 @@ public:
   void emitConstants(OpBuilder &rows) {
     for (const auto &[elements, name] : constants)
       for (const std::string &line : tableOf(elements, name))
-        emitc::VerbatimOp::create(rows, module.getLoc(), line);
+        emitc::VerbatimOp::create(rows, program.getLoc(), line);
   }
 
   LogicalResult emit(llvm::ArrayRef<func::FuncOp> functions) {
@@ -109,7 +110,7 @@ public:
     Repeats repeats(functions);
     for (auto [i, block] : llvm::enumerate(repeats.getBlocks())) {
       size_t columns = block.rows.front().size();
-      auto line = [&](const std::string &text) { emitc::VerbatimOp::create(rows, module.getLoc(), text); };
+      auto line = [&](const std::string &text) { emitc::VerbatimOp::create(rows, program.getLoc(), text); };
       line("constexpr std::int64_t " + rowsName(i) + "[][" + std::to_string(std::max<size_t>(columns, 1)) + "] = {");
       for (const std::vector<int64_t> &row : block.rows)
         line("    " + (row.empty() ? "{0}" : cpp::listText(row)) + ",");
@@ -312,7 +313,7 @@ private:
 
   LogicalResult emitBlock(const RepeatedBlock &block, size_t index) {
     OpBuilder::InsertionGuard guard(builder);
-    cpp::CppBuilder types(builder, module.getLoc());
+    cpp::CppBuilder types(builder, program.getLoc());
     emitLabel(block.label);
     llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>(), types.typeOf<const std::int64_t *>(),
                                       types.typeOf<bool>()};
@@ -320,14 +321,14 @@ private:
     if (takesLast)
       inputs.push_back(builder.getI1Type()); // what a condition is of
     auto type = builder.getFunctionType(inputs, {types.typeOf<rt::status>()});
-    auto function = emitc::FuncOp::create(builder, module.getLoc(), blockName(index), type);
+    auto function = emitc::FuncOp::create(builder, program.getLoc(), blockName(index), type);
     function.setSpecifiersAttr(builder.getStrArrayAttr({"static"}));
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);
     // Not every block reads its row or the flag.
     for (unsigned i : {1u, 2u})
       types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(i), ""}});
-    Scope scope{RuntimeCalls(builder, module.getLoc()),
+    Scope scope{RuntimeCalls(builder, program.getLoc()),
                 cpp::Context(entry->getArgument(0)),
                 cpp::Expr<bool>(entry->getArgument(2)),
                 takesLast ? cpp::Expr<bool>(entry->getArgument(3)) : cpp::Expr<bool>(Value()),
@@ -349,7 +350,7 @@ private:
 
   void emitLabel(llvm::StringRef label) {
     if (!label.empty())
-      cpp::CppBuilder(builder, module.getLoc()).comment(label);
+      cpp::CppBuilder(builder, program.getLoc()).comment(label);
   }
 
   LogicalResult emitFunction(func::FuncOp source, Repeats &repeats) {
@@ -399,7 +400,7 @@ private:
     return success();
   }
 
-  ModuleOp module;
+  sched::ProgramOp program;
   OpBuilder &builder;
   const llvm::StringMap<std::string> &functors;
   sched::StreamTable streams;
@@ -422,8 +423,8 @@ static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
                       kNamespaceEnd[] = "} // namespace windlass_program";
 
 /// What the runtime makes streams of.
-static LogicalResult checkStreams(ModuleOp module) {
-  for (auto stream : module.getOps<sched::StreamOp>())
+static LogicalResult checkStreams(sched::ProgramOp program) {
+  for (auto stream : program.getOps<sched::StreamOp>())
     if (stream.getKind() != sched::StreamKind::compute && stream.getKind() != sched::StreamKind::communicator)
       return stream.emitOpError("is of kind ") << sched::stringifyStreamKind(stream.getKind())
                                                << ": emitted programs have streams of the kinds compute and "
@@ -432,8 +433,8 @@ static LogicalResult checkStreams(ModuleOp module) {
 }
 
 /// Views have a bounded number of dims and lie in the device arena: an offset is all that emitted code says of a place.
-static LogicalResult checkBuffers(ModuleOp module) {
-  auto result = module.walk([](sched::BufferOp buffer) {
+static LogicalResult checkBuffers(sched::ProgramOp program) {
+  auto result = program.walk([](sched::BufferOp buffer) {
     if (buffer.getArena() != sched::kDeviceArena) {
       buffer.emitOpError("lies in @") << buffer.getArena() << ": emitted programs have the arena @"
                                       << sched::kDeviceArena << " only";
@@ -448,11 +449,12 @@ static LogicalResult checkBuffers(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-static FailureOr<llvm::StringMap<std::string>> emitFusedFile(ModuleOp module, OpBuilder &builder) {
+static FailureOr<llvm::StringMap<std::string>> emitFusedFile(sched::ProgramOp program, OpBuilder &builder) {
+  auto module = program->getParentOfType<ModuleOp>();
   startFile(module, builder, kFusedFile,
             {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
              "", "#include \"windlass/rt/emitted.h\"", "", kNamespaceBegin, "", "using namespace windlass::rt;", ""});
-  auto functors = emitScalarFunctions(module, builder);
+  auto functors = emitScalarFunctions(program, builder);
   if (failed(functors))
     return failure();
   emitc::VerbatimOp::create(builder, module.getLoc(), "");
@@ -477,17 +479,20 @@ static void emitConstantsFile(ModuleOp module, OpBuilder &builder, StepEmitter &
 
 LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
+  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
+  if (failed(program))
+    return failure();
   llvm::SmallVector<func::FuncOp> functions;
-  for (auto function : module.getOps<func::FuncOp>())
+  for (auto function : program->getOps<func::FuncOp>())
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       functions.push_back(function);
-  if (failed(checkStreams(module)) || failed(checkBuffers(module)))
+  if (failed(checkStreams(*program)) || failed(checkBuffers(*program)))
     return failure();
   OpBuilder builder(module.getContext());
-  auto functors = emitFusedFile(module, builder);
+  auto functors = emitFusedFile(*program, builder);
   if (failed(functors))
     return failure();
-  StepEmitter emitter(module, builder, *functors);
+  StepEmitter emitter(*program, builder, *functors);
   emitConstantsFile(module, builder, emitter);
   std::vector<std::string> begin = {"// Commands of step programs, one by one.", "#include \"fused.h\""};
   if (emitter.hasConstants())
@@ -503,26 +508,29 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
 
 LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
+  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
+  if (failed(program))
+    return failure();
   llvm::SmallVector<func::FuncOp> functions;
   for (sched::StepRole role : sched::getStepRoles()) {
-    func::FuncOp function = sched::getStepFunction(module, role);
+    func::FuncOp function = sched::getStepFunction(*program, role);
     if (!function)
-      return module.emitError("level L5 needs a function with the role ") << stringifyStepRole(role);
+      return program->emitOpError("needs, at level L5, a function with the role ") << stringifyStepRole(role);
     functions.push_back(function);
   }
 
-  if (failed(checkStreams(module)) || failed(checkBuffers(module)))
+  if (failed(checkStreams(*program)) || failed(checkBuffers(*program)))
     return failure();
 
   OpBuilder builder(module.getContext());
-  auto functors = emitFusedFile(module, builder);
+  auto functors = emitFusedFile(*program, builder);
   if (failed(functors))
     return failure();
 
   startFile(module, builder, kRowsFile,
             {"// Offsets into the device arena, in bytes: a row per instance of a repeated block.", "#pragma once", "",
              "#include <cstdint>", "", kNamespaceBegin, ""});
-  StepEmitter emitter(module, builder, *functors);
+  StepEmitter emitter(*program, builder, *functors);
   emitter.emitRows(functions, builder);
   emitc::VerbatimOp::create(builder, module.getLoc(), "");
   emitc::VerbatimOp::create(builder, module.getLoc(), kNamespaceEnd);

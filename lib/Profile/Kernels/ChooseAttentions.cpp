@@ -6,11 +6,11 @@
 using namespace mlir;
 using namespace windlass;
 
-std::vector<rt::attention_choice> windlass::chooseAttentions(ModuleOp module, const AttentionChoices &measured,
+std::vector<rt::attention_choice> windlass::chooseAttentions(sched::ProgramOp program, const AttentionChoices &measured,
                                                              int64_t mostWorkspaceBytes) {
   std::vector<rt::attention_choice> choices;
-  CommandKeys keys(module);
-  module.walk([&](sched::LaunchOp launch) {
+  CommandKeys keys(program);
+  program.walk([&](sched::LaunchOp launch) {
     std::optional<rt::attention_shape> shape = sched::getAttentionShape(launch);
     if (!shape || llvm::any_of(choices, [&](const rt::attention_choice &each) { return each.shape == *shape; }))
       return;

@@ -6,9 +6,9 @@
 using namespace mlir;
 using namespace windlass;
 
-void windlass::chooseEpilogues(ModuleOp module, const ProductChoices &measured) {
-  sched::fuseEpilogues(module, [&](sched::LaunchOp fused) {
-    CommandKeys keys(module); // not longer than the command, which may go again
+void windlass::chooseEpilogues(sched::ProgramOp program, const ProductChoices &measured) {
+  sched::fuseEpilogues(program, [&](sched::LaunchOp fused) {
+    CommandKeys keys(program); // not longer than the command, which may go again
     auto isFaster = [&](bool isLater) {
       auto found = measured.epilogues.find(keys.get(fused, isLater).text);
       return found != measured.epilogues.end() && found->second.seconds < found->second.apartSeconds;

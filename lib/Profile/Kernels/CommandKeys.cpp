@@ -125,7 +125,7 @@ static double countFlops(sched::LaunchOp op) {
 
 const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
   auto [found, isNew] = functions.try_emplace(name.getValue().str());
-  auto function = isNew ? module.lookupSymbol<func::FuncOp>(name.getAttr()) : nullptr;
+  auto function = isNew ? program.lookupSymbol<func::FuncOp>(name.getAttr()) : nullptr;
   if (!function)
     return found->second;
   std::string names, body;
@@ -162,7 +162,7 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   key.work.isNarrow = isNarrow && row && row->multipliesMatrices();
   llvm::raw_string_ostream out(key.text);
   // What was measured of one is not true of the other.
-  if (row && row->isProduct() && train::getPrecision(module) == "tf32") {
+  if (row && row->isProduct() && train::getPrecision(program->getParentOfType<ModuleOp>()) == "tf32") {
     key.work.family = kTf32Products;
     out << "tf32 ";
   }

@@ -2,6 +2,7 @@
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
@@ -18,14 +19,16 @@ static constexpr int64_t kArenaBytes = int64_t(256) << 20;
 MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
     : module(ModuleOp::create(UnknownLoc::get(&context))), measuresCollectives(profile.collectives.empty()) {
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  program = sched::ProgramOp::create(builder, module->getLoc(), "commands", plan::MeshAttr::get(&context, {}));
+  builder.setInsertionPointToEnd(program.getBody());
   compute = sched::StreamOp::create(builder, module->getLoc(), "compute", sched::StreamKind::compute);
   for (const auto &[key, entry] : profile.commands)
     known.insert(key);
 }
 
-void MeasuredCommands::add(ModuleOp schedule) {
+void MeasuredCommands::add(sched::ProgramOp schedule) {
   CommandKeys all(schedule);
-  precision = train::getPrecision(schedule).str();
+  precision = train::getPrecision(schedule->getParentOfType<ModuleOp>()).str();
   for (func::FuncOp function : sched::getStepFunctions(schedule))
     if (!sched::hasRole(function, sched::StepRole::init) && !sched::hasRole(function, sched::StepRole::evaluate))
       for (Operation &op : function.getBody().front()) {
@@ -39,10 +42,13 @@ void MeasuredCommands::add(ModuleOp schedule) {
       }
 }
 
-void MeasuredCommands::addFused(ModuleOp schedule) {
-  OwningOpRef<ModuleOp> fused = schedule.clone();
-  sched::fuseEpilogues(*fused, [](sched::LaunchOp) { return true; });
-  add(*fused);
+void MeasuredCommands::addFused(sched::ProgramOp schedule) {
+  // Beside the other, so that it is of the same module.
+  OpBuilder builder(schedule);
+  auto fused = llvm::cast<sched::ProgramOp>(builder.clone(*schedule));
+  sched::fuseEpilogues(fused, [](sched::LaunchOp) { return true; });
+  add(fused);
+  fused.erase();
 }
 
 void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, bool isLater) {
@@ -64,7 +70,7 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
   largestBytes = std::max(largestBytes, bytes);
 
   Location loc = module->getLoc();
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
   auto type = builder.getFunctionType({}, {});
   auto function = func::FuncOp::create(builder, loc, "command_" + std::to_string(keys.size()), type);
   builder.setInsertionPointToStart(function.addEntryBlock());
@@ -90,8 +96,8 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
       map.setStream(compute.getSymName());
       // Functions of several plans may bear one name.
       std::string name = "function_" + std::to_string(keys.size());
-      OpBuilder top = OpBuilder::atBlockEnd(module->getBody());
-      auto source = command->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(map.getFunction());
+      OpBuilder top = OpBuilder::atBlockEnd(program.getBody());
+      auto source = sched::getProgram(command).lookupSymbol<func::FuncOp>(map.getFunction());
       llvm::cast<func::FuncOp>(top.clone(*source)).setName(name);
       map.setFunction(name);
     }
@@ -109,7 +115,7 @@ FailureOr<cpp::ProjectFiles> MeasuredCommands::makeProject(const Cluster &cluste
     llvm::raw_string_ostream(options.cluster) << llvm::json::Value(toJson(cluster));
   options.measuresCollectives = measuresCollectives;
   options.arenaBytes = std::max(largestBytes, kArenaBytes);
-  options.scratchBytes = sched::getScratchBytesPerThread(*module);
+  options.scratchBytes = sched::getScratchBytesPerThread(program);
   if (failed(convertCommandsToEmitC(*module)))
     return failure();
   return cpp::makeMeasuringProject(*module, commands, options);

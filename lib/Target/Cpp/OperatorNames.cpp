@@ -21,8 +21,8 @@ std::string cpp::getShownOperator(Operation *command) {
   return id.getValue().size() > longest ? shown + "..." : shown;
 }
 
-std::string cpp::writeOperatorNames(ModuleOp module) {
-  sched::StreamTable table(module);
+std::string cpp::writeOperatorNames(sched::ProgramOp program) {
+  sched::StreamTable table(program);
   std::vector<std::string> names;
   llvm::StringMap<int64_t> places;
   using Streams = std::vector<std::vector<int64_t>>;
@@ -34,7 +34,7 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
                                      {"reduce", sched::StepRole::reduce, false},
                                      {"update", sched::StepRole::update, false}}) {
     Streams &commands = functions.emplace_back(title, Streams(table.size())).second;
-    for (Operation &op : sched::getStepFunction(module, role).getBody().front()) {
+    for (Operation &op : sched::getStepFunction(program, role).getBody().front()) {
       if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op) || !sched::runsIn(&op, isLast))
         continue;
       auto [place, isNew] = places.try_emplace(getShownOperator(&op), static_cast<int64_t>(names.size()));

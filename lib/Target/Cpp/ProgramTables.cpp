@@ -44,9 +44,8 @@ namespace {
 /// structure fails to compile here.
 class Tables {
 public:
-  Tables(ModuleOp module, const ProjectOptions &options) : module(module), options(options) {
-    mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  }
+  Tables(sched::ProgramOp program, const ProjectOptions &options)
+      : program(program), module(program->getParentOfType<ModuleOp>()), mesh(program.getMesh()), options(options) {}
 
   FailureOr<std::string> write();
 
@@ -159,9 +158,10 @@ private:
     return braces({name.str(), std::to_string(rows.size())});
   }
 
+  sched::ProgramOp program;
   ModuleOp module;
-  const ProjectOptions &options;
   plan::MeshAttr mesh;
+  const ProjectOptions &options;
   std::map<std::pair<std::string, std::string>, std::string> arrays;
   std::string arrayText, tableText;
   llvm::MapVector<StringAttr, size_t> parameterIndex;
@@ -172,7 +172,7 @@ private:
 };
 
 LogicalResult Tables::collect() {
-  for (auto resource : module.getOps<sched::ResourceOp>()) {
+  for (auto resource : program.getOps<sched::ResourceOp>()) {
     if (!resource.getOffset())
       return resource.emitOpError("has no place in an arena");
     if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
@@ -283,7 +283,7 @@ FailureOr<std::string> Tables::labelTable() {
 }
 
 FailureOr<std::string> Tables::actionTable() {
-  auto schedules = module.getOps<sched::ScheduleOp>();
+  auto schedules = program.getOps<sched::ScheduleOp>();
   if (schedules.empty())
     return module.emitError("level L5 needs a sched.schedule"), failure();
   sched::ScheduleOp op = *schedules.begin();
@@ -407,7 +407,7 @@ FailureOr<std::string> Tables::write() {
   }
   std::string axisSpan = table("axis", "axes", rows);
 
-  sched::StreamTable streams(module);
+  sched::StreamTable streams(program);
   rows.clear();
   for (int64_t number = 0; number < streams.size(); ++number) {
     [[maybe_unused]] auto [kind, name] = rt::stream_entry{};
@@ -417,7 +417,7 @@ FailureOr<std::string> Tables::write() {
   std::string streamSpan = table("stream_entry", "streams", rows);
 
   rows.clear();
-  for (auto communicator : module.getOps<sched::CommunicatorOp>()) {
+  for (auto communicator : program.getOps<sched::CommunicatorOp>()) {
     llvm::SmallVector<std::string> axes;
     for (Attribute axis : communicator.getAxes())
       axes.push_back(std::to_string(mesh.indexOf(cast<StringAttr>(axis).getValue())));
@@ -429,8 +429,8 @@ FailureOr<std::string> Tables::write() {
   std::string communicatorSpan = table("communicator_entry", "communicators", rows);
 
   int64_t events = 0;
-  module.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
-  sched::ArenaOp arena = sched::getDeviceArena(module);
+  program.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
+  sched::ArenaOp arena = sched::getDeviceArena(program);
 
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
   [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
@@ -478,6 +478,6 @@ FailureOr<std::string> Tables::write() {
 
 } // namespace
 
-FailureOr<std::string> cpp::writeProgramTables(ModuleOp module, const ProjectOptions &options) {
-  return Tables(module, options).write();
+FailureOr<std::string> cpp::writeProgramTables(sched::ProgramOp program, const ProjectOptions &options) {
+  return Tables(program, options).write();
 }

@@ -1,4 +1,5 @@
 #include "windlass/Target/Cpp/Project.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 
 #include "ProjectParts.h"
 
@@ -163,9 +164,10 @@ void cpp::addRuntime(ProjectFiles &files) {
 
 FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
   ProjectFiles files;
-  if (failed(addSources(module, files)))
+  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
+  if (failed(program) || failed(addSources(module, files)))
     return failure();
-  auto tables = writeProgramTables(module, options);
+  auto tables = writeProgramTables(*program, options);
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;
@@ -175,7 +177,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
                                       !options.attention.choices.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
-  files["operators.json"] = writeOperatorNames(module);
+  files["operators.json"] = writeOperatorNames(*program);
   files["run.sh"] = runScript(options.ranks, "train");
   files["run.slurm"] = slurmScript(options.ranks);
   addRuntime(files);

@@ -2,9 +2,10 @@
 // RUN: windlass-opt %S/../../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=1" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=ONE
 // RUN: windlass-opt %S/../../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=2" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=DATA
 
-// CHECK: module attributes {plan.mesh = #plan.mesh<[<"data", 4, replica>, <"batch", 2, batch>]>, train.model
+// CHECK: module attributes {train.model
 // CHECK: train.parameter weight @w0 "layer0.weight"
 // CHECK-NOT: plan.layout
+// CHECK: sched.program @program on <[<"data", 4, replica>, <"batch", 2, batch>]> {
 // CHECK: sched.resource input @[[X:.*]] : tensor<4x4xf32> of tensor<8x4xf32> <[<[<8, ["batch"]>]>, <[<4>]>]> {logical_name = "x"}
 // CHECK: sched.resource parameter @[[W0:.*]] : tensor<4x6xf32> of tensor<4x6xf32> {{.*}}of = @w0
 // CHECK: sched.resource gradient @[[G0:.*]] : tensor<4x6xf32> of tensor<4x6xf32> <[<[<4>]>, <[<6>]>], unreduced = [<"data", sum>, <"batch", sum>]> {{.*}}of = @w0

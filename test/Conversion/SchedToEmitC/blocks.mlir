@@ -1,5 +1,6 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
+sched.program @program on <[]> {
 // Two instances of a block that differ in offsets and events are one function over two rows; what does not
 // change is a constant.
 
@@ -61,3 +62,4 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}

@@ -1,5 +1,6 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
+sched.program @program on <[]> {
 // A constant whose elements differ is a table of bits; equal ones are one table.
 
 // CHECK: emitc.file "constants.h"
@@ -40,3 +41,4 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}

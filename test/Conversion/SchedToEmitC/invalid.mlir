@@ -1,11 +1,25 @@
 // RUN: windlass-opt --sched-to-emitc -split-input-file -verify-diagnostics %s
 
-// expected-error@+1 {{level L5 needs a function with the role init}}
+// expected-error@+1 {{needs, at level L5, a function with the role init}}
+sched.program @program on <[]> {}
+
+// -----
+
+// expected-error@+1 {{has no sched.program}}
 module {}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+// expected-error@+1 {{has 2 programs: plans of one position are supported only}}
+module {
+sched.program @first on <[]> {}
+sched.program @second on <[]> {}
+}
+
+// -----
+
+module {
+sched.program @program on <[<"a", 2>, <"b", 2>]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -21,10 +35,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>, <"b", 2>]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -40,10 +56,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>, <"b", 2>]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -59,10 +77,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>, <"b", 2>]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -78,9 +98,11 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -101,11 +123,13 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
 
 // -----
 
 // Equal offsets into two arenas are two places, which emitted code cannot say.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   sched.arena @host_arena bytes 64
@@ -122,11 +146,13 @@ module {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
+}
 
 // -----
 
 // The runtime makes streams for kernels and collectives.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 64
   sched.stream @compute compute
   // expected-error@+1 {{is of kind h2d: emitted programs have streams of the kinds compute and communicator only}}
@@ -137,4 +163,5 @@ module {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
 }

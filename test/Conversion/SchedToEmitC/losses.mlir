@@ -1,5 +1,6 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
+sched.program @program on <[]> {
 // The gradient takes the place of the logits, which are one view.
 
 // CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
@@ -28,3 +29,4 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}

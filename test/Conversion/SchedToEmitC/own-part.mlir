@@ -14,7 +14,8 @@
 // CHECK: %[[OWN:.*]] = call_opaque "own_block"(%[[C]], %[[IN]]) {args = [0 : index, 1 : index, #emitc.opaque<"{2, 0}">]} : {{.*}} -> !emitc.opaque<"view">
 // CHECK: call_opaque "copy"(%[[S]], %[[OUT]], %[[OWN]])
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 4>, <"c", 3>]>} {
+module {
+sched.program @program on <[<"a", 2>, <"b", 4>, <"c", 3>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
@@ -34,4 +35,5 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 4>, <"c", 3>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
 }

@@ -6,7 +6,8 @@
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"1">]}
 // CHECK: call_opaque "permute"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}) {args = [0 : index, 1 : index, 2 : index, 3 : index, #emitc.opaque<"{0, 2, 1, 3}">]} : {{.*}} -> !emitc.opaque<"status">
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>, <"b", 2>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_a_x_b communicator
@@ -22,4 +23,5 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
 }

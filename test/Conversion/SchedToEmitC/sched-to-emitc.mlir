@@ -1,7 +1,7 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
 // Commands stay; beside them stand the sources that are emitted, without a table of constants where there are none.
-// CHECK-LABEL: module attributes
+// CHECK-LABEL: sched.program
 // CHECK: func.func @forward()
 // CHECK-NOT: emitc.file "constants.h"
 
@@ -50,7 +50,8 @@
 // CHECK: func @update(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 // CHECK: func @evaluate(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 
-module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+module {
+sched.program @program on <[<"data", 2>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -88,4 +89,5 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
 }

@@ -1,5 +1,6 @@
 // RUN: windlass-opt --sched-to-emitc %s | FileCheck %s
 
+sched.program @program on <[]> {
 // An optimizer step of several parameters is one call, with a table of elements and offsets: of the weight, its moments,
 // the gradient and the rounded weight. One of one parameter takes views.
 
@@ -34,3 +35,4 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   return
 }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}

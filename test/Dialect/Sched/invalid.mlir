@@ -1,93 +1,113 @@
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics
 
+sched.program @program on <[]> {
 // Resources.
 
 // expected-error @below {{local type 'tensor<4xf32>' and global type 'tensor<4x2xf32>' differ in rank}}
 sched.resource input @x : tensor<4xf32> of tensor<4x2xf32> <[<[<4>]>, <[<2>]>]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Flat parts have one dim, not another number of them.
 // expected-error @below {{local type 'tensor<4x1xf32>' and global type 'tensor<4x2x2xf32>' differ in rank}}
 sched.resource state @x : tensor<4x1xf32> of tensor<4x2x2xf32> <[<[<4>]>, <[<2>]>, <[<2>]>] flat = ["data"]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{'sched.resource' op has a layout of 0 dims but type 'tensor<4xf32>'}}
 sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{'sched.resource' op has a layout whose factors multiply to 6 on a dim of size 4}}
 sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<2>, <3>]>]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{needs both an arena and an offset, or neither}}
 sched.resource value @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {arena = @device_arena}
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{needs both an arena and an offset, or neither}}
 sched.resource value @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {offset = 0 : i64}
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{attribute 'type' failed to satisfy constraint}}
 sched.resource value @x : tensor<?xf32> of tensor<4xf32> <[<[<4>]>]>
+}
 
 // -----
 
 func.func private @w()
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{'sched.load' op names @w, which is no sched.resource of the module}}
+  // expected-error @below {{'sched.load' op names @w, which is no sched.resource of the program}}
   %0 = sched.load @w : tensor<4xf32>
   return
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{'sched.load' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
   %0 = sched.load @w : tensor<4xf32>
   return
 }
+}
 
 // -----
 
 func.func private @w()
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{'sched.store' op names @w, which is no sched.resource of the module}}
+  // expected-error @below {{'sched.store' op names @w, which is no sched.resource of the program}}
   sched.store @w, %x : tensor<4xf32>
   return
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{'sched.store' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
   sched.store @w, %x : tensor<4xf32>
   return
 }
+}
 
 // -----
 
 func.func private @w()
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{'sched.add_to' op names @w, which is no sched.resource of the module}}
+  // expected-error @below {{'sched.add_to' op names @w, which is no sched.resource of the program}}
   sched.add_to @w, %x : tensor<4xf32>
   return
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.resource value @w : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{'sched.add_to' op has type 'tensor<4xf32>' but @w holds 'tensor<2xf32>'}}
   sched.add_to @w, %x : tensor<4xf32>
   return
+}
 }
 
 // -----
@@ -134,6 +154,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
+sched.program @program on <[]> {
 // Maps.
 
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
@@ -142,86 +163,105 @@ func.func @f(%x: tensor<4xf32>) {
   %0 = sched.map @s(%x) dims [array<i64: 0>, array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) attributes {sched.scalar_function} { return }
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{needs a result}}
   sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> ()
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> (f32, f32) attributes {sched.scalar_function} { return %x, %x : f32, f32 }
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{has results of types 'tensor<4xf32>' and 'tensor<2xf32>', which differ in shape}}
   %0:2 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x2xf32>) {
   // expected-error @below {{needs one dim of the iteration space for each dim of operand 0, 'tensor<4x2xf32>', but has array<i64: 0>}}
   %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4x2xf32>) -> tensor<4x2xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x2xf32>) {
   // expected-error @below {{needs one dim of the iteration space for each dim of operand 0, 'tensor<4x2xf32>', but has [0, 1]}}
   %0 = sched.map @s(%x) dims [[0, 1]] : (tensor<4x2xf32>) -> tensor<4x2xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x4xf32>) {
   // expected-error @below {{has dims array<i64: 1, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
   %0 = sched.map @s(%x) dims [array<i64: 1, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x4xf32>) {
   // expected-error @below {{has dims array<i64: 0, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
   %0 = sched.map @s(%x) dims [array<i64: 0, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x4xf32>) {
   // expected-error @below {{has dims array<i64: 0, 2> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
   %0 = sched.map @s(%x) dims [array<i64: 0, 2>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x4xf32>) {
   // expected-error @below {{has dims array<i64: -1, 0> of operand 0, which must increase and be dims of the iteration space of 'tensor<4x4xf32>'}}
   %0 = sched.map @s(%x) dims [array<i64: -1, 0>] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} { return %x : f32 }
 func.func @f(%x: tensor<4x2xf32>, %y: tensor<4xf32>) {
   // expected-error @below {{has operand 1 with 4 elements along dim 1 of the iteration space, which has 2}}
   %0 = sched.map @s(%x, %y) dims [array<i64: 0, 1>, array<i64: 1>] : (tensor<4x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
   return
+}
 }
 
 // -----
@@ -229,91 +269,117 @@ func.func @f(%x: tensor<4x2xf32>, %y: tensor<4xf32>) {
 // A function without the mark.
 func.func private @s(%x: f32) -> f32 { return %x : f32 }
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{'sched.map' op names @s, which is no scalar function of the module}}
+  // expected-error @below {{'sched.map' op names @s, which is no scalar function of the program}}
   %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f64) -> f32 attributes {sched.scalar_function}
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{'sched.map' op operands or results do not fit @s of type '(f64) -> f32'}}
   %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func private @s(%x: f32) -> (f32, f32) attributes {sched.scalar_function}
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @below {{'sched.map' op operands or results do not fit @s of type '(f32) -> (f32, f32)'}}
   %0 = sched.map @s(%x) dims [array<i64: 0>] : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The schedule.
 
 // expected-error @below {{holds "forward" instead of a #sched.action}}
 sched.schedule [#sched.action<forward>, "forward"]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{there is no action 'offload'}}
 sched.schedule [#sched.action<offload>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{gives send the peer chunk -1; a send or receive has one, and nothing else}}
 sched.schedule [#sched.action<send>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{gives forward the peer chunk 1; a send or receive has one, and nothing else}}
 sched.schedule [#sched.action<forward peer 1>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{gives backward the micro-batch 1048576 of at most 1048576}}
 sched.schedule [#sched.action<backward micro_batch 1048576>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{gives reduce a count of 2 and a length of 0, which only a repeat has}}
 sched.schedule [#sched.action<reduce x 2>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{runs chunk -1, but chunks count from 0}}
 sched.schedule [#sched.action<update chunk -1>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{repeats 3 actions 2 times, but only 2 follow}}
 sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<forward>, #sched.action<backward>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{repeats 1 actions 2 times, but only an action has a peer chunk or a micro-batch}}
 sched.schedule [#sched.action<repeat micro_batch 1 x 2 of 1>, #sched.action<forward>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Arenas and commands.
 
 // expected-error @below {{has -1 bytes; an allocation has at least 0}}
 sched.arena @device_arena bytes -1
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{accumulate and accumulate_after_first exclude each other}}
   sched.launch softmax on @compute ins(%a) outs(%a) {} accumulate accumulate_after_first : (memref<4xf32>) -> memref<4xf32>
   return
+}
 }
 
 // -----
@@ -326,6 +392,7 @@ func.func @f() {
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func private @s(%x: f32) attributes {sched.scalar_function}
 func.func @f() {
@@ -334,9 +401,11 @@ func.func @f() {
   sched.launch_map @s on @compute ins(%a) outs() : (memref<4xf32>) -> ()
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
 func.func @f() {
@@ -346,19 +415,23 @@ func.func @f() {
   sched.launch_map @s on @compute ins(%a) outs(%b) : (memref<4xf32>) -> memref<4x1xf32>
   return
 }
-
-// -----
-
-sched.stream @compute compute
-func.func @f() {
-  %a = sched.buffer @device_arena[0] : memref<4xf32>
-  // expected-error @below {{'sched.launch_map' op names @s, which is no scalar function of the module}}
-  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
-  return
 }
 
 // -----
 
+sched.program @program on <[]> {
+sched.stream @compute compute
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op names @s, which is no scalar function of the program}}
+  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func private @s(%x: f32) -> f16 attributes {sched.scalar_function}
 func.func @f() {
@@ -367,19 +440,23 @@ func.func @f() {
   sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
   return
 }
-
-// -----
-
-sched.arena @c bytes 64
-func.func @f() {
-  %a = sched.buffer @device_arena[0] : memref<4xf32>
-  // expected-error @below {{names @c, which is no sched.communicator of the module}}
-  sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
-  return
 }
 
 // -----
 
+sched.program @program on <[]> {
+sched.arena @c bytes 64
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{names @c, which is no sched.communicator of the program}}
+  sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
 func.func @f() {
@@ -389,9 +466,11 @@ func.func @f() {
   sched.launch_collective all_reduce sum @c, %a -> %b : memref<4xf32> -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
 func.func @f() {
@@ -400,9 +479,11 @@ func.func @f() {
   sched.launch_collective permute sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
 func.func @f() {
@@ -411,9 +492,11 @@ func.func @f() {
   sched.launch_collective all_to_all sum @c, %a -> %a to [1, 0] : memref<4xf32> -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
 func.func @f() {
@@ -422,48 +505,60 @@ func.func @f() {
   sched.launch_collective permute sum @c, %a -> %a to [0, 0] : memref<4xf32> -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Streams and events.
 
 // expected-error @below {{expected ::windlass::sched::StreamKind to be one of: compute, communicator, h2d, d2h, host}}
 // expected-error @below {{failed to parse Sched_StreamKindAttr parameter 'value'}}
 sched.stream @s disk {note}
+}
 
 // -----
 
-// expected-error @below {{'sched.communicator' op names @s, which is no sched.stream of the module}}
+sched.program @program on <[]> {
+// expected-error @below {{'sched.communicator' op names @s, which is no sched.stream of the program}}
 sched.communicator @c over ["data"] on @s
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @s compute
 // expected-error @below {{'sched.communicator' op names @s, a stream of kind compute, but collectives run on one of kind communicator}}
 sched.communicator @c over ["data"] on @s
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @s bytes 64
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
-  // expected-error @below {{'sched.launch' op names @s, which is no sched.stream of the module}}
+  // expected-error @below {{'sched.launch' op names @s, which is no sched.stream of the program}}
   sched.launch fill on @s ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
-
-// -----
-
-func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
-func.func @f() {
-  %a = sched.buffer @device_arena[0] : memref<4xf32>
-  // expected-error @below {{'sched.launch_map' op names @compute, which is no sched.stream of the module}}
-  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
-  return
 }
 
 // -----
 
+sched.program @program on <[]> {
+func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch_map' op names @compute, which is no sched.stream of the program}}
+  sched.launch_map @s on @compute ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
 sched.stream @s communicator
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -471,9 +566,11 @@ func.func @f() {
   sched.launch fill on @s ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @fetch h2d
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -481,9 +578,11 @@ func.func @f() {
   sched.launch softmax on @fetch ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @flush d2h
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
 func.func @f() {
@@ -492,11 +591,12 @@ func.func @f() {
   sched.launch_map @s on @flush ins(%a) outs(%a) : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
 func.func @f() {
-  // expected-error @below {{'sched.record' op names @s, which is no sched.stream of the module}}
+  // expected-error @below {{'sched.record' op names @s, which is no sched.stream of the program}}
   sched.record 0 on @s
   return
 }
@@ -504,47 +604,59 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'sched.wait' op names @s, which is no sched.stream of the module}}
+  // expected-error @below {{'sched.wait' op names @s, which is no sched.stream of the program}}
   sched.wait 0 on @s
   return
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func @f() {
   // expected-error @below {{'sched.record' op attribute 'event' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   sched.record -1 on @compute
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.stream @compute compute
 func.func @f() {
   // expected-error @below {{'sched.wait' op attribute 'event' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   sched.wait -1 on @compute
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Functions of a step.
 
 // expected-error @below {{has a sched.step that is no #sched.step}}
 func.func @forward() attributes {sched.step = 1 : i64} { return }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{is no function, but has sched.step}}
 sched.stream @compute compute {sched.step = #sched.step<forward, chunk 0>}
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{has both sched.step and sched.scalar_function}}
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>, sched.scalar_function} { return }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{is of chunk -1, but chunks count from 0}}
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk -1>} { return }
+}

@@ -1,3 +1,4 @@
+sched.program @program on <[]> {
 // What the row of a kernel says, the verifier of `sched.launch` demands.
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics | windlass-opt -split-input-file | FileCheck %s
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics -emit-bytecode -o %t.mlirbc
@@ -30,9 +31,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch rotary on @compute ins(%empty, %a, %a) outs(%empty) {} : (memref<0x8xf32>, memref<4x8xf32>, memref<4x8xf32>) -> memref<0x8xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -41,9 +44,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch paint on @compute ins() outs(%a) {} : () -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -52,9 +57,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch copy on @compute ins() outs(%a) {} : () -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -63,9 +70,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch copy on @compute ins(%a) outs() {} : (memref<4xf32>) -> ()
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -77,9 +86,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 3 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -91,9 +102,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %r) {epsilon = 1.0e-5 : f64, terms = 4 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Every parameter has three operands, then there are four scalars.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
@@ -105,9 +118,11 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch sgd on @compute ins(%a, %m, %s, %s, %s, %s) outs(%a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The runtime has no step of SGD for several parameters.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
@@ -120,9 +135,11 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch sgd on @compute ins(%a, %m, %g, %a, %m, %g, %s, %s, %s, %s) outs(%a, %m, %a, %m) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
@@ -138,9 +155,11 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch adamw on @compute ins(%a, %m, %v, %g, %b, %n, %w, %g, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %m, %v, %g, %n, %w) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -153,9 +172,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch softmax_cross_entropy_with_grad on @compute ins(%d, %x, %y) outs(%s, %z) {ignore_index = -100 : i64} : (memref<f32>, memref<2x4xf32>, memref<2xi64>) -> (memref<f32>, memref<2x4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A copy onto itself is no command.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -165,9 +186,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch copy on @compute ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Of a gradient of a softmax only the gradient that arrives may go, not the softmax.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -179,9 +202,11 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   sched.launch softmax_grad on @compute ins(%y, %dy) outs(%same) {} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The place of a term may take the sum or the norm, not the statistics.
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
@@ -193,9 +218,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch add_rms_norm on @compute ins(%a, %a, %s) outs(%a, %y, %s) {epsilon = 1.0e-5 : f64} : (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>) -> (memref<1x1xf32>, memref<1x1xf32>, memref<1xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -208,9 +235,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.launch layer_norm on @compute ins(%a, %s) outs(%y, %r, %same) {epsilon = 1.0e-5 : f64} : (memref<2x4xf32>, memref<4xf32>) -> (memref<2x4xf32>, memref<2xf32>, memref<2xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
@@ -220,9 +249,11 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   sched.launch softmax on @compute ins(%a) outs(%b) {} accumulate : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Sums add up, greatest numbers do not.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -233,4 +264,5 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   // expected-error @below {{kernel 'reduce' cannot add to its result}}
   sched.launch reduce on @compute ins(%a) outs(%b) {kind = #train<reduction max>, reduced_rank = 1 : i64} accumulate_after_first : (memref<4xf32>) -> memref<f32>
   return
+}
 }

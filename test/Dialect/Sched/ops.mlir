@@ -5,7 +5,8 @@
 // sched.async: resources, collectives on local tensors, maps and the schedule of a rank.
 
 // CHECK-LABEL: module @async
-module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
+module @async {
+sched.program @program on <[<"data", 2>, <"model", 2>]> {
   // CHECK: sched.resource input @x : tensor<4x8xf32> of tensor<8x8xf32> <[<[<8, ["data"]>]>, <[<8>]>]> {logical_name = "x"}
   sched.resource input @x : tensor<4x8xf32> of tensor<8x8xf32> <[<[<8, ["data"]>]>, <[<8>]>]> {logical_name = "x"}
   // CHECK: sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {logical_name = "fc.weight"}
@@ -74,11 +75,13 @@ module @async attributes {plan.mesh = #plan.mesh<[<"data", 2>, <"model", 2>]>} {
   // CHECK: sched.schedule [#sched.action<receive chunk 1 peer 0>, #sched.action<forward chunk 1 micro_batch 3>, #sched.action<input_gradient chunk 1 micro_batch 0>, #sched.action<send chunk 1 peer 0 micro_batch 0>, #sched.action<weight_gradient chunk 1>]
   sched.schedule [#sched.action<receive chunk 1 peer 0 micro_batch -1>, #sched.action<forward chunk 1 micro_batch 3>, #sched.action<input_gradient chunk 1 peer -1 micro_batch 0>, #sched.action<send chunk 1 peer 0 micro_batch 0>, #sched.action<weight_gradient chunk 1>]
 }
+}
 
 // sched.cmd: arenas, communicators, buffers and commands.
 
 // CHECK-LABEL: module @cmd
-module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+module @cmd {
+sched.program @program on <[<"data", 2>]> {
   // CHECK: sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
   sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
   // CHECK: sched.stream @compute compute
@@ -140,4 +143,5 @@ module @cmd attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
     sched.launch_collective permute sum @c1, %a -> %a to [1, 0] : memref<8xf32> -> memref<8xf32>
     return
   }
+}
 }

@@ -1,4 +1,5 @@
 #include "windlass/Profile/Kernels/ChooseAttentions.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
@@ -17,7 +18,8 @@ namespace {
 
 /// Two layers' attentions, heads of a joint projection, one of them with a mask; and the gradient of one.
 constexpr char kModule[] = R"(
-module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
+module {
+sched.program @program on <[<"data", 1>]> {
   sched.arena @device_arena bytes 65536
   sched.stream @compute compute
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -42,6 +44,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     sched.launch attention_grad on @compute ins(%o, %q, %q, %q, %o, %l) outs(%dq, %dk, %dv) {causal, scale = 3.5e-01 : f64} : (memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>, memref<2x4x16x8xbf16, strided<[512, 8, 32, 1]>>, memref<2x4x16xf32>) -> (memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>, memref<2x4x16x8xbf16>)
     return
   }
+}
 })";
 
 class ChooseAttentionsTest : public testing::Test {
@@ -49,7 +52,8 @@ protected:
   ChooseAttentionsTest() {
     context.loadDialect<func::FuncDialect, train::TrainDialect, plan::PlanDialect, sched::SchedDialect>();
     module = parseSourceString<ModuleOp>(kModule, &context);
-    CommandKeys keys(*module);
+    program = *sched::getOnlyProgram(*module);
+    CommandKeys keys(program);
     module->walk([&](sched::LaunchOp launch) {
       measured.choices[keys.get(launch, false).text] = {
           1e-5, 2e-5, launch.getKernel() == sched::KernelKind::attention ? 100 : 5000};
@@ -58,13 +62,14 @@ protected:
   /// Whether gradients, and their workspaces.
   std::vector<std::pair<bool, int64_t>> choose(int64_t mostWorkspaceBytes) {
     std::vector<std::pair<bool, int64_t>> out;
-    for (const rt::attention_choice &each : chooseAttentions(*module, measured, mostWorkspaceBytes))
+    for (const rt::attention_choice &each : chooseAttentions(program, measured, mostWorkspaceBytes))
       out.push_back({each.shape.is_gradient, each.workspace_bytes});
     return out;
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
+  sched::ProgramOp program;
   AttentionChoices measured;
 };
 
@@ -78,7 +83,7 @@ TEST_F(ChooseAttentionsTest, WhatIsFasterAndFitsIsTakenOnce) {
 }
 
 TEST_F(ChooseAttentionsTest, ShapesAreThoseOfTheOperands) {
-  auto launch = *sched::getStepFunction(*module, sched::StepRole::backward).getOps<sched::LaunchOp>().begin();
+  auto launch = *sched::getStepFunction(program, sched::StepRole::backward).getOps<sched::LaunchOp>().begin();
   std::optional<rt::attention_shape> shape = sched::getAttentionShape(launch);
   ASSERT_TRUE(shape);
   EXPECT_EQ(rt::name_of(*shape), "bf16 gradient 2x4x16x8 causal");

@@ -1,4 +1,5 @@
 #include "windlass/Profile/Kernels/ChooseEpilogues.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
@@ -35,7 +36,8 @@ protected:
 
   void parse(std::string commands, const std::string &type = "bf16") {
     std::string text = R"(
-module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
+module {
+sched.program @program on <[<"data", 1>]> {
   sched.arena @device_arena bytes 65536
   sched.stream @compute compute
   sched.arena @host_arena bytes 65536
@@ -78,7 +80,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
     %s = sched.buffer @device_arena[20480] : memref<16xT>
     %r = sched.buffer @device_arena[24576] : memref<4xf32>
     %r2 = sched.buffer @device_arena[28672] : memref<4xf32>
-)" + commands + "    return\n  }\n}\n";
+)" + commands + "    return\n  }\n}\n}\n";
     const std::pair<llvm::StringRef, std::string> names[] = {
         {"PRODUCT", kProduct}, {"GRADIENT", kGradient}, {"SUM", kSum},     {"TWO", kTwo},
         {"xT", "x" + type},    {" T", " " + type},      {"(T", "(" + type}};
@@ -87,6 +89,7 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
         text.replace(at, name.size(), value);
     module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module);
+    program = *sched::getOnlyProgram(*module);
   }
   std::vector<std::string> kernels() {
     std::vector<std::string> out;
@@ -100,12 +103,13 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 1>]>} {
   }
   std::vector<std::string> fuse(const std::string &commands, const std::string &type = "bf16") {
     parse(commands, type);
-    sched::fuseEpilogues(*module, [](sched::LaunchOp) { return true; });
+    sched::fuseEpilogues(program, [](sched::LaunchOp) { return true; });
     return kernels();
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
+  sched::ProgramOp program;
 };
 
 constexpr char kAdd[] = "    sched.launch_map @add on @compute ins(%y, %v) outs(%y) TWO";
@@ -126,7 +130,7 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
   EXPECT_THAT(fuse("PRODUCT    sched.launch_map @gelu_kept on @compute ins(%y, %v) outs(%y, %z) : (memref<4x16xT>, "
                    "memref<4x16xT, strided<[0, 1]>>) -> (memref<4x16xT>, memref<4x16xT>)\n"),
               ElementsAre("matmul_bias_gelu"));
-  auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+  auto fused = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getOuts().size(), 2u);
   EXPECT_EQ(fused.getOuts()[0].getDefiningOp<sched::BufferOp>().getOffset(), 8192u) << "the result is first";
 }
@@ -141,7 +145,7 @@ TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {
     return fuse(text);
   };
   EXPECT_THAT(add("%z", "memref<4x16xT>"), ElementsAre("matmul_bias"));
-  auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+  auto fused = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getIns().size(), 4u);
   EXPECT_EQ(fused.getIns()[3].getDefiningOp<sched::BufferOp>().getOffset(), 8192u);
   EXPECT_EQ(add("%v", "memref<4x16xT, strided<[0, 1]>>").size(), 2u) << "not a matrix like the result";
@@ -169,7 +173,7 @@ TEST_F(ChooseEpiloguesTest, ANormGivesItsSumBack) {
   EXPECT_THAT(fuse("PRODUCT" + two), ElementsAre("matmul_bias", "layer_norm"));
 
   parse("PRODUCT" + three);
-  sched::fuseEpilogues(*module, [](sched::LaunchOp) { return false; });
+  sched::fuseEpilogues(program, [](sched::LaunchOp) { return false; });
   EXPECT_THAT(kernels(), ElementsAre("matmul", "add_rms_norm")) << "it is not faster";
   EXPECT_THAT(
       fuse("PRODUCT    sched.launch add_rms_norm on @compute ins(%y, %z, %s) outs(%y, %over, %r) {epsilon = "
@@ -201,7 +205,7 @@ TEST_F(ChooseEpiloguesTest, OthersStayAsTheyAre) {
 TEST_F(ChooseEpiloguesTest, AColumnSumGoesWithTheProductOfTheSameOperand) {
   for (const char *order : {"SUMGRADIENT", "GRADIENTSUM"}) {
     EXPECT_THAT(fuse(order), ElementsAre("matmul_bias_grad"));
-    auto fused = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+    auto fused = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
     EXPECT_TRUE(fused.getSettings().contains("sums_b"));
     EXPECT_TRUE(fused.getAccumulateAfterFirst());
   }
@@ -229,16 +233,16 @@ TEST_F(ChooseEpiloguesTest, EqualOffsetsIntoTwoArenasAreTwoPlaces) {
 
   // Each is an operand of its own for what measures the command and for its key.
   parse("    sched.launch copy on @compute ins(%host) outs(%y) {} : (memref<4x16xT>) -> memref<4x16xT>\n");
-  auto copy = *sched::getStepFunction(*module, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
+  auto copy = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   EXPECT_EQ(getOperands(copy, false).size(), 2u);
-  EXPECT_EQ(CommandKeys(*module).get(copy, false).text, "copy(bf16[4x16]) -> bf16[4x16]");
+  EXPECT_EQ(CommandKeys(program).get(copy, false).text, "copy(bf16[4x16]) -> bf16[4x16]");
 }
 
 TEST_F(ChooseEpiloguesTest, WhatTookLessTimeTogetherIsChosen) {
   const std::string commands = std::string("PRODUCT") + kAdd + "SUMGRADIENT";
   fuse(commands);
   ProductChoices measured;
-  CommandKeys keys(*module);
+  CommandKeys keys(program);
   module->walk([&](sched::LaunchOp launch) {
     for (bool isLater : {false, true})
       measured.epilogues[keys.get(launch, isLater).text] = {1e-5, 2e-5};
@@ -247,7 +251,7 @@ TEST_F(ChooseEpiloguesTest, WhatTookLessTimeTogetherIsChosen) {
   ASSERT_EQ(measured.epilogues.size(), 3u);
   auto choose = [&] {
     parse(commands);
-    chooseEpilogues(*module, measured);
+    chooseEpilogues(program, measured);
     return kernels();
   };
   EXPECT_THAT(choose(), ElementsAre("matmul_bias", "matmul_bias_grad"));

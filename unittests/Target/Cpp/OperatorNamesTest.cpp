@@ -1,5 +1,6 @@
 #include "windlass/Target/Cpp/OperatorNames.h"
 
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,6 +22,7 @@ protected:
 TEST_F(OperatorNames, AreInOrderOfIssueByStream) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_batch communicator
@@ -46,6 +48,7 @@ module {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     return
   }
+}
 })",
                                                         &context);
   ASSERT_TRUE(module);
@@ -58,7 +61,7 @@ module {
       op->setAttr(train::kIdAttr, mlir::StringAttr::get(&context, id));
   });
   EXPECT_EQ(next, 4);
-  EXPECT_EQ(cpp::writeOperatorNames(*module),
+  EXPECT_EQ(cpp::writeOperatorNames(*sched::getOnlyProgram(*module)),
             R"({"version":2,"names":["a\"}","","sum"],"commands":{"forward":[[0],[]],"backward":[[1],[]],)"
             R"("last_backward":[[1],[2]],"reduce":[[0],[]],"update":[[],[]]}})"
             "\n");

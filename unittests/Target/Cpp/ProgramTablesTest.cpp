@@ -1,5 +1,6 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
 
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,9 +26,9 @@ protected:
                        const std::string &arenaOfGradient = "device_arena") {
     const std::string layout = "#plan.layout<[#plan.dim<[#plan.factor<4, [\"b\"]>]>, #plan.dim<[";
     std::string text = R"(
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
-                   train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
+module attributes {train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
   train.parameter weight @w "w" : tensor<4xWIDTHxf32> from <packed, "", 0, 384> {trainable}
+sched.program @program on <[<"a", 2>, <"b", 2>, <"c", 2>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @over_a_x_b communicator
   sched.stream @compute compute
@@ -39,6 +40,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
   sched.resource loss @loss : SCALAR {arena = @device_arena, offset = 0 : i64}
   sched.resource grad_norm @norm : SCALAR {arena = @device_arena, offset = 4 : i64}
   sched.resource evaluate @evaluate : SCALAR {arena = @device_arena, offset = 8 : i64}
+}
 })";
     auto put = [&](llvm::StringRef name, const std::string &value) {
       for (size_t at = text.find(name); at != std::string::npos; at = text.find(name))
@@ -55,7 +57,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>, <"c", 2>]>,
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return diagnostics;
-    auto tables = windlass::cpp::writeProgramTables(*module, options);
+    auto tables = windlass::cpp::writeProgramTables(*windlass::sched::getOnlyProgram(*module), options);
     return failed(tables) ? diagnostics : *tables;
   }
 

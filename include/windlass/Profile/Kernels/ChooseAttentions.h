@@ -2,19 +2,18 @@
 #ifndef WINDLASS_PROFILE_KERNELS_CHOOSEATTENTIONS_H
 #define WINDLASS_PROFILE_KERNELS_CHOOSEATTENTIONS_H
 
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Profile/Profile.h"
 
 #include "windlass/rt/attention_shape.h"
-
-#include "mlir/IR/BuiltinOps.h"
 
 #include <vector>
 
 namespace windlass {
 
-/// Those of a module at L5 whose commands the library was measured to compute faster than the own kernels, each shape
+/// Those of a program at L5 whose commands the library was measured to compute faster than the own kernels, each shape
 /// once, in the order of the commands. What needs more workspace than that stays with the own kernels.
-std::vector<rt::attention_choice> chooseAttentions(mlir::ModuleOp module, const AttentionChoices &measured,
+std::vector<rt::attention_choice> chooseAttentions(sched::ProgramOp program, const AttentionChoices &measured,
                                                    int64_t mostWorkspaceBytes);
 
 } // namespace windlass

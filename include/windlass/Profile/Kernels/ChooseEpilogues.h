@@ -2,15 +2,14 @@
 #ifndef WINDLASS_PROFILE_KERNELS_CHOOSEEPILOGUES_H
 #define WINDLASS_PROFILE_KERNELS_CHOOSEEPILOGUES_H
 
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Profile/Profile.h"
-
-#include "mlir/IR/BuiltinOps.h"
 
 namespace windlass {
 
-/// Fuses those commands of a module at L5 that the library was measured to compute faster together than two kernels, in
-/// the first micro-batch of a step and in later ones.
-void chooseEpilogues(mlir::ModuleOp module, const ProductChoices &measured);
+/// Fuses those commands of a program at L5 that the library was measured to compute faster together than two kernels,
+/// in the first micro-batch of a step and in later ones.
+void chooseEpilogues(sched::ProgramOp program, const ProductChoices &measured);
 
 } // namespace windlass
 

@@ -32,14 +32,14 @@ struct CommandOperand {
 /// The keys of a module's `sched.launch` and `sched.launch_map`.
 class CommandKeys {
 public:
-  explicit CommandKeys(mlir::ModuleOp module) : module(module) {}
+  explicit CommandKeys(sched::ProgramOp program) : program(program) {}
 
   /// `isLater`: in a micro-batch of a step that is not its first.
   const CommandKey &get(mlir::Operation *command, bool isLater);
 
 private:
   const std::string &getFunctionText(mlir::FlatSymbolRefAttr name);
-  mlir::ModuleOp module;
+  sched::ProgramOp program;
   std::map<std::pair<mlir::Operation *, bool>, CommandKey> keys;
   std::map<std::string, std::string> functions;
 };

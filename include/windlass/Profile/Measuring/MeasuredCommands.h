@@ -19,9 +19,9 @@ public:
   MeasuredCommands(mlir::MLIRContext &context, const Profile &profile);
 
   /// Adds the commands of a module at L5 whose keys are not there yet; those of a step, not of `@init` and `@evaluate`.
-  void add(mlir::ModuleOp schedule);
+  void add(sched::ProgramOp schedule);
   /// Adds what a device's library may compute in place of several of its commands.
-  void addFused(mlir::ModuleOp schedule);
+  void addFused(sched::ProgramOp schedule);
 
   /// In the order of their addition.
   const std::vector<CommandKey> &getKeys() const { return keys; }
@@ -33,6 +33,7 @@ private:
   void addCommand(mlir::Operation *command, const CommandKey &key, bool isLater);
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  sched::ProgramOp program;
   /// What all commands run on.
   sched::StreamOp compute;
   std::vector<CommandKey> keys;

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_TARGET_CPP_OPERATORNAMES_H
 #define WINDLASS_TARGET_CPP_OPERATORNAMES_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include <string>
 
@@ -13,7 +13,7 @@ std::string getShownOperator(mlir::Operation *command);
 
 /// The text of operators.json for a module of level L5 or L6: names, and a place among them for each command of a
 /// stream of a function of the step. Names of a model may hold anything, so no program is compiled with them.
-std::string writeOperatorNames(mlir::ModuleOp module);
+std::string writeOperatorNames(sched::ProgramOp program);
 
 } // namespace windlass::cpp
 

@@ -2,9 +2,8 @@
 #ifndef WINDLASS_TARGET_CPP_PROGRAMTABLES_H
 #define WINDLASS_TARGET_CPP_PROGRAMTABLES_H
 
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Target/Cpp/Project.h"
-
-#include "mlir/IR/BuiltinOps.h"
 
 #include <string>
 
@@ -14,7 +13,7 @@ namespace windlass::cpp {
 std::string quoted(llvm::StringRef text);
 
 /// The text of `tables.cpp` for a module of level L5. Fails with a diagnostic where the module lacks a part.
-llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, const ProjectOptions &options);
+llvm::FailureOr<std::string> writeProgramTables(sched::ProgramOp program, const ProjectOptions &options);
 
 } // namespace windlass::cpp
 

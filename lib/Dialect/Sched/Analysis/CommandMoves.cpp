@@ -80,10 +80,10 @@ void sched::copyRepeat(Operation *from, Operation *to) {
     to->removeAttr(plan::kRepeatAttr);
 }
 
-void sched::dropUnusedFunctions(ModuleOp module, const llvm::StringSet<> &names) {
+void sched::dropUnusedFunctions(ProgramOp program, const llvm::StringSet<> &names) {
   llvm::StringSet<> applied;
-  module.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
-  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+  program.walk([&](LaunchMapOp map) { applied.insert(map.getFunction()); });
+  for (auto function : llvm::make_early_inc_range(program.getOps<func::FuncOp>()))
     if (names.contains(function.getName()) && !applied.contains(function.getName()))
       function.erase();
 }

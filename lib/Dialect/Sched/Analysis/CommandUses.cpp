@@ -10,8 +10,8 @@ static constexpr int64_t kUnknownStorage = -1;
 
 static int64_t keyOf(Value buffer) { return getStorage(buffer).value_or(kUnknownStorage); }
 
-CommandUses::CommandUses(ModuleOp module) {
-  module.walk([&](Operation *op) {
+CommandUses::CommandUses(ProgramOp program) {
+  program.walk([&](Operation *op) {
     if (isCommand(op))
       add(op);
   });

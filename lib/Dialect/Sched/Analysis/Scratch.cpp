@@ -68,8 +68,8 @@ std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp l
   return shape;
 }
 
-int64_t windlass::sched::getScratchBytesPerThread(ModuleOp module) {
+int64_t windlass::sched::getScratchBytesPerThread(ProgramOp program) {
   int64_t most = 0;
-  module.walk([&](LaunchOp launch) { most = std::max(most, getScratchBytes(launch, 1)); });
+  program.walk([&](LaunchOp launch) { most = std::max(most, getScratchBytes(launch, 1)); });
   return llvm::alignTo(most, 64);
 }

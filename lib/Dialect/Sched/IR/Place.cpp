@@ -45,7 +45,7 @@ std::optional<Extent> sched::getExtent(ResourceOp resource) {
   return Extent{place->arena, {place->offset, place->offset + getTensorBytes(resource.getTensorType())}};
 }
 
-ArenaOp sched::getDeviceArena(ModuleOp module) { return module.lookupSymbol<ArenaOp>(kDeviceArena); }
+ArenaOp sched::getDeviceArena(ProgramOp program) { return program.lookupSymbol<ArenaOp>(kDeviceArena); }
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
 

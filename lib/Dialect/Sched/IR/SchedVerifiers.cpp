@@ -11,7 +11,7 @@ using namespace windlass::sched;
 static LogicalResult verifyResource(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
   auto resource = tables.lookupNearestSymbolFrom<ResourceOp>(op, name);
   if (!resource)
-    return op->emitOpError("names ") << name << ", which is no sched.resource of the module";
+    return op->emitOpError("names ") << name << ", which is no sched.resource of the program";
   if (resource.getType() != type)
     return op->emitOpError("has type ") << type << " but " << name << " holds " << resource.getType();
   return success();
@@ -42,7 +42,7 @@ LogicalResult ResourceOp::verify() {
 static FailureOr<StreamOp> findStream(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
   if (auto stream = tables.lookupNearestSymbolFrom<StreamOp>(op, name))
     return stream;
-  return op->emitOpError("names ") << name << ", which is no sched.stream of the module";
+  return op->emitOpError("names ") << name << ", which is no sched.stream of the program";
 }
 
 /// A stream that runs a kernel; `isCopy` says whether it only moves bytes.
@@ -155,7 +155,7 @@ static LogicalResult verifyScalarFunction(Operation *op, FlatSymbolRefAttr name,
                                           SymbolTableCollection &tables) {
   auto function = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
   if (!function || !function->hasAttr(kScalarFunctionAttr))
-    return op->emitOpError("names ") << name << ", which is no scalar function of the module";
+    return op->emitOpError("names ") << name << ", which is no scalar function of the program";
   auto agree = [](TypeRange scalars, TypeRange shaped) {
     return scalars.size() == shaped.size() && llvm::all_of(llvm::zip_equal(scalars, shaped), [](auto pair) {
              return std::get<0>(pair) == llvm::cast<ShapedType>(std::get<1>(pair)).getElementType();
@@ -188,7 +188,7 @@ LogicalResult LaunchMapOp::verify() {
 
 LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!tables.lookupNearestSymbolFrom<CommunicatorOp>(*this, getCommunicatorAttr()))
-    return emitOpError("names ") << getCommunicatorAttr() << ", which is no sched.communicator of the module";
+    return emitOpError("names ") << getCommunicatorAttr() << ", which is no sched.communicator of the program";
   return success();
 }
 

@@ -26,10 +26,10 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
   return ScheduleOp::create(builder, location, makeAttribute(builder.getContext(), table));
 }
 
-/// Why no function of a module runs the action; empty where one does.
+/// Why no function of a program runs the action; empty where one does.
 static std::string explainRefusal(const schedule::TableItem &action) {
   if (!getRole(action.kind))
-    return "no function of a module does";
+    return "no function of a program does";
   if (action.chunk != 0)
     return "a stage has one chunk";
   // The first backward is that of micro-batch 0: it overwrites the gradients.
@@ -38,7 +38,7 @@ static std::string explainRefusal(const schedule::TableItem &action) {
   return {};
 }
 
-/// Reports the first action of the table that no function of a module runs.
+/// Reports the first action of the table that no function of a program runs.
 static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &table) {
   for (const schedule::TableItem &item : table) {
     if (item.isRepeat()) {

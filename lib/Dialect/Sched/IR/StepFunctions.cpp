@@ -15,16 +15,16 @@ bool windlass::sched::hasRole(func::FuncOp function, StepRole role) {
   return step && step.getRole() == role;
 }
 
-func::FuncOp windlass::sched::getStepFunction(Operation *scope, StepRole role, int64_t chunk) {
-  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+func::FuncOp windlass::sched::getStepFunction(ProgramOp program, StepRole role, int64_t chunk) {
+  for (auto function : program.getOps<func::FuncOp>())
     if (StepAttr step = getStep(function); step && step.getRole() == role && step.getChunk() == chunk)
       return function;
   return {};
 }
 
-SmallVector<func::FuncOp> windlass::sched::getStepFunctions(Operation *scope) {
+SmallVector<func::FuncOp> windlass::sched::getStepFunctions(ProgramOp program) {
   SmallVector<func::FuncOp> functions;
-  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+  for (auto function : program.getOps<func::FuncOp>())
     if (getStep(function))
       functions.push_back(function);
   auto getKey = [](func::FuncOp function) {
@@ -35,9 +35,9 @@ SmallVector<func::FuncOp> windlass::sched::getStepFunctions(Operation *scope) {
   return functions;
 }
 
-LogicalResult windlass::sched::checkStepFunctions(Operation *scope) {
+LogicalResult windlass::sched::checkStepFunctions(ProgramOp program) {
   llvm::SmallDenseMap<StepAttr, func::FuncOp> known;
-  for (auto function : scope->getRegion(0).getOps<func::FuncOp>())
+  for (auto function : program.getOps<func::FuncOp>())
     if (StepAttr step = getStep(function))
       if (auto [found, isNew] = known.try_emplace(step, function); !isNew)
         return function.emitOpError("is ") << step << ", as is @" << found->second.getName();
@@ -63,7 +63,7 @@ std::optional<StepRole> windlass::sched::getRole(schedule::ActionKind kind) {
   return std::nullopt;
 }
 
-LogicalResult windlass::sched::checkActions(ScheduleOp schedule, Operation *scope) {
+LogicalResult windlass::sched::checkActions(ScheduleOp schedule, ProgramOp program) {
   FailureOr<schedule::Schedule> step = expandStep(schedule);
   if (failed(step))
     return failure();
@@ -72,7 +72,7 @@ LogicalResult windlass::sched::checkActions(ScheduleOp schedule, Operation *scop
     if (!found.emplace(action.kind, action.chunk).second)
       continue;
     // An expanded step has only actions that functions run.
-    if (!getStepFunction(scope, *getRole(action.kind), action.chunk))
+    if (!getStepFunction(program, *getRole(action.kind), action.chunk))
       return schedule.emitOpError("runs ")
              << schedule::getName(action.kind) << " of chunk " << action.chunk << ", of which there is no function";
   }

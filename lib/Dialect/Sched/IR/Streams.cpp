@@ -5,13 +5,13 @@
 using namespace mlir;
 using namespace windlass::sched;
 
-StreamTable::StreamTable(ModuleOp module) {
-  for (StreamOp stream : module.getOps<StreamOp>()) {
+StreamTable::StreamTable(ProgramOp program) {
+  for (StreamOp stream : program.getOps<StreamOp>()) {
     numbers[stream.getSymNameAttr()] = static_cast<int64_t>(streams.size());
     streams.push_back(stream);
     shownNames.push_back(stream.getSymName().str());
   }
-  for (CommunicatorOp communicator : module.getOps<CommunicatorOp>()) {
+  for (CommunicatorOp communicator : program.getOps<CommunicatorOp>()) {
     int64_t number = getNumber(communicator);
     numbers[communicator.getSymNameAttr()] = number;
     shownNames[number] = "over " + llvm::join(communicator.getAxes().getAsValueRange<StringAttr>(), " x ");

@@ -298,7 +298,7 @@ private:
 /// Makes scalar functions, one per structure.
 class ScalarFunctions {
 public:
-  explicit ScalarFunctions(ModuleOp module) : module(module), symbols(module) {}
+  explicit ScalarFunctions(ProgramOp program) : program(program), symbols(program) {}
 
   /// Replaces the cluster by a map.
   void outline(const Cluster &cluster) {
@@ -345,7 +345,7 @@ public:
 
 private:
   func::FuncOp getFunction(const Cluster &cluster, ArrayRef<Operand> operands, ArrayRef<Value> results) {
-    auto builder = OpBuilder(module.getContext());
+    auto builder = OpBuilder(program.getContext());
     auto elementOf = [](Value value) { return getElementTypeOrSelf(value); };
     SmallVector<Type> inputTypes, resultTypes;
     for (const Operand &operand : operands)
@@ -353,7 +353,7 @@ private:
     for (Value result : results)
       resultTypes.push_back(elementOf(result));
 
-    Location loc = UnknownLoc::get(module.getContext());
+    Location loc = UnknownLoc::get(program.getContext());
     auto function = func::FuncOp::create(loc, "fused", builder.getFunctionType(inputTypes, resultTypes));
     function.setPrivate();
     function->setAttr(kScalarFunctionAttr, builder.getUnitAttr());
@@ -403,11 +403,11 @@ private:
       name = ("fused_" + Twine(next++)).str();
     while (symbols.lookup(name));
     function.setSymName(name);
-    module.push_back(function);
+    program.push_back(function);
     return function;
   }
 
-  ModuleOp module;
+  ProgramOp program;
   SymbolTable symbols;
   llvm::StringMap<func::FuncOp> known;
   unsigned next = 0;
@@ -417,9 +417,9 @@ struct FuseElementwise : sched::impl::FuseElementwiseBase<FuseElementwise> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    ScalarFunctions scalars(module);
-    SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+    ProgramOp program = getOperation();
+    ScalarFunctions scalars(program);
+    SmallVector<func::FuncOp> functions(program.getOps<func::FuncOp>());
     for (func::FuncOp function : functions) {
       if (function.isExternal() || function->hasAttr(kScalarFunctionAttr))
         continue;

@@ -10,7 +10,7 @@ namespace {
 
 class Fusion {
 public:
-  Fusion(ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants) : module(module), wants(wants) {}
+  Fusion(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants) : program(program), wants(wants) {}
 
   void run(Block &block) {
     SmallVector<LaunchOp> products, sums;
@@ -126,7 +126,7 @@ private:
 
     // The function's operators are the sum of product and bias and, if there is a second one, GELU of that or a sum
     // with it.
-    auto function = module.lookupSymbol<func::FuncOp>(map.getFunction());
+    auto function = program.lookupSymbol<func::FuncOp>(map.getFunction());
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front().without_terminator())
       ops.push_back(&op);
@@ -208,15 +208,15 @@ private:
     }
   }
 
-  ModuleOp module;
+  ProgramOp program;
   llvm::function_ref<bool(LaunchOp)> wants;
 };
 
 } // namespace
 
-void windlass::sched::fuseEpilogues(ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants) {
-  Fusion fusion(module, wants);
-  for (auto function : module.getOps<func::FuncOp>())
+void windlass::sched::fuseEpilogues(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants) {
+  Fusion fusion(program, wants);
+  for (auto function : program.getOps<func::FuncOp>())
     if (!function->hasAttr(kScalarFunctionAttr))
       fusion.run(function.getBody().front());
 }

@@ -34,8 +34,8 @@ struct Gradient {
 /// A loss of @forward with its gradient.
 class LossFusion {
 public:
-  LossFusion(ModuleOp module, Block &forward, Block &backward, CommandUses &uses, LaunchOp loss)
-      : module(module), forward(forward), backward(backward), uses(uses), loss(loss), logits(loss.getIns()[0]),
+  LossFusion(ProgramOp program, Block &forward, Block &backward, CommandUses &uses, LaunchOp loss)
+      : program(program), forward(forward), backward(backward), uses(uses), loss(loss), logits(loss.getIns()[0]),
         labels(loss.getIns()[1]), sum(loss.getOuts()[0]), count(loss.getOuts()[1]), logSum(loss.getOuts()[2]) {}
 
   void run() {
@@ -125,7 +125,7 @@ private:
 
   /// A scalar of the step that the host writes.
   bool isHyperparameter(Value in) {
-    bool isScalar = llvm::any_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
+    bool isScalar = llvm::any_of(program.getOps<ResourceOp>(), [&](ResourceOp resource) {
       return resource.getKind() == ResourceKind::scalar && getPlace(resource) == getPlace(in);
     });
     return isScalar && getStorage(in) && llvm::none_of(uses.of(in), [&](Operation *op) {
@@ -136,7 +136,7 @@ private:
   /// In no resource, which the host may read.
   bool isTransient(Value buffer) {
     Extent its = getExtent(buffer);
-    return llvm::none_of(module.getOps<ResourceOp>(), [&](ResourceOp resource) {
+    return llvm::none_of(program.getOps<ResourceOp>(), [&](ResourceOp resource) {
       std::optional<Extent> other = getExtent(resource);
       return other && its.overlaps(*other);
     });
@@ -201,7 +201,7 @@ private:
         buffer.getDefiningOp()->erase();
   }
 
-  ModuleOp module;
+  ProgramOp program;
   Block &forward;
   Block &backward;
   CommandUses &uses;

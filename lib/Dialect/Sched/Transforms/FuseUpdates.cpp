@@ -18,8 +18,8 @@ using Casts = DenseMap<Place, SmallVector<LaunchMapOp>>;
 
 class UpdateFusion {
 public:
-  explicit UpdateFusion(ModuleOp module) {
-    for (auto function : module.getOps<func::FuncOp>())
+  explicit UpdateFusion(ProgramOp program) {
+    for (auto function : program.getOps<func::FuncOp>())
       if (function->hasAttr(kScalarFunctionAttr) && isCast(function))
         castFunctions.insert(function.getName());
   }
@@ -40,7 +40,7 @@ public:
       takeCast(update, casts);
   }
 
-  void dropFunctions(ModuleOp module) { dropUnusedFunctions(module, castFunctions); }
+  void dropFunctions(ProgramOp program) { dropUnusedFunctions(program, castFunctions); }
 
 private:
   /// f32 to bf16 or f16, and nothing else.

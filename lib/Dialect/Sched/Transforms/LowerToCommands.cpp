@@ -24,23 +24,22 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       signalPassFailure();
   }
 
-  LogicalResult lower(ModuleOp module) {
-    if (failed(checkStepFunctions(module)))
+  LogicalResult lower(ProgramOp op) {
+    if (failed(checkStepFunctions(op)))
       return failure();
-    func::FuncOp forward = getStepFunction(module, StepRole::forward),
-                 backward = getStepFunction(module, StepRole::backward),
-                 reduce = getStepFunction(module, StepRole::reduce);
+    func::FuncOp forward = getStepFunction(op, StepRole::forward), backward = getStepFunction(op, StepRole::backward),
+                 reduce = getStepFunction(op, StepRole::reduce);
     if (!forward != !backward)
-      return module.emitError("has one of @forward and @backward: a step needs both");
-    for (func::FuncOp function : getStepFunctions(module))
+      return op.emitError("has one of @forward and @backward: a step needs both");
+    for (func::FuncOp function : getStepFunctions(op))
       if (!function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
-    if (module.lookupSymbol(kDeviceArena))
-      return module.emitError("is at the level of commands already");
+    if (op.lookupSymbol(kDeviceArena))
+      return op.emitError("is at the level of commands already");
 
-    Program program(module, reduce);
+    Program program(op, reduce);
     auto lowerFunction = [&](StepRole role, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
-      func::FuncOp function = getStepFunction(module, role);
+      func::FuncOp function = getStepFunction(op, role);
       if (!function)
         return success();
       FunctionLowering lowering(program, function);
@@ -77,7 +76,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     }
     if (failed(lowerFunction(StepRole::update, {}, none)) || failed(lowerFunction(StepRole::evaluate, {}, none)))
       return failure();
-    for (ScheduleOp schedule : module.getOps<ScheduleOp>())
+    for (ScheduleOp schedule : op.getOps<ScheduleOp>())
       if (failed(expandStep(schedule)))
         return failure();
 

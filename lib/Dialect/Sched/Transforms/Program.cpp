@@ -14,11 +14,11 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-Program::Program(ModuleOp module, func::FuncOp reduce) : module(module), symbols(module) {
+Program::Program(ProgramOp program, func::FuncOp reduce) : program(program), symbols(program) {
   streams.push_back({"compute", StreamKind::compute});
   if (reduce)
     collectBuckets(reduce);
-  for (ResourceOp resource : module.getOps<ResourceOp>()) {
+  for (ResourceOp resource : program.getOps<ResourceOp>()) {
     if (resourceViews.contains(resource.getSymNameAttr()))
       continue;
     Storage storage;
@@ -82,16 +82,16 @@ FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
     return known;
   std::string name;
   llvm::raw_string_ostream(name) << "identity_" << element;
-  if (!module.lookupSymbol<func::FuncOp>(name)) {
-    auto builder = OpBuilder::atBlockEnd(module.getBody());
-    auto function = func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType(element, element));
+  if (!program.lookupSymbol<func::FuncOp>(name)) {
+    auto builder = OpBuilder::atBlockEnd(program.getBody());
+    auto function = func::FuncOp::create(builder, program.getLoc(), name, builder.getFunctionType(element, element));
     function.setPrivate();
     function->setAttr(kScalarFunctionAttr, builder.getUnitAttr());
     Block *body = function.addEntryBlock();
     builder.setInsertionPointToEnd(body);
-    func::ReturnOp::create(builder, module.getLoc(), body->getArguments());
+    func::ReturnOp::create(builder, program.getLoc(), body->getArguments());
   }
-  return known = FlatSymbolRefAttr::get(module.getContext(), name);
+  return known = FlatSymbolRefAttr::get(program.getContext(), name);
 }
 
 unsigned Program::getCommunicator(ArrayAttr axes) {
@@ -106,7 +106,7 @@ unsigned Program::getCommunicator(ArrayAttr axes) {
 
 std::vector<Command *> Program::getTimeline() {
   std::vector<Command *> timeline;
-  for (func::FuncOp function : getStepFunctions(module))
+  for (func::FuncOp function : getStepFunctions(program))
     if (auto found = functions.find(function); found != functions.end())
       for (Command &command : found->second)
         timeline.push_back(&command);
@@ -245,7 +245,7 @@ void Program::shareStorages() {
 void Program::placeStorages() {
   // Resources by kind, so that what the runtime walks (parameters, then state, then gradients) is adjacent.
   std::map<ResourceKind, SmallVector<ResourceOp>> resources;
-  for (ResourceOp resource : module.getOps<ResourceOp>())
+  for (ResourceOp resource : program.getOps<ResourceOp>())
     resources[resource.getKind()].push_back(resource);
   int64_t end = 0;
   auto place = [&](unsigned storage) {
@@ -275,7 +275,7 @@ void Program::placeStorages() {
     storages[index].offset = end + offset;
   arenaBytes = end + packing.bytes;
   liveBytes = end + packing.largestLiveSet;
-  peak = describePeak(module.getContext(), timeline, intervals, packing.peak);
+  peak = describePeak(program.getContext(), timeline, intervals, packing.peak);
   // What lives between forward and backward pass.
   int64_t border = 0;
   for (auto &[function, commands] : functions)
@@ -285,34 +285,34 @@ void Program::placeStorages() {
     if (interval.first < border && interval.last >= border)
       stashBytes += llvm::alignTo(interval.bytes, kAlignment);
 
-  remark::analysis(module.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
+  remark::analysis(program.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
       << remark::metric("bytes", arenaBytes) << remark::metric("resource_bytes", end)
       << remark::metric("largest_live_set", liveBytes);
 }
 
 void Program::emit() {
-  MLIRContext *context = module.getContext();
+  MLIRContext *context = program.getContext();
   auto arena = FlatSymbolRefAttr::get(context, kDeviceArena);
   Builder attributes(context);
-  for (ResourceOp resource : module.getOps<ResourceOp>()) {
+  for (ResourceOp resource : program.getOps<ResourceOp>()) {
     View view = getView(resource);
     resource.setArenaAttr(arena);
     resource.setOffset(storages[view.storage].offset + view.offset);
   }
 
-  auto builder = OpBuilder::atBlockBegin(module.getBody());
-  auto arenaOp = ArenaOp::create(builder, module.getLoc(), kDeviceArena, arenaBytes);
+  auto builder = OpBuilder::atBlockBegin(program.getBody());
+  auto arenaOp = ArenaOp::create(builder, program.getLoc(), kDeviceArena, arenaBytes);
   arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
   arenaOp->setAttr(kPeakAttr, peak);
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
   emitQueues(builder);
   for (auto &[function, commands] : functions)
     emitFunction(function, commands, /*isReduce=*/false);
-  if (func::FuncOp reduce = getStepFunction(module, StepRole::reduce))
-    emitFunction(reduce, functions[getStepFunction(module, StepRole::backward)], /*isReduce=*/true);
-  module.walk([&](LaunchCollectiveOp collective) {
+  if (func::FuncOp reduce = getStepFunction(program, StepRole::reduce))
+    emitFunction(reduce, functions[getStepFunction(program, StepRole::backward)], /*isReduce=*/true);
+  program.walk([&](LaunchCollectiveOp collective) {
     if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
-      module.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
+      program.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
   });
 }
 
@@ -320,15 +320,15 @@ void Program::emitQueues(OpBuilder &builder) {
   // The model may have parameters of these names.
   auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
   for (const Stream &stream : streams)
-    streamNames.push_back(declare(StreamOp::create(builder, module.getLoc(), stream.name, stream.kind)));
+    streamNames.push_back(declare(StreamOp::create(builder, program.getLoc(), stream.name, stream.kind)));
   for (auto [index, communicator] : llvm::enumerate(communicators))
     communicatorNames.push_back(
-        declare(CommunicatorOp::create(builder, module.getLoc(), ("communicator_" + Twine(index)).str(),
+        declare(CommunicatorOp::create(builder, program.getLoc(), ("communicator_" + Twine(index)).str(),
                                        communicator.axes, streamNames[communicator.stream].getValue())));
 }
 
 void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {
-  MLIRContext *context = module.getContext();
+  MLIRContext *context = program.getContext();
   OpBuilder builder(context);
   Region body;
   Block &block = body.emplaceBlock();

@@ -90,9 +90,9 @@ struct Bucket {
 class Program {
 public:
   /// Makes the storages of all resources; `reduce`, which may be null, decides which stand together.
-  Program(mlir::ModuleOp module, mlir::func::FuncOp reduce);
+  Program(ProgramOp program, mlir::func::FuncOp reduce);
 
-  mlir::ModuleOp module;
+  ProgramOp program;
   std::vector<Storage> storages;
   /// Those of @reduce stand behind those of @backward.
   llvm::MapVector<mlir::func::FuncOp, std::vector<Command>> functions;
@@ -104,7 +104,7 @@ public:
   unsigned addTransient(int64_t bytes);
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
-  plan::MeshAttr getMesh() { return module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr); }
+  plan::MeshAttr getMesh() { return program.getMesh(); }
   /// Index of the communicator over these axes, created at its first use, with its stream.
   unsigned getCommunicator(mlir::ArrayAttr axes);
   /// The scalar function of these elements that returns its argument, created at its first use.

@@ -1,3 +1,4 @@
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
@@ -13,24 +14,31 @@ namespace windlass::sched {
 #include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
 } // namespace windlass::sched
 
+/// Only what later levels read is left of the plan.
+static LogicalResult checkNoPlan(Operation &op) {
+  if (llvm::isa_and_nonnull<plan::PlanDialect>(op.getDialect()))
+    return op.emitOpError("does not belong to L4: reshards are collectives here");
+  for (NamedAttribute attribute : op.getDiscardableAttrs())
+    if (attribute.getName().getValue().starts_with("plan.") && attribute.getName() != plan::kRepeatAttr)
+      return op.emitOpError("still has ") << attribute.getName();
+  return success();
+}
+
 namespace {
 
 class Verifier {
 public:
-  explicit Verifier(ModuleOp module) : module(module) {}
+  explicit Verifier(ProgramOp program) : program(program), mesh(program.getMesh()) {}
 
   LogicalResult run() {
-    mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-    if (!mesh)
-      return module.emitError("has no plan.mesh");
-    if (failed(checkStepFunctions(module)))
+    if (failed(checkStepFunctions(program)))
       return failure();
-    for (Operation &op : *module.getBody())
+    for (Operation &op : *program.getBody())
       if (failed(checkTopLevel(op)))
         return failure();
     if (!schedule)
-      return module.emitError("has no sched.schedule");
-    if (failed(checkActions(schedule, module)))
+      return program.emitOpError("has no sched.schedule");
+    if (failed(checkActions(schedule, program)))
       return failure();
     return checkStash();
   }
@@ -47,24 +55,12 @@ private:
     }
     if (failed(checkNoPlan(op)))
       return failure();
-    if (llvm::isa<train::ParameterOp>(op))
-      return success();
     auto function = llvm::dyn_cast<func::FuncOp>(op);
     if (!function)
       return op.emitOpError("does not belong to L4");
     if (function->hasAttr(kScalarFunctionAttr))
       return success();
     return checkFunction(function);
-  }
-
-  /// Only what later levels read is left of the plan.
-  LogicalResult checkNoPlan(Operation &op) {
-    if (llvm::isa_and_nonnull<plan::PlanDialect>(op.getDialect()))
-      return op.emitOpError("does not belong to L4: reshards are collectives here");
-    for (NamedAttribute attribute : op.getDiscardableAttrs())
-      if (attribute.getName().getValue().starts_with("plan.") && attribute.getName() != plan::kRepeatAttr)
-        return op.emitOpError("still has ") << attribute.getName();
-    return success();
   }
 
   /// Adds `axis` to `used`; fails where the mesh does not have it or `used` holds it already.
@@ -179,14 +175,14 @@ private:
 
   /// The step, whose order is legal, runs both functions.
   LogicalResult checkStash() {
-    func::FuncOp forward = getStepFunction(module, StepRole::forward);
-    func::FuncOp backward = getStepFunction(module, StepRole::backward);
+    func::FuncOp forward = getStepFunction(program, StepRole::forward);
+    func::FuncOp backward = getStepFunction(program, StepRole::backward);
     if (forward.getResultTypes() != backward.getArgumentTypes())
       return backward.emitOpError("takes another stash than the forward returns");
     return success();
   }
 
-  ModuleOp module;
+  ProgramOp program;
   plan::MeshAttr mesh;
   ScheduleOp schedule;
 };
@@ -195,8 +191,25 @@ struct VerifyAsync : windlass::sched::impl::VerifyAsyncBase<VerifyAsync> {
   using VerifyAsyncBase::VerifyAsyncBase;
 
   void runOnOperation() override {
-    if (failed(Verifier(getOperation()).run()))
+    if (failed(check(getOperation())))
       signalPassFailure();
+  }
+
+  static LogicalResult check(ModuleOp module) {
+    if (getPrograms(module).empty())
+      return module.emitError("has no sched.program");
+    for (Operation &op : *module.getBody()) {
+      if (auto program = llvm::dyn_cast<ProgramOp>(op)) {
+        if (failed(Verifier(program).run()))
+          return failure();
+        continue;
+      }
+      if (failed(checkNoPlan(op)))
+        return failure();
+      if (!llvm::isa<train::ParameterOp>(op))
+        return op.emitOpError("does not belong to L4: a module has parameters and programs");
+    }
+    return success();
   }
 };
 

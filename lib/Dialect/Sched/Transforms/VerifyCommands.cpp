@@ -1,6 +1,7 @@
 #include "Views.h"
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
@@ -50,7 +51,7 @@ struct Window {
 
 class Verifier {
 public:
-  explicit Verifier(ModuleOp module, int64_t memoryLimit) : module(module), memoryLimit(memoryLimit), streams(module) {}
+  Verifier(ProgramOp program, int64_t memoryLimit) : program(program), memoryLimit(memoryLimit), streams(program) {}
 
   LogicalResult run() {
     return success(succeeded(checkLevel()) && succeeded(checkStreams()) && succeeded(checkArenas()) &&
@@ -60,12 +61,12 @@ public:
 
 private:
   LogicalResult checkLevel() {
-    if (failed(checkStepFunctions(module)))
+    if (failed(checkStepFunctions(program)))
       return failure();
-    for (Operation &op : *module.getBody())
-      if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp, train::ParameterOp>(op))
+    for (Operation &op : *program.getBody())
+      if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp>(op))
         return op.emitOpError("does not belong to the level of commands");
-    for (auto function : module.getOps<func::FuncOp>()) {
+    for (auto function : program.getOps<func::FuncOp>()) {
       if (function->hasAttr(kScalarFunctionAttr))
         continue;
       if (function.getNumArguments() || function.getNumResults() || !function.getBody().hasOneBlock())
@@ -81,11 +82,11 @@ private:
 
   LogicalResult checkStreams() {
     StreamOp compute;
-    for (StreamOp stream : module.getOps<StreamOp>())
+    for (StreamOp stream : program.getOps<StreamOp>())
       if (stream.getKind() == StreamKind::compute && std::exchange(compute, stream))
         return stream.emitOpError("is a second stream of kind compute");
     DenseMap<int64_t, CommunicatorOp> owners;
-    for (CommunicatorOp communicator : module.getOps<CommunicatorOp>())
+    for (CommunicatorOp communicator : program.getOps<CommunicatorOp>())
       if (CommunicatorOp other = std::exchange(owners[streams.getNumber(communicator)], communicator))
         return communicator.emitOpError("runs on ")
                << communicator.getStreamAttr() << ", the stream of @" << other.getSymName();
@@ -93,18 +94,18 @@ private:
   }
 
   LogicalResult checkArenas() {
-    for (ArenaOp arena : module.getOps<ArenaOp>())
+    for (ArenaOp arena : program.getOps<ArenaOp>())
       arenas.insert(
           {arena.getSymNameAttr(),
            {arena.getSymNameAttr(), static_cast<int64_t>(arena.getBytes()), schedule::MemoryTimeline(order), {}}});
-    ArenaOp device = getDeviceArena(module);
+    ArenaOp device = getDeviceArena(program);
     if (!device)
-      return module.emitError("has no arena @") << kDeviceArena;
+      return program.emitOpError("has no arena @") << kDeviceArena;
     // The other arenas take no device memory.
     int64_t bytes = device.getBytes();
     if (memoryLimit > 0 && bytes > memoryLimit)
-      return module.emitError("needs ") << bytes << " bytes of device memory but the limit is " << memoryLimit
-                                        << ": use more ranks, a smaller micro-batch or a larger --memory-limit";
+      return program.emitOpError("needs ") << bytes << " bytes of device memory but the limit is " << memoryLimit
+                                           << ": use more ranks, a smaller micro-batch or a larger --memory-limit";
     return success();
   }
 
@@ -112,12 +113,12 @@ private:
   FailureOr<Arena *> getArena(Operation *op, StringAttr name) {
     auto found = arenas.find(name);
     if (found == arenas.end())
-      return op->emitOpError("lies in @") << name.getValue() << ", which is no arena of the module";
+      return op->emitOpError("lies in @") << name.getValue() << ", which is no arena of the program";
     return &found->second;
   }
 
   LogicalResult checkResources() {
-    for (ResourceOp resource : module.getOps<ResourceOp>()) {
+    for (ResourceOp resource : program.getOps<ResourceOp>()) {
       std::optional<Place> place = getPlace(resource);
       if (!place)
         return resource.emitOpError("is placed in no arena");
@@ -153,7 +154,7 @@ private:
   }
 
   LogicalResult checkBuffers() {
-    WalkResult result = module.walk([&](BufferOp buffer) {
+    WalkResult result = program.walk([&](BufferOp buffer) {
       auto type = cast<MemRefType>(buffer.getType());
       SmallVector<int64_t> strides;
       int64_t typeOffset = 0;
@@ -213,7 +214,7 @@ private:
   }
 
   LogicalResult checkMemories() {
-    return failure(module
+    return failure(program
                        .walk([&](Operation *op) {
                          return isCommand(op) && failed(checkMemories(op)) ? WalkResult::interrupt()
                                                                            : WalkResult::advance();
@@ -279,7 +280,7 @@ private:
   };
 
   LogicalResult runFunction(const Call &call) {
-    auto function = getStepFunction(module, call.role, call.chunk);
+    auto function = getStepFunction(program, call.role, call.chunk);
     if (!function)
       return success();
     for (Operation &op : function.getBody().front()) {
@@ -312,7 +313,7 @@ private:
 
   /// Every buffer that touches a resource belongs to one value, or to the bucket that holds it.
   LogicalResult assignResources() {
-    WalkResult result = module.walk([&](BufferOp buffer) {
+    WalkResult result = program.walk([&](BufferOp buffer) {
       const Window &window = windows[buffer.getResult()];
       SmallVector<PlacedResource> &places = window.arena->resources;
       for (const ByteRange &range : window.ranges) {
@@ -344,8 +345,8 @@ private:
   }
 
   LogicalResult checkSchedule() {
-    for (ScheduleOp op : module.getOps<ScheduleOp>())
-      if (failed(checkActions(op, module)))
+    for (ScheduleOp op : program.getOps<ScheduleOp>())
+      if (failed(checkActions(op, program)))
         return failure();
     return success();
   }
@@ -368,7 +369,7 @@ private:
   LogicalResult checkStep() {
     if (failed(assignResources()))
       return failure();
-    bool hasInit = getStepFunction(module, StepRole::init) != nullptr;
+    bool hasInit = getStepFunction(program, StepRole::init) != nullptr;
     for (auto &[name, arena] : arenas)
       for (PlacedResource &place : arena.resources) {
         ResourceKind kind = place.resource.getKind();
@@ -411,21 +412,19 @@ private:
   LogicalResult checkCollectives() {
     SmallVector<LaunchCollectiveOp> calls;
     for (const Call &call : listCalls())
-      if (auto function = getStepFunction(module, call.role, call.chunk))
+      if (auto function = getStepFunction(program, call.role, call.chunk))
         for (LaunchCollectiveOp collective : function.getOps<LaunchCollectiveOp>())
           if (runsIn(collective, call.isLast))
             calls.push_back(collective);
     if (calls.empty())
       return success();
-    auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-    if (!mesh)
-      return module.emitError("has collectives but no ") << plan::kMeshAttr;
+    plan::MeshAttr mesh = program.getMesh();
     schedule::CollectiveTables tables;
     tables.calls.resize(mesh.getRanks());
     std::map<std::vector<bool>, std::vector<size_t>> groupOfRank;
     std::map<std::string, size_t> signatureOf;
     for (LaunchCollectiveOp call : calls) {
-      auto communicator = module.lookupSymbol<CommunicatorOp>(call.getCommunicator());
+      auto communicator = program.lookupSymbol<CommunicatorOp>(call.getCommunicator());
       std::vector<bool> isVaried(mesh.getAxes().size(), false);
       for (StringRef axis : communicator.getAxes().getAsValueRange<StringAttr>()) {
         int64_t index = mesh.indexOf(axis);
@@ -448,11 +447,11 @@ private:
     }
     std::string problem = schedule::replayCollectives(tables);
     if (!problem.empty())
-      return module.emitError("collectives do not meet: ") << problem;
+      return program.emitOpError("collectives do not meet: ") << problem;
     return success();
   }
 
-  ModuleOp module;
+  ProgramOp program;
   int64_t memoryLimit;
   llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;
@@ -464,9 +463,22 @@ struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {
   using VerifyCommandsBase::VerifyCommandsBase;
 
   void runOnOperation() override {
-    if (failed(Verifier(getOperation(), memoryLimit).run()))
-      signalPassFailure();
+    if (getPrograms(getOperation()).empty()) {
+      getOperation().emitError("has no sched.program");
+      return signalPassFailure();
+    }
+    for (Operation &op : *getOperation().getBody())
+      if (failed(check(op)))
+        return signalPassFailure();
     markAllAnalysesPreserved();
+  }
+
+  LogicalResult check(Operation &op) {
+    if (auto program = dyn_cast<ProgramOp>(op))
+      return Verifier(program, memoryLimit).run();
+    if (isa<train::ParameterOp>(op))
+      return success();
+    return op.emitOpError("does not belong to the level of commands");
   }
 };
 

@@ -1,6 +1,7 @@
 // RUN: windlass-opt %s -split-input-file -sched-fuse-elementwise | FileCheck %s
 // RUN: windlass-opt %s -split-input-file -sched-fuse-elementwise=fuse=false | FileCheck %s --check-prefix=SINGLE
 
+sched.program @program on <[]> {
 // A chain with a broadcast bias and a literal is one scalar function; the broadcast is an operand dim.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<8xf32>
@@ -23,9 +24,11 @@ func.func @chain(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
   %g = train.gelu_erf %m : tensor<4x8xf32> {train.id = "mlp/act"}
   return %g : tensor<4x8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // What is read elsewhere becomes a further result; the map stands before that reader.
 // CHECK-LABEL: func.func @further_result(
 // CHECK-NEXT: %[[R:.*]]:2 = sched.map @fused_0
@@ -37,9 +40,11 @@ func.func @further_result(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32
   %t = train.mul %s, %y : tensor<8xf32>
   return %t, %n : tensor<8xf32>, tensor<f32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A reader between that feeds the consumer keeps them apart.
 // CHECK-LABEL: func.func @cycle(
 // CHECK: sched.map @fused_0
@@ -51,9 +56,11 @@ func.func @cycle(%x: tensor<8xf32>) -> tensor<8xf32> {
   %t = train.mul %s, %n : tensor<8xf32>
   return %t : tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // What reads the same values is one map where they end with it, so that they are brought from memory once.
 // CHECK-LABEL: func.func @readers(
 // CHECK-NEXT: %[[X:.*]] = train.softmax
@@ -67,9 +74,11 @@ func.func @readers(%a: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tens
   %t = train.sub %x, %y : tensor<8xf32>
   return %t, %n : tensor<8xf32>, tensor<f32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Where they live on, the second result would only live longer.
 // CHECK-LABEL: func.func @readers_of_what_lives_on(
 // CHECK: sched.map @fused_0
@@ -83,9 +92,11 @@ func.func @readers_of_what_lives_on(%a: tensor<8xf32>, %y: tensor<8xf32>)
   %t = train.sub %x, %y : tensor<8xf32>
   return %t, %n, %x : tensor<8xf32>, tensor<f32>, tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A cheap producer of one operand is computed in both consumers rather than stored.
 // CHECK-LABEL: func.func @recompute(
 // CHECK-NEXT: %[[A:.*]] = sched.map @fused_0(%[[X:.*]]) dims
@@ -104,9 +115,11 @@ func.func @recompute(%x: tensor<8xf32>) -> tensor<8xf32> {
   %t = train.mul %n, %s : tensor<8xf32>
   return %t : tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Repeated blocks fuse alike and share their scalar functions; nothing is fused across their border.
 // CHECK-LABEL: func.func @repeats(
 // CHECK-NEXT: sched.map @fused_0({{.*}}) dims {{.*}} {plan.repeat = #plan.repeat<"block", 0>}
@@ -121,9 +134,11 @@ func.func @repeats(%x: tensor<8xf32>) -> tensor<8xf32> {
   %e = train.exp %d : tensor<8xf32>
   return %e : tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The loss and the clip factor are arithmetic; an n-ary accumulate and its terms are one function.
 // CHECK-LABEL: func.func @scalars(
 // CHECK-NEXT: sched.map @fused_0
@@ -146,9 +161,11 @@ func.func @scalars(%s: tensor<f32>, %c: tensor<f32>, %g: tensor<8xf32>, %h: tens
   %a = train.accumulate %g, %m, %k : tensor<8xf32>
   return %l, %f, %a : tensor<f32>, tensor<f32>, tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Nothing element-wise: nothing changes.
 // CHECK-LABEL: func.func @nothing(
 // CHECK-NEXT: train.softmax
@@ -158,9 +175,11 @@ func.func @nothing(%x: tensor<8xf32>) -> tensor<8xf32> {
   %s = train.softmax %x : tensor<8xf32>
   return %s : tensor<8xf32>
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A sum of 70 terms is three maps, since a command has 40 operands at most; they add up from the left.
 // CHECK-LABEL: func.func @long_sum(
 // CHECK: %[[FIRST:.*]] = sched.map @fused_0(%arg0, %arg1, {{.*}}, %arg31)
@@ -170,4 +189,5 @@ func.func @nothing(%x: tensor<8xf32>) -> tensor<8xf32> {
 func.func @long_sum(%a0: tensor<f32>, %a1: tensor<f32>, %a2: tensor<f32>, %a3: tensor<f32>, %a4: tensor<f32>, %a5: tensor<f32>, %a6: tensor<f32>, %a7: tensor<f32>, %a8: tensor<f32>, %a9: tensor<f32>, %a10: tensor<f32>, %a11: tensor<f32>, %a12: tensor<f32>, %a13: tensor<f32>, %a14: tensor<f32>, %a15: tensor<f32>, %a16: tensor<f32>, %a17: tensor<f32>, %a18: tensor<f32>, %a19: tensor<f32>, %a20: tensor<f32>, %a21: tensor<f32>, %a22: tensor<f32>, %a23: tensor<f32>, %a24: tensor<f32>, %a25: tensor<f32>, %a26: tensor<f32>, %a27: tensor<f32>, %a28: tensor<f32>, %a29: tensor<f32>, %a30: tensor<f32>, %a31: tensor<f32>, %a32: tensor<f32>, %a33: tensor<f32>, %a34: tensor<f32>, %a35: tensor<f32>, %a36: tensor<f32>, %a37: tensor<f32>, %a38: tensor<f32>, %a39: tensor<f32>, %a40: tensor<f32>, %a41: tensor<f32>, %a42: tensor<f32>, %a43: tensor<f32>, %a44: tensor<f32>, %a45: tensor<f32>, %a46: tensor<f32>, %a47: tensor<f32>, %a48: tensor<f32>, %a49: tensor<f32>, %a50: tensor<f32>, %a51: tensor<f32>, %a52: tensor<f32>, %a53: tensor<f32>, %a54: tensor<f32>, %a55: tensor<f32>, %a56: tensor<f32>, %a57: tensor<f32>, %a58: tensor<f32>, %a59: tensor<f32>, %a60: tensor<f32>, %a61: tensor<f32>, %a62: tensor<f32>, %a63: tensor<f32>, %a64: tensor<f32>, %a65: tensor<f32>, %a66: tensor<f32>, %a67: tensor<f32>, %a68: tensor<f32>, %a69: tensor<f32>) -> tensor<f32> {
   %sum = train.accumulate %a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9, %a10, %a11, %a12, %a13, %a14, %a15, %a16, %a17, %a18, %a19, %a20, %a21, %a22, %a23, %a24, %a25, %a26, %a27, %a28, %a29, %a30, %a31, %a32, %a33, %a34, %a35, %a36, %a37, %a38, %a39, %a40, %a41, %a42, %a43, %a44, %a45, %a46, %a47, %a48, %a49, %a50, %a51, %a52, %a53, %a54, %a55, %a56, %a57, %a58, %a59, %a60, %a61, %a62, %a63, %a64, %a65, %a66, %a67, %a68, %a69 : tensor<f32>
   return %sum : tensor<f32>
+}
 }

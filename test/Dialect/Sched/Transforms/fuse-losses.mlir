@@ -3,6 +3,7 @@
 // The loss writes its gradient, behind what reduces the count over ranks. The factor stands where the logarithms did;
 // @evaluate stays.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -79,11 +80,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The factor may have had a place of its own.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -116,11 +119,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The logits are read behind the loss, or before the gradient.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -153,10 +158,12 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -188,12 +195,14 @@ module {
     %c = train.div %a, %b : f32
     return %c : f32
   }
+}
 }
 
 // -----
 
 // Another stream may still read the logits.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -229,11 +238,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // Somebody else reads the logarithms.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -266,11 +277,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // Somebody else reads the factor.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -303,11 +316,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The factor depends on what the host does not write.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -339,11 +354,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The count is no longer there for the factor.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -373,11 +390,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The sum is read before the count is known everywhere.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -409,11 +428,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // Ranks join their sums first.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -452,11 +473,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // Another label is ignored.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -487,11 +510,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The gradient has a place of its own.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -523,11 +548,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The logits are computed again.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -560,11 +587,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The loss belongs to a repeated block.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -595,11 +624,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The factor is a hyperparameter: it is read as it is, and nothing counts labels that nobody asks for.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.resource scalar @inverse : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
@@ -645,11 +676,13 @@ module {
     return %0 : f32
   }
 }
+}
 
 // -----
 
 // Equal offsets into two arenas are two places: the factor is not the hyperparameter.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.arena @host_arena bytes 4096
@@ -682,11 +715,13 @@ module {
     return %c : f32
   }
 }
+}
 
 // -----
 
 // The logarithms and the factor lie in no resource: that is in the other arena.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.arena @host_arena bytes 4096
@@ -719,4 +754,5 @@ module {
     %c = train.div %a, %b : f32
     return %c : f32
   }
+}
 }

@@ -2,6 +2,7 @@
 
 // A norm adds up what it reads: three terms, the brackets as they were, and two; operator and block are the norm's.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
@@ -40,11 +41,13 @@ module {
     return %0 : f32
   }
 }
+}
 
 // -----
 
 // What forbids it.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // The function does something else, the sum is read before, another stream may wait for it, or bytes overlap.
@@ -83,11 +86,13 @@ module {
     return %0 : f32
   }
 }
+}
 
 // -----
 
 // The gradient of a norm adds to the gradients of its parameters, and what a map adds to that of its input.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @backward
@@ -153,11 +158,13 @@ module {
     return %0 : f32
   }
 }
+}
 
 // -----
 
 // Equal offsets into two arenas are two places: the sum is not what the norm reads.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.arena @host_arena bytes 4096
@@ -196,11 +203,13 @@ module {
     return %0 : f32
   }
 }
+}
 
 // -----
 
 // Sums of the parameters' gradients pass what begins the reduction of another one, as they move up.
-module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
+module {
+sched.program @program on <[<"data", 2>]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -326,4 +335,5 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 2>]>} {
   func.func private @copy(%x: f32) -> f32 attributes {sched.scalar_function} {
     return %x : f32
   }
+}
 }

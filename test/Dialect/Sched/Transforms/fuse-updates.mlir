@@ -2,6 +2,7 @@
 
 // A step writes the weight in 16 bits where a map behind it only rounds; operator and block are named as before.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @update
@@ -31,10 +32,12 @@ module {
     return %y : bf16
   }
 }
+}
 
 // -----
 
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.stream @host host
@@ -178,11 +181,13 @@ module {
     return %y : f16
   }
 }
+}
 
 // -----
 
 // Equal offsets into two arenas are two places.
 module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 4096
   sched.stream @compute compute
   sched.arena @host_arena bytes 4096
@@ -222,4 +227,5 @@ module {
     %y = train.cast %x : f32 -> f16
     return %y : f16
   }
+}
 }

@@ -1,5 +1,6 @@
 // RUN: windlass-opt %s -sched-join-updates | FileCheck %s
 
+sched.program @program on <[]> {
 // Steps of equal settings and scalars are one, at the place of the last; those with decay are another. What the scalars
 // of a step are, that it rounds, or a stride makes it none of them.
 sched.arena @device_arena bytes 4096
@@ -146,4 +147,5 @@ func.func @two_arenas() {
   sched.launch fill on @compute ins() outs(%other) {value = 0.0 : f64} : () -> memref<8xf32>
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "b"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
   return
+}
 }

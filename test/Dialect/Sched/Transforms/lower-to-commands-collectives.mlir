@@ -1,7 +1,8 @@
 // RUN: windlass-opt %s -split-input-file -sched-fuse-elementwise -sched-lower-to-commands -sched-verify-commands | FileCheck %s
 // Collectives inside functions: blocks of members come first in memory, layouts are views around that.
 
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"model", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>, #plan.axis<"model", 2>]> {
   sched.resource parameter @w : tensor<4x6xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12, ["model"]>]>]>
   sched.resource value @whole : tensor<4x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<12>]>]>
   sched.resource value @part : tensor<2x12xf32> of tensor<4x12xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["model"]>]>, #plan.dim<[#plan.factor<12>]>]>
@@ -49,11 +50,13 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>, #plan.axis<"mo
     return
   }
 }
+}
 
 // -----
 
 // The stream of operators waits for a scattered gradient where that is added, not where it is scattered.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource value @z : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource value @y : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
@@ -79,4 +82,5 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     sched.add_to @a.grad, %v : tensor<8xf32>
     return
   }
+}
 }

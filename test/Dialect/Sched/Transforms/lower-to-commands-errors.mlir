@@ -1,5 +1,6 @@
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-lower-to-commands
 
+sched.program @program on <[]> {
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %x = train.constant dense<1.0> : tensor<4xf32>
   // expected-error @below {{is element-wise and in no sched.map: run sched-fuse-elementwise first}}
@@ -10,9 +11,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has no command: it must be lowered before sched-lower-to-commands}}
   %x = train.hyperparameter learning_rate : tensor<f32>
@@ -20,9 +23,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %x = train.constant dense<1.0> : tensor<f32>
   // expected-error @below {{adds to @e twice in one function: only the first micro-batch may overwrite it}}
@@ -31,19 +36,23 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
-
-// -----
-
-// expected-error @below {{has one of @forward and @backward: a step needs both}}
-module {
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
-    return
-  }
 }
 
 // -----
 
 module {
+// expected-error @below {{has one of @forward and @backward: a step needs both}}
+sched.program @program on <[]> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
+    return
+  }
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     return
   }
@@ -52,19 +61,25 @@ module {
     return
   }
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // expected-error @below {{updates chunk 0 before chunk 0 is reduced, at action 1 in 'forward update'}}
 sched.schedule [#sched.action<forward>, #sched.action<update>]
+}
 
 // -----
 
-// expected-error @below {{runs 'send:0>1', but no function of a module does}}
+sched.program @program on <[]> {
+// expected-error @below {{runs 'send:0>1', but no function of a program does}}
 sched.schedule [#sched.action<forward>, #sched.action<send peer 1>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{but the runtime's views have at most 8 dims}}
   %x = train.constant dense<1.0> : tensor<1x1x1x1x1x1x1x1x2xf32>
@@ -73,9 +88,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.resource value @w : tensor<4x6xf32> of tensor<4x6xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<6>]>]>
 sched.resource value @o : tensor<4x7xf32> of tensor<4x7xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<7>]>]>
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
@@ -84,4 +101,5 @@ func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x7xf32>
   sched.store @o, %g : tensor<4x7xf32>
   return
+}
 }

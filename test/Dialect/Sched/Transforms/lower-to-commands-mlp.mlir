@@ -8,7 +8,8 @@
 #input = #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<16>]>]>
 #weight = #plan.layout<[#plan.dim<[#plan.factor<16>]>, #plan.dim<[#plan.factor<8>]>]>
 
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 4>]> {
   sched.resource input @x : tensor<4x16xf32> of tensor<4x16xf32> #input {logical_name = "x"}
   sched.resource parameter @w : tensor<16x8xf32> of tensor<16x8xf32> #weight {logical_name = "w"}
   sched.resource parameter @b : tensor<8xf32> of tensor<8xf32> #whole1 {logical_name = "b"}
@@ -70,6 +71,7 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 4>]>} {
     return
   }
   sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
 }
 
 // Resources first; the bucket of weight and bias in one piece, then the loss.

@@ -6,7 +6,8 @@
 #w = #plan.layout<[#plan.dim<[#plan.factor<16>]>, #plan.dim<[#plan.factor<65>]>]>
 #narrow = #plan.layout<[#plan.dim<[#plan.factor<16>]>, #plan.dim<[#plan.factor<5>]>]>
 
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 1>]> {
   sched.resource input @x : tensor<4x16xbf16> of tensor<4x16xbf16> #x {logical_name = "x"}
   sched.resource parameter @w : tensor<16x65xbf16> of tensor<16x65xbf16> #w {logical_name = "w"}
   sched.resource parameter @n : tensor<16x5xbf16> of tensor<16x5xbf16> #narrow {logical_name = "n"}
@@ -57,4 +58,5 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 1>]>} {
     return
   }
   sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
 }

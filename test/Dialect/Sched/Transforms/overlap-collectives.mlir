@@ -1,14 +1,15 @@
 // RUN: windlass-opt %s -split-input-file -sched-overlap-collectives | FileCheck %s
 
 // Each weight has 64 bytes: two are in flight at once.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetch_bytes = 128 : i64} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> attributes {plan.prefetch_bytes = 128 : i64} {
   sched.resource parameter @a : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource parameter @b : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource parameter @c : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource parameter @columns : tensor<4x2xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4, ["data"]>]>]>
   sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>, #plan.dim<[#plan.factor<4>]>]>
 
-  // CHECK: module attributes {plan.mesh
+  // CHECK: module
   // CHECK-NOT: plan.prefetch_bytes
   // CHECK-LABEL: func.func @forward
   // CHECK: sched.load @a : tensor<2x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
@@ -43,11 +44,13 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
     return %w : tensor<4x4xf32>
   }
 }
+}
 
 // -----
 
 // Without a window a scattered gradient is added where it is scattered.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>
   sched.resource gradient @b.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
@@ -75,12 +78,14 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+}
 
 // -----
 
 // With a window it is added once as many bytes are under way behind it: that of a bias is not enough, so another
 // instance of a block adds it. The last ones are added at the end, outside of all blocks.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetch_bytes = 64 : i64} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> attributes {plan.prefetch_bytes = 64 : i64} {
   sched.resource gradient @a.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
   sched.resource gradient @bias.grad : tensor<2xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>]>
   sched.resource gradient @b.grad : tensor<2x4xf32> of tensor<4x4xf32> #plan.layout<[#plan.dim<[#plan.factor<4, ["data"]>]>, #plan.dim<[#plan.factor<4>]>]>
@@ -107,4 +112,5 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>, plan.prefetc
     %i = train.matmul %h, %h batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
     return
   }
+}
 }

@@ -2,33 +2,38 @@
 // RUN: windlass-opt %S/../../Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=8" --plan-materialize-layouts --plan-to-sched --sched-verify-async
 // RUN: windlass-opt %S/../../Plan/Transforms/Inputs/mlp.mlir --plan-apply-strategy="ranks=1" --plan-materialize-layouts --plan-to-sched --sched-verify-async --sched-fuse-elementwise --sched-verify-async
 
-// expected-error @below {{has no plan.mesh}}
+// expected-error @below {{has no sched.program}}
 module {}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{runs backward of chunk 0, of which there is no function}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
 // Functions are found by role and chunk, whatever their symbols.
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @update() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @forward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @a() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @b() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -36,20 +41,24 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{runs forward of chunk 0, of which there is no function}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
+module {
 // expected-error @below {{has no sched.schedule}}
-module attributes {plan.mesh = #plan.mesh<[]>} {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -57,10 +66,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{reduces chunk 0 before the backward of micro-batch 0, at action 1}}
   sched.schedule [#sched.action<forward>, #sched.action<reduce>, #sched.action<backward>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -68,32 +79,38 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
   sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
 // A repeat in a repeat.
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<repeat x 2 of 3>, #sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
-
-// -----
-
-module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
-  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
-  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{runs 'input_gradient', but no function of a module does}}
-  sched.schedule [#sched.action<forward>, #sched.action<repeat x 2 of 2>, #sched.action<input_gradient>, #sched.action<weight_gradient>]
 }
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  // expected-error @below {{runs 'input_gradient', but no function of a program does}}
+  sched.schedule [#sched.action<forward>, #sched.action<repeat x 2 of 2>, #sched.action<input_gradient>, #sched.action<weight_gradient>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -101,10 +118,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{has more than 4194304 actions}}
   sched.schedule [#sched.action<repeat x 100000000 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -112,10 +131,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{does not reduce chunk 0 in 'forward backward'}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   // expected-error @below {{takes another stash than the forward returns}}
   func.func @backward(%x: tensor<2xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} { return }
@@ -123,20 +144,24 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   // expected-error @below {{takes 1 values: only a backward takes any}}
   func.func @reduce(%x: tensor<2xf32>) attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   // expected-error @below {{is of type 'tensor<4xf32>', but its layout makes it 'tensor<2xf32>'}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -144,10 +169,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   // expected-error @below {{names axis "a" twice}}
   sched.resource master @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>] flat = ["a"]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -155,10 +182,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   // expected-error @below {{is of type 'tensor<2xf32>', but its layout makes it 'tensor<3xf32>'}}
   sched.resource master @x : tensor<2xf32> of tensor<5x1xf32> <[<[<5>]>, <[<1>]>] flat = ["a"]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -166,17 +195,21 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
-
-// -----
-
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{local type 'tensor<2xf32>' and global type 'tensor<4x1xf32>' differ in rank}}
-  sched.resource master @x : tensor<2xf32> of tensor<4x1xf32> <[<[<4, ["a"]>]>, <[<1>]>]>
 }
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
+  // expected-error @below {{local type 'tensor<2xf32>' and global type 'tensor<4x1xf32>' differ in rank}}
+  sched.resource master @x : tensor<2xf32> of tensor<4x1xf32> <[<[<4, ["a"]>]>, <[<1>]>]>
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[<"a", 2>]> {
   // expected-error @below {{names axis "b", which the mesh #plan.mesh<[<"a", 2>]> does not have}}
   sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4, ["b"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -184,10 +217,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -199,10 +234,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -214,10 +251,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -229,10 +268,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -244,10 +285,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -257,10 +300,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
     return
   }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -268,10 +313,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{does not belong to L4}}
   func.func @microbatch() { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -280,10 +327,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{stands beside another schedule}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -291,10 +340,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{runs 'forward:1', but a stage has one chunk}}
   sched.schedule [#sched.action<forward chunk 1>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -302,10 +353,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{runs 'forward@1', but programs run micro-batches in turn}}
   sched.schedule [#sched.action<forward micro_batch 1>, #sched.action<backward micro_batch 1>, #sched.action<forward micro_batch 0>, #sched.action<backward micro_batch 0>, #sched.action<reduce>, #sched.action<update>]
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
+module {
+sched.program @program on <[<"a", 3>]> {
   // expected-error @below {{has a factor of size 4, which axis "a" does not divide evenly}}
   sched.resource input @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -313,10 +366,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   // expected-error @below {{has an arena, which belongs to L5}}
   sched.resource input @x : tensor<2xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]> {arena = @device_arena, offset = 0 : i64}
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
@@ -324,10 +379,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -335,18 +392,22 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
   // expected-error @below {{does not belong to L4}}
   sched.arena @device_arena bytes 64
 }
-
-// -----
-
-module attributes {plan.mesh = #plan.mesh<[]>} {
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
-  // expected-error @below {{is #sched.step<forward, chunk 0>, as is @forward}}
-  func.func @again() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 }
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  // expected-error @below {{is #sched.step<forward, chunk 0>, as is @forward}}
+  func.func @again() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
@@ -357,10 +418,12 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
     return %0 : tensor<2xf32>
   }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -372,10 +435,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -387,10 +452,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -402,10 +469,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -417,10 +486,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
@@ -432,10 +503,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+module {
+sched.program @program on <[<"a", 2>]> {
   sched.resource input @x : tensor<3xf32> of tensor<3xf32> <[<[<3>]>]>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.load @x : tensor<3xf32>
@@ -446,4 +519,19 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+// expected-error @below {{does not belong to L4: a module has parameters and programs}}
+func.func private @loose()
 }

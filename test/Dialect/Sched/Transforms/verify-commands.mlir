@@ -1,5 +1,6 @@
 // RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-verify-commands=memory-limit=4096
 
+sched.program @program on <[]> {
 // Two values share bytes one after the other; a softmax runs in place.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -15,76 +16,108 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch reduce on @compute ins(%b) outs(%e) {} : (memref<4xf32>) -> memref<f32>
   return
 }
+}
 
 // -----
 
-// expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks, a smaller micro-batch or a larger --memory-limit}}
 module {
+// expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks, a smaller micro-batch or a larger --memory-limit}}
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 8192
+}
 }
 
 // -----
 
 // expected-error @below {{has no arena @device_arena}}
+sched.program @program on <[]> {}
+
+// -----
+
+// expected-error @below {{has no sched.program}}
+module {}
+
+// -----
+
 module {
+sched.program @program on <[]> {
+  sched.arena @device_arena bytes 256
+}
+// expected-error @below {{does not belong to the level of commands}}
+func.func private @forward()
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{is no command: it must be lowered before}}
   %x = train.constant dense<1.0> : tensor<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
 func.func @evaluate(%x: tensor<f32>) attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 64 : i64}
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 // expected-error @below {{is placed in no arena}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]>
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 64
 // expected-error @below {{ends at byte 128 but @device_arena has 64}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{ends at byte 80 but @device_arena has 64}}
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{starts at byte 2, which is no multiple of its element's 4}}
   %a = sched.buffer @device_arena[2] : memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -94,9 +127,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -109,9 +144,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @compute ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A matrix product may not work in place, whatever the window.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -125,9 +162,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch matmul on @compute ins(%a, %b) outs(%t) {batch_rank = 0 : i64, contract_rank = 1 : i64} : (memref<2x2xf32>, memref<2x2xf32>) -> memref<2x2xf32, strided<[1, 2]>>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The stash lives from forward to backward; a transient does not live from backward to update.
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
@@ -149,11 +188,13 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch copy on @compute ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
 // A collective that does not wait for what it reduces.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -166,11 +207,13 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+}
 
 // -----
 
 // A reader that does not wait for the collective.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -187,9 +230,11 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -197,10 +242,12 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.wait 3 on @compute
   return
 }
+}
 
 // -----
 
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_model communicator
@@ -215,9 +262,11 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // An optimizer step works in place on weight and state, and may write the weight in 16 bits beside.
 sched.arena @device_arena bytes 512
 sched.stream @compute compute
@@ -236,9 +285,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m, %g) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A norm may write the sum and its result over terms, of whatever value, but no statistics; its gradient goes over what is
 // added to it, and later micro-batches add to its parameters' gradients only.
 sched.arena @device_arena bytes 1024
@@ -262,9 +313,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch add_rms_norm on @compute ins(%a, %y, %s) outs(%z, %b, %over) {epsilon = 1.0e-5 : f64, terms = 2 : i64} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4x8xf32>, memref<4xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 1024
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -279,63 +332,79 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch rms_norm_grad on @compute ins(%a, %a, %s, %r) outs(%a, %d) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 64 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 // expected-error @below {{does not belong to the level of commands}}
-module @inner {}
+builtin.module @inner {}
+}
 
 // -----
 
+sched.program @program on <[]> {
 // A function of a step has a body.
 sched.arena @device_arena bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
 func.func private @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>}
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<?xf32>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<?xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<4xf32, strided<[-1]>>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<4xf32, strided<[-1]>>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has 9 dims but the runtime's views have at most 8}}
   %a = sched.buffer @device_arena[0] : memref<1x1x1x1x1x1x1x1x1xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -347,9 +416,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch rms_norm on @compute ins(%x, %x) outs(%a, %b) {epsilon = 1.0e-5 : f64} : (memref<4xf32>, memref<4xf32>) -> (memref<4xf32>, memref<2xf32>)
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -358,53 +429,43 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %b = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   return
 }
-
-// -----
-
-// expected-error @below {{has collectives but no plan.mesh}}
-module {
-  sched.arena @device_arena bytes 256
-  sched.stream @compute compute
-  sched.stream @over_data communicator
-  sched.communicator @c over ["data"] on @over_data
-  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
-    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
-    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-    sched.record 0 on @compute
-    sched.wait 0 on @over_data
-    sched.launch_collective all_reduce sum @c, %a -> %a : memref<4xf32> -> memref<4xf32>
-    return
-  }
 }
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 // expected-error @below {{runs reduce of chunk 0, of which there is no function}}
 sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 // expected-error @below {{runs the backward of micro-batch 1 of chunk 0 before its forward, at action 2}}
 sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<forward>, #sched.action<reduce>, #sched.action<update>]
+}
 
 // -----
 
 // What the last backward begins, the reduction waits for; a copy that it has made lives until then.
-module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
@@ -429,11 +490,13 @@ module attributes {plan.mesh = #plan.mesh<[#plan.axis<"data", 2>]>} {
     return
   }
 }
+}
 
 // -----
 
 // The same where the other backwards do not write what all of them read.
-module attributes {plan.mesh = #plan.mesh<[]>} {
+module {
+sched.program @program on <[]> {
   sched.arena @device_arena bytes 256
   sched.stream @compute compute
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
@@ -445,15 +508,19 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
     return
   }
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 // expected-error @below {{is #sched.step<update, chunk 0>, as is @update}}
 func.func @again() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -461,9 +528,11 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   sched.record 0 on @compute {sched.in_last}
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Two arenas, with the same offsets for resources, for values that live at one time, and for an operand and a result of
 // one command. Copies move what one arena holds to the other one, and what lies outside of the device's is computed with
 // by the host; events order all of them.
@@ -496,9 +565,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch_map @twice on @host ins(%b) outs(%m) : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The same without the event that orders the copy back behind the first.
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 8192
@@ -514,9 +585,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // The other arena holds nothing at that offset.
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
@@ -531,9 +604,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @fetch ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 // What a stream's commands may read and write.
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
@@ -545,9 +620,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @compute ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @fetch h2d
@@ -558,9 +635,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @fetch ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @flush d2h
@@ -571,9 +650,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @host host
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -582,9 +663,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.stream @over_data communicator
@@ -595,24 +678,30 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch_collective all_reduce sum @c, %b -> %b : memref<4xf32> -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @compute compute
 // expected-error @below {{is a second stream of kind compute}}
 sched.stream @other compute
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @over_data communicator
 sched.communicator @a over ["data"] on @over_data
 // expected-error @below {{runs on @over_data, the stream of @a}}
 sched.communicator @b over ["data"] on @over_data
+}
 
 // -----
 
+sched.program @program on <[]> {
 // Transients of every arena are forgotten.
 sched.arena @device_arena bytes 256
 sched.stream @host host
@@ -630,9 +719,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @fetch ins(%b) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.stream @host host
 sched.stream @fetch h2d
@@ -649,9 +740,11 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @fetch ins(%a) outs(%c) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
+}
 
 // -----
 
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -659,20 +752,25 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   return
 }
-
-// -----
-
-sched.arena @device_arena bytes 256
-func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
-  // expected-error @below {{lies in @host_arena, which is no arena of the module}}
-  %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
-  return
 }
 
 // -----
 
+sched.program @program on <[]> {
+sched.arena @device_arena bytes 256
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+  // expected-error @below {{lies in @host_arena, which is no arena of the program}}
+  %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
 sched.arena @device_arena bytes 256
 sched.arena @host_arena bytes 256
 sched.resource state @a : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource state @b : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 8 : i64}
+}

@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
@@ -12,12 +13,13 @@ protected:
   Scratch() { context.loadDialect<SchedDialect, mlir::func::FuncDialect>(); }
 
   int64_t perThread(llvm::StringRef commands) {
-    std::string text = "sched.arena @device_arena bytes 1048576\nsched.stream @compute compute\nfunc.func @forward() "
+    std::string text = "sched.program @program on <[]> {\nsched.arena @device_arena bytes 1048576\nsched.stream "
+                       "@compute compute\nfunc.func @forward() "
                        "attributes {sched.step = #sched.step<forward, chunk 0>} {\n" +
-                       commands.str() + "\n  return\n}\n";
+                       commands.str() + "\n  return\n}\n}\n";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module);
-    return module ? getScratchBytesPerThread(*module) : -1;
+    return module ? getScratchBytesPerThread(*getOnlyProgram(*module)) : -1;
   }
 
   mlir::MLIRContext context;

@@ -37,7 +37,7 @@ bool canMoveUp(LaunchMapOp later, mlir::Operation *earlier, llvm::ArrayRef<mlir:
 void copyRepeat(mlir::Operation *from, mlir::Operation *to);
 
 /// Erases those of the functions named that no map applies any more.
-void dropUnusedFunctions(mlir::ModuleOp module, const llvm::StringSet<> &names);
+void dropUnusedFunctions(ProgramOp program, const llvm::StringSet<> &names);
 
 } // namespace windlass::sched
 

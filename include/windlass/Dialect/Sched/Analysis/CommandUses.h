@@ -11,7 +11,7 @@ namespace windlass::sched {
 class CommandUses {
 public:
   /// Of all functions; of a block.
-  explicit CommandUses(mlir::ModuleOp module);
+  explicit CommandUses(ProgramOp program);
   explicit CommandUses(mlir::Block &block);
 
   llvm::ArrayRef<mlir::Operation *> of(mlir::Value buffer) const;

@@ -17,8 +17,8 @@ int64_t getScratchBytes(LaunchOp launch, int64_t threads);
 /// libraries do not.
 std::optional<rt::attention_shape> getAttentionShape(LaunchOp launch);
 
-/// The most that any command of the module (L5) needs per thread: `scratch_bytes` of the emitted program.
-int64_t getScratchBytesPerThread(mlir::ModuleOp module);
+/// The most that any command of the program (L5) needs per thread: `scratch_bytes` of the emitted program.
+int64_t getScratchBytesPerThread(ProgramOp program);
 
 } // namespace windlass::sched
 

@@ -43,8 +43,8 @@ Extent getExtent(mlir::Value buffer);
 std::optional<Place> getPlace(ResourceOp resource);
 std::optional<Extent> getExtent(ResourceOp resource);
 
-/// The only arena whose bytes are the device's; none before a module has buffers.
-ArenaOp getDeviceArena(mlir::ModuleOp module);
+/// The only arena whose bytes are the device's; none before a program has buffers.
+ArenaOp getDeviceArena(ProgramOp program);
 
 /// Whether two buffers are the same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);

@@ -5,12 +5,27 @@
 include "windlass/Dialect/Plan/IR/PlanAttributes.td"
 include "windlass/Dialect/Sched/IR/SchedBase.td"
 
-def ResourceOp : Sched_Op<"resource", [Symbol]> {
+def ProgramOp : Sched_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
+                                     NoRegionArguments]> {
+  let summary = "what all ranks of a position run: functions, resources, arenas, streams, communicators, a schedule";
+  let description = [{
+    A position is a mesh of devices with the chunks that it runs; a module has one program for each position, in their
+    order. The program holds all that its functions name, except the parameters: these are the job's and stay in the
+    module. `plan.prefetch_bytes` is the program's.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_MeshAttr:$mesh);
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "$sym_name `on` $mesh attr-dict-with-keyword $bodyRegion";
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::windlass::plan::MeshAttr":$mesh)>];
+}
+
+def ResourceOp : Sched_Declaration<"resource", [Symbol]> {
   let summary = "storage of fixed local shape that outlives functions";
   let description = [{
     `type` is the rank's part, `global_type` the whole; `layout` relates them (a flat one leaves a part of one dim). `logical_name` is the initializer's or
-    input's name (state: `<weight>/exp_avg`). `of` names the train.parameter that a parameter, gradient or state belongs
-    to. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
+    input's name (state: `<weight>/exp_avg`). `of` names the train.parameter of the module that a parameter, gradient or
+    state belongs to. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_ResourceKindAttr:$kind, TypeAttrOf<Train_Tensor>:$type,
                        TypeAttrOf<Train_Tensor>:$global_type, Plan_LayoutAttr:$layout,
@@ -106,7 +121,7 @@ def MapOp : Sched_Op<"map", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let hasVerifier = 1;
 }
 
-def ScheduleOp : Sched_Op<"schedule"> {
+def ScheduleOp : Sched_Declaration<"schedule"> {
   let summary = "a rank's actions of one step";
   let arguments = (ins ArrayAttr:$actions);
   let assemblyFormat = "$actions attr-dict";

@@ -9,6 +9,10 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "windlass/Dialect/Sched/IR/SchedEnums.td"
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
+/// What a program declares once; functions are the rest of it.
+class Sched_Declaration<string mnemonic, list<Trait> traits = []>
+    : Op<SchedDialect, mnemonic, !listconcat(traits, [HasParent<"ProgramOp">])>;
+
 class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnemonic, traits>;
 
 def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {

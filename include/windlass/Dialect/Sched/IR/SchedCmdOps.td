@@ -17,18 +17,18 @@ def Sched_KernelAttr : AttrDef<SchedDialect, "Kernel"> {
   let constBuilderCall = "::windlass::sched::KernelAttr::get($_builder.getContext(), $0)";
 }
 
-def ArenaOp : Sched_Op<"arena", [Symbol]> {
+def ArenaOp : Sched_Declaration<"arena", [Symbol]> {
   let summary = "one allocation of `bytes`";
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes);
   let assemblyFormat = "$sym_name `bytes` $bytes attr-dict";
   let hasVerifier = 1;
 }
 
-def StreamOp : Sched_Op<"stream", [Symbol]> {
+def StreamOp : Sched_Declaration<"stream", [Symbol]> {
   let summary = "a queue of commands that run one after another, beside those of other streams";
   let description = [{
     A stream has a number, by which schedules are checked and emitted programs name it: its place among the streams of
-    the module. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a module), the
+    the program. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a program), the
     collectives of one communicator (`communicator`), copies from another arena to the device's (`h2d`) and back
     (`d2h`), or kernels on memory of other arenas (`host`). Emitted programs have streams of the first two kinds only.
   }];
@@ -36,7 +36,7 @@ def StreamOp : Sched_Op<"stream", [Symbol]> {
   let assemblyFormat = "$sym_name $kind attr-dict";
 }
 
-def CommunicatorOp : Sched_Op<"communicator", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def CommunicatorOp : Sched_Declaration<"communicator", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the ranks that differ only in their coordinates on `axes`; its collectives run on `stream`";
   let description = [{
     No two communicators share a stream. `exchanges` says that some of them are all-to-alls or permutes, for which a rank sends to each other member: libraries

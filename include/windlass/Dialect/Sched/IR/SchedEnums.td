@@ -10,14 +10,17 @@ def SchedDialect : Dialect {
   let cppNamespace = "::windlass::sched";
   let summary = "per-rank functions, collectives, buffers and commands";
   let description = [{
+    A module has the parameters, with what is said of the job in its attributes, and a `sched.program` for each position:
+    what all ranks of its mesh run.
+
     L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` says of a function of a step what it
     is, its role (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all else finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
     init values, runtime scalars, outputs. The stash is what the forward of a chunk returns and its backward takes, in that order.
-    Data crosses devices only in the collectives of this dialect. `sched.schedule` is the rank's step.
+    Data crosses devices only in the collectives of this dialect. `sched.schedule` is the position's step.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
     `sched.arena`s; the ops are commands on streams. Commands of a backward that `sched.in_last` marks begin reductions
-    of gradients and run in the last backward of a step only; the function of role `reduce` has the others of the reduction. All ranks share one text: offsets and shapes are equal on all of them.
+    of gradients and run in the last backward of a step only; the function of role `reduce` has the others of the reduction. All ranks of a program share one text: offsets and shapes are equal on all of them.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

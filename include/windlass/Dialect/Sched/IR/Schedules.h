@@ -14,7 +14,7 @@ llvm::Expected<schedule::ActionTable> getActionTable(ScheduleOp op);
 ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, const schedule::ActionTable &table);
 
 /// Lists the actions of the only position, whatever their order. Reports an error where the table is too long, or needs
-/// more than the functions of a module have: actions that one of them runs, one chunk, and one slot for its stash.
+/// more than the functions of a program have: actions that one of them runs, one chunk, and one slot for its stash.
 mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 
 /// The same, and an error too where the order is not legal.

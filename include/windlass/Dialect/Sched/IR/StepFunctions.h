@@ -15,22 +15,22 @@ StepAttr getStep(mlir::func::FuncOp function);
 /// Whether the function has the role, for any chunk.
 bool hasRole(mlir::func::FuncOp function, StepRole role);
 
-/// The function of a role and chunk among those directly in `scope`; null where there is none.
-mlir::func::FuncOp getStepFunction(mlir::Operation *scope, StepRole role, int64_t chunk = 0);
+/// The function of a role and chunk of a program; null where there is none.
+mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chunk = 0);
 
-/// The functions of a step directly in `scope`, by chunk, then in the order of StepRole.
-llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(mlir::Operation *scope);
+/// The functions of a step of a program, by chunk, then in the order of StepRole.
+llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(ProgramOp program);
 
-/// Checks that no two functions in `scope` have one role and chunk; reports an error at the second.
-mlir::LogicalResult checkStepFunctions(mlir::Operation *scope);
+/// Checks that no two functions in `program` have one role and chunk; reports an error at the second.
+mlir::LogicalResult checkStepFunctions(ProgramOp program);
 
 /// The role of the function that actions of a kind run; none for transfers and the halves of a backward, which have no
 /// functions.
 std::optional<StepRole> getRole(schedule::ActionKind kind);
 
-/// Checks that the order of the schedule's actions is legal and `scope` has the function that each of them runs;
+/// Checks that the order of the schedule's actions is legal and `program` has the function that each of them runs;
 /// reports an error at the schedule.
-mlir::LogicalResult checkActions(ScheduleOp schedule, mlir::Operation *scope);
+mlir::LogicalResult checkActions(ScheduleOp schedule, ProgramOp program);
 
 /// The symbol of a function of a step, which is its name in the emitted program too: `forward`, or `forward_1` for
 /// chunk 1.

@@ -1,4 +1,4 @@
-// The streams of a module by their numbers.
+// The streams of a program by their numbers.
 #ifndef WINDLASS_DIALECT_SCHED_IR_STREAMS_H
 #define WINDLASS_DIALECT_SCHED_IR_STREAMS_H
 
@@ -9,11 +9,11 @@
 
 namespace windlass::sched {
 
-/// Numbers the streams of a module, in the order of their declaration. Commands are ones that passed their verifiers:
-/// they name streams and communicators of the module.
+/// Numbers the streams of a program, in the order of their declaration. Commands are ones that passed their verifiers:
+/// they name streams and communicators of the program.
 class StreamTable {
 public:
-  explicit StreamTable(mlir::ModuleOp module);
+  explicit StreamTable(ProgramOp program);
 
   int64_t size() const { return static_cast<int64_t>(streams.size()); }
   StreamOp getStream(int64_t number) const { return streams[number]; }
@@ -21,7 +21,7 @@ public:
   /// Returns the number of the stream that a command, an event or a collective of a function runs on.
   int64_t getNumber(mlir::Operation *command) const;
   int64_t getNumber(CommunicatorOp communicator) const { return numbers.at(communicator.getStreamAttr().getAttr()); }
-  /// Returns the number of the stream of kind compute; none in a module without one.
+  /// Returns the number of the stream of kind compute; none in a program without one.
   std::optional<int64_t> getCompute() const;
   /// Returns what timelines and reports call the stream: "compute", or "over data x batch" for collectives over both.
   std::string getShownName(int64_t number) const { return shownNames[number]; }

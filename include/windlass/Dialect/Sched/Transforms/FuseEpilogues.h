@@ -13,7 +13,7 @@ namespace windlass::sched {
 ///   result;
 /// - a product, and the sum of one of its operands over what it contracts: the gradient of a bias.
 /// What no order of commands and no memory forbids, that is: the earlier of the two moves to the later.
-void fuseEpilogues(mlir::ModuleOp module, llvm::function_ref<bool(LaunchOp)> wants);
+void fuseEpilogues(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants);
 
 } // namespace windlass::sched
 

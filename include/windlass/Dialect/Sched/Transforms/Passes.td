@@ -4,7 +4,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FuseElementwise : Pass<"sched-fuse-elementwise", "::mlir::ModuleOp"> {
+def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::ProgramOp"> {
   let summary = "Turns chains of element-wise operators into scalar functions applied over an iteration space";
   let description = [{
     Afterwards no element-wise `train` op works on tensors: each chain is one `sched.map` of a scalar function, and so is
@@ -24,7 +24,7 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
-def OverlapCollectives : Pass<"sched-overlap-collectives", "::mlir::ModuleOp"> {
+def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::ProgramOp"> {
   let summary = "Begins gathers of weights before they are needed and adds scattered gradients after others are begun";
   let description = [{
     Afterwards a gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
@@ -36,7 +36,7 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::mlir::ModuleOp"> {
   }];
 }
 
-def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
+def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::ProgramOp"> {
   let summary = "Lowers functions on tensors to commands on buffers of one planned arena";
   let description = [{
     L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
@@ -48,7 +48,7 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
 
-def FuseLosses : Pass<"sched-fuse-losses", "::mlir::ModuleOp"> {
+def FuseLosses : Pass<"sched-fuse-losses", "::windlass::sched::ProgramOp"> {
   let summary = "Lets the forward pass write the gradient of cross entropy over the logits";
   let description = [{
     Afterwards `@forward` has `count_labels`, the map that makes the gradient's factor of the count, in the bytes of the rows'
@@ -60,7 +60,7 @@ def FuseLosses : Pass<"sched-fuse-losses", "::mlir::ModuleOp"> {
   }];
 }
 
-def FuseNorms : Pass<"sched-fuse-norms", "::mlir::ModuleOp"> {
+def FuseNorms : Pass<"sched-fuse-norms", "::windlass::sched::ProgramOp"> {
   let summary = "Lets norms compute the sum that they read, and their gradients add to others";
   let description = [{
     Afterwards a norm behind a map that only adds two or three buffers up does that too (`add_layer_norm`,
@@ -70,7 +70,7 @@ def FuseNorms : Pass<"sched-fuse-norms", "::mlir::ModuleOp"> {
   }];
 }
 
-def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
+def FuseUpdates : Pass<"sched-fuse-updates", "::windlass::sched::ProgramOp"> {
   let summary = "Lets optimizer steps write the 16-bit weights too";
   let description = [{
     Afterwards `adamw` and `sgd` have a further result where a map behind them did nothing but round their new weight to
@@ -79,7 +79,7 @@ def FuseUpdates : Pass<"sched-fuse-updates", "::mlir::ModuleOp"> {
   }];
 }
 
-def JoinUpdates : Pass<"sched-join-updates", "::mlir::ModuleOp"> {
+def JoinUpdates : Pass<"sched-join-updates", "::windlass::sched::ProgramOp"> {
   let summary = "Makes one command of AdamW steps of several parameters";
   let description = [{
     Afterwards steps of dense buffers on one stream that share their scalars and settings, and either all round to one
@@ -107,8 +107,8 @@ def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
 def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
   let summary = "Fails at the first operation that does not belong to level L4";
   let description = [{
-    At L4 the module has a mesh, resources whose local types follow from their layouts, one schedule, and functions
-    marked with `sched.step`: no two of one role and chunk, and one for each action of the schedule. Functions hold
+    At L4 the module has parameters and a program for each position. A program has a mesh, resources whose local types
+    follow from their layouts, one schedule, and functions marked with `sched.step`: no two of one role and chunk, and one for each action of the schedule. Functions hold
     `train` ops on local tensors, `sched.map` and what reads and writes resources and moves data between ranks; nothing
     of `plan` but the mesh, layouts of resources and `plan.repeat` is left, and no buffers or commands
     are there yet. The backward takes what the forward returns, and no other function takes or returns values; the

@@ -7,7 +7,7 @@ texts = defaultdict(lambda: defaultdict(list))
 pieces = defaultdict(int)
 function, last = None, None
 for line in open(sys.argv[1], encoding="utf-8"):
-    start = re.match(r"  func.func @(\w+)\(", line)
+    start = re.match(r" +func.func @(\w+)\(", line)
     if start:
         function, last = start.group(1), None
         continue
