@@ -263,8 +263,8 @@ class Emulated(EmulatedCase):
             costs.write_text(json.dumps({**measured, 'attention': {**own, **changes}}))
             project = self.emit(model, *flags, '--strategy', 'ddp', *limit, '--costs', costs)
             tables = (project / 'src' / 'tables.cpp').read_text()
-            scratch[name] = int(re.search(r'/\*scratch_bytes=\*/(\d+)', tables)[1])
-            return project, '/*attentions=*/{nullptr, nullptr, {nullptr, 0}},' not in tables
+            scratch[name] = int(re.search(r'out\.scratch_bytes = (\d+)', tables)[1])
+            return project, 'out.attentions = {};' not in tables
 
         def workspaces(size):
             return {key: {**each, 'workspace_bytes': size} for key, each in faster.items()}

@@ -60,8 +60,8 @@ class PackTest(unittest.TestCase):
         self.assertEqual({p.name for p in (self.pack / 'benchmarks' / 'gpt2_gpu').iterdir() if p.is_dir()},
                          {f'{kind}{name}' for kind in ('', 'profile-') for name in ('124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16')})
         tables = {name: (self.pack / 'benchmarks' / 'gpt2_gpu' / name / 'src' / 'tables.cpp').read_text() for name in ('124m-batch16', '124m-batch64')}
-        self.assertIn('constexpr attention_choice attentions[] = {\n    {{element_type::bf16, false, true, ', tables['124m-batch16'])
-        self.assertIn('/*scratch_bytes=*/1073741824,', tables['124m-batch16'])
+        self.assertIn('auto out = attention_shape{}; out.type = element_type::bf16; out.is_gradient = false; out.is_causal = true; ', tables['124m-batch16'])
+        self.assertIn('out.scratch_bytes = 1073741824;', tables['124m-batch16'])
         self.assertNotIn('attention_choice', tables['124m-batch64'])
         if list(common.ROOT.glob('.venv/lib/python3*/site-packages/include/cudnn_frontend.h')):
             self.assertTrue((self.pack / 'cudnn_frontend' / 'include' / 'cudnn_frontend.h').exists())

@@ -36,12 +36,8 @@ ProgramOutline::ProgramOutline(ModuleOp module, int64_t ranks) {
   addSettings(module, ranks);
 }
 
-rt::tensor_entry ProgramOutline::describe(llvm::StringRef name, RankedTensorType type) {
-  rt::tensor_entry tensor = {};
-  tensor.name = keep(name);
-  tensor.type = elementTypeOf(type.getElementType());
-  tensor.sizes = spanOf(sizes.emplace_back(type.getShape().begin(), type.getShape().end()));
-  return tensor;
+rt::span<std::int64_t> ProgramOutline::sizesOf(RankedTensorType type) {
+  return spanOf(sizes.emplace_back(type.getShape().begin(), type.getShape().end()));
 }
 
 void ProgramOutline::addInputs(ModuleOp module) {
@@ -53,7 +49,8 @@ void ProgramOutline::addInputs(ModuleOp module) {
       continue;
     auto feed = function.getArgAttrOfType<StringAttr>(index, train::kFeedAttr);
     auto vocabulary = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr);
-    inputs.push_back({describe(name.getValue(), cast<RankedTensorType>(argument.getType())),
+    auto type = cast<RankedTensorType>(argument.getType());
+    inputs.push_back({keep(name.getValue()), elementTypeOf(type.getElementType()), sizesOf(type),
                       llvm::StringSwitch<rt::feed>(feed ? feed.getValue() : "")
                           .Case("tokens", rt::feed::tokens)
                           .Case("next", rt::feed::next)
@@ -61,7 +58,7 @@ void ProgramOutline::addInputs(ModuleOp module) {
                           .Default(rt::feed::none),
                       vocabulary ? vocabulary.getInt() : 0});
   }
-  program.inputs = spanOf(inputs);
+  job.inputs = spanOf(inputs);
 }
 
 void ProgramOutline::addParameters(ModuleOp module) {
@@ -73,7 +70,9 @@ void ProgramOutline::addParameters(ModuleOp module) {
     train::SourceAttr source = parameter.getSource();
     rt::parameter_entry row = {};
     // The master, which is what files hold.
-    row.tensor = describe(parameter.getLogicalName(), parameter.getTensorType());
+    row.name = keep(parameter.getLogicalName());
+    row.type = elementTypeOf(parameter.getTensorType().getElementType());
+    row.sizes = sizesOf(parameter.getTensorType());
     row.bytes = {source.getKind() == train::SourceKind::external ? rt::source_kind::external
                  : source.getKind() == train::SourceKind::packed ? rt::source_kind::packed
                                                                  : rt::source_kind::none,
@@ -82,11 +81,17 @@ void ProgramOutline::addParameters(ModuleOp module) {
     row.is_trainable = parameter.getTrainable();
     row.decays = parameter.getDecays();
     parameters.push_back(row);
+    rt::parameter_placement placement = {};
+    placement.parameter = indices[parameter.getSymName()];
+    placement.type = row.type;
+    placement.master = placement.at; // an outline's places are all the same
+    placements.push_back(placement);
   }
   for (auto state : module.getOps<train::ParameterOp>())
     if (state.getRole() == train::Role::state && state.getOf())
-      states.push_back({keep(state.getLogicalName().rsplit('/').second), indices.lookup(*state.getOf()), /*offset=*/0});
-  program.parameters = spanOf(parameters);
+      states.push_back({indices.lookup(*state.getOf()), keep(state.getLogicalName().rsplit('/').second), {}});
+  job.parameters = spanOf(parameters);
+  program.parameters = spanOf(placements);
   program.states = spanOf(states);
 }
 
@@ -95,17 +100,18 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   auto optimizer = settings.getAs<StringAttr>("optimizer");
   auto clip = settings.getAs<BoolAttr>("clip");
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
-  program.version = 1;
-  program.model = keep(model ? model.getValue() : "");
-  program.plan_hash = "";
-  program.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
-  program.kind = optimizer.getValue() == "adamw" ? rt::optimizer::adamw : rt::optimizer::sgd;
-  program.clips = clip && clip.getValue();
-  program.precision = keep(train::getPrecision(module));
+  job.version = rt::job_version;
+  job.model = keep(model ? model.getValue() : "");
+  job.plan_hash = "";
+  job.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
+  job.kind = optimizer.getValue() == "adamw" ? rt::optimizer::adamw : rt::optimizer::sgd;
+  job.clips = clip && clip.getValue();
+  job.precision = keep(train::getPrecision(module));
   axes.push_back({"ranks", static_cast<int32_t>(ranks)});
-  program.axes = spanOf(axes);
+  position = {spanOf(axes), 0, static_cast<int32_t>(ranks), &program};
+  job.positions = {&position, 1};
   if (settings.get(train::kScalesLossSetting))
-    scalars.push_back({rt::scalar::loss_scale, /*offset=*/0});
+    scalars.push_back({rt::scalar::loss_scale, {}});
   program.scalars = spanOf(scalars);
   // Every program can evaluate.
   program.evaluate = [](rt::context &) { return rt::internal_error("this is no program yet"); };

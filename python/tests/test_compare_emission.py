@@ -28,7 +28,7 @@ BINARY = """#!/bin/sh
 name=$1; shift
 while [ $# -gt 0 ]; do case $1 in -o) out=$2;; esac; shift; done
 case $name in
-  plan) [ "$REFUSES" = "$0" ] && { echo refused >&2; exit 3; }; echo '{"search_seconds": '$$'}'; echo plan > "$out" ;;
+  plan) [ "$REFUSES" = "$0" ] && { echo refused >&2; exit 3; }; echo '{"search_seconds": '$$'}'; echo '{"version": 1}' > "$out" ;;
   simulate) echo '{"predicted_seconds": 1}' ;;
   emit) mkdir -p "$out/src"; size=64; [ "$GROWS" = "$0" ] && size=128
         echo "program{/*device_bytes=*/$size};" > "$out/src/tables.cpp" ;;
@@ -96,7 +96,7 @@ class RunTest(unittest.TestCase):
     def test_arenas(self):
         code, text = self.compare(GROWS=str(self.binaries[1]))
         self.assertEqual(code, 1)
-        self.assertIn("arenas: 2; first in mlp ddp cpu:4 f32, src/tables.cpp: [('device_bytes', '64')] | [('device_bytes', '128')]", text)
+        self.assertIn("arenas: 2; first in mlp ddp cpu:4 f32, src/tables.cpp: {'device': 64} | {'device': 128}", text)
         self.assertIn('0 equal, 2 not', text)
 
     def test_outcome(self):

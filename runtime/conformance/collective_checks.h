@@ -5,6 +5,8 @@
 #include "windlass/rt/context.h"
 #include "windlass/rt/streams.h"
 
+#include "one_job.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -196,11 +198,11 @@ inline std::string check_mesh(transport &world, const std::vector<axis> &axes) {
     streams.push_back({stream_kind::communicator, "collectives"});
   }
   program p = {};
-  p.axes = {axes.data(), static_cast<std::int64_t>(axes.size())};
   p.communicators = {entries.data(), static_cast<std::int64_t>(entries.size())};
   p.streams = {streams.data(), static_cast<std::int64_t>(streams.size())};
   context mine;
-  if (const status s = mine.create(p, world, 1); !s.is_ok())
+  if (const status s = mine.create(one_job({axes.data(), static_cast<std::int64_t>(axes.size())}, p), world, 1);
+      !s.is_ok())
     return s.message();
   const auto coordinate = [&](std::int32_t rank, std::size_t a) {
     for (std::size_t i = axes.size() - 1; i > a; --i)

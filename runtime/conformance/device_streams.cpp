@@ -1,4 +1,5 @@
 // Streams, events, memory and errors of a device. What commands do is seen after the stream has been waited for.
+#include "one_job.h"
 #include "testing.h"
 
 #include "windlass/rt/context.h"
@@ -154,23 +155,23 @@ const std::int32_t data_axis[] = {0};
 const stream_entry streams[] = {{stream_kind::communicator, "over data"}, {stream_kind::compute, "compute"}};
 const communicator_entry communicators[] = {{{data_axis, 1}, 0}};
 
-program mesh_program() {
+const arena_entry arenas[] = {{memory_kind::device, 5000, "device"}, {memory_kind::pinned, 300, "pinned"}};
+
+one_job mesh_program() {
   program p = {};
-  p.axes = {axes, 2};
+  p.arenas = {arenas, 2};
   p.communicators = {communicators, 0};
-  p.device_bytes = 5000;
   p.scratch_bytes = 64;
   p.streams = {streams + 1, 1};
   p.events = 3;
-  return p;
+  return one_job({axes, 2}, p);
 }
 
 TEST(DeviceContext, CollectivesGoBeforeKernels) {
-  program p = mesh_program();
   const axis alone[] = {{"data", 1}};
-  p.axes = {alone, 1};
-  p.streams = {streams, 2};
-  p.communicators = {communicators, 1};
+  one_job p({alone, 1}, mesh_program().p);
+  p.p.streams = {streams, 2};
+  p.p.communicators = {communicators, 1};
   std::vector<std::unique_ptr<transport>> world = make_local_transports(1);
   context c;
   EXPECT_STATUS_OK(c.create(p, *world[0], 1));
@@ -184,19 +185,19 @@ TEST(DeviceContext, CollectivesGoBeforeKernels) {
 }
 
 TEST(DeviceContext, ItsArenaIsReachedByCopiesOnly) {
-  const program p = mesh_program();
+  const one_job p = mesh_program();
   std::vector<std::unique_ptr<transport>> world = make_local_transports(6);
   context c;
   EXPECT_STATUS_OK(c.create(p, *world[4], 1));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.device().at(0)) % 256, 0u);
-  EXPECT_GE(c.device().size(), 5000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.at({0, 0})) % 256, 0u);
+  EXPECT_GE(c.get_arena(0).size(), 5000);
   EXPECT_FALSE(c.compute().is_inline());
   std::vector<std::byte> there(5000), back(5000);
   for (std::size_t i = 0; i < there.size(); ++i)
     there[i] = std::byte(i * 31 % 251);
-  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.device().at(0), there.data(), 5000));
-  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.device().at(1000), there.data(), 17));
-  EXPECT_STATUS_OK(detail::copy_to_host(c.compute(), back.data(), c.device().at(0), 5000));
+  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.at({0, 0}), there.data(), 5000));
+  EXPECT_STATUS_OK(detail::copy_to_device(c.compute(), c.at({0, 1000}), there.data(), 17));
+  EXPECT_STATUS_OK(detail::copy_to_host(c.compute(), back.data(), c.at({0, 0}), 5000));
   std::copy(there.begin(), there.begin() + 17, there.begin() + 1000);
   EXPECT_TRUE(back == there);
   EXPECT_STATUS_OK(c.synchronize());
@@ -243,7 +244,7 @@ TEST(DeviceMemory, NoTwoProcessesShareADevice) {
 }
 
 TEST(DeviceMemory, SaysWhatIsMissing) {
-  for (const detail::memory_kind kind : {detail::memory_kind::device, detail::memory_kind::pinned}) {
+  for (const memory_kind kind : {memory_kind::device, memory_kind::pinned}) {
     arena a;
     const status result = a.allocate(std::int64_t(1) << 50, "test", kind);
     EXPECT_EQ(result.code(), status_code::bad_input);

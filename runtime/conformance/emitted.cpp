@@ -3,6 +3,8 @@
 
 #include "windlass/rt/transport.h"
 
+#include "one_job.h"
+
 #include <gtest/gtest.h>
 
 namespace windlass::rt {
@@ -11,8 +13,9 @@ namespace {
 TEST(Emitted, OwnBlockIsNumberedByTheAxesInTheirOrder) {
   const axis axes[] = {{"a", 2}, {"b", 3}, {"c", 2}};
   program p = {};
-  p.axes = {axes, 3};
-  p.device_bytes = 64;
+  const stream_entry streams[] = {{stream_kind::compute, "compute"}};
+  p.streams = {streams, 1};
+  const one_job job({axes, 3}, p);
   float values[6 * 8] = {};
   const view dense = dense_view(reinterpret_cast<std::byte *>(values), element_type::f32, {6, 4, 2});
   // The blocks lie side by side in each row of 4.
@@ -20,7 +23,7 @@ TEST(Emitted, OwnBlockIsNumberedByTheAxesInTheirOrder) {
   std::vector<std::unique_ptr<transport>> world = make_local_transports(12);
   for (std::int32_t rank = 0; rank < 12; ++rank) {
     context c;
-    ASSERT_TRUE(c.create(p, *world[static_cast<std::size_t>(rank)], 1).is_ok());
+    ASSERT_TRUE(c.create(job, *world[static_cast<std::size_t>(rank)], 1).is_ok());
     const std::int32_t a = rank / 6, b = rank / 2 % 3;
     EXPECT_EQ(c.axis_size(1), 3);
     EXPECT_EQ(own_block(c, dense, {}).as<float>(), values);

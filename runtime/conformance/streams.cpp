@@ -3,6 +3,8 @@
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/transport.h"
 
+#include "one_job.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -130,15 +132,16 @@ const stream_entry streams[] = {{stream_kind::communicator, "over model"},
 const communicator_entry communicators[] = {
     {{data_axis, 1}, 1}, {{model_axis, 1}, 0}, {{both_axes, 2}, 4}, {{nullptr, 0}, 3}};
 
-program mesh_program() {
+const arena_entry arenas[] = {{memory_kind::device, 5000, "device"}, {memory_kind::pinned, 300, "pinned"}};
+
+one_job mesh_program() {
   program p = {};
-  p.axes = {axes, 2};
+  p.arenas = {arenas, 2};
   p.communicators = {communicators, 4};
-  p.device_bytes = 5000;
   p.scratch_bytes = 64;
   p.streams = {streams, 5};
   p.events = 3;
-  return p;
+  return one_job({axes, 2}, p);
 }
 
 TEST(Team, KeepsItsThreadsWhateverTheNumberOfParts) {
@@ -166,7 +169,7 @@ TEST(Team, KeepsItsThreadsWhateverTheNumberOfParts) {
 }
 
 TEST(Context, PlacesRanksOnTheMesh) {
-  const program p = mesh_program();
+  const one_job p = mesh_program();
   std::vector<std::unique_ptr<transport>> world = make_local_transports(6);
   for (std::int32_t rank = 0; rank < 6; ++rank) {
     context c;
@@ -186,8 +189,10 @@ TEST(Context, PlacesRanksOnTheMesh) {
       EXPECT_FALSE(c.get_stream(beside).is_inline());
     EXPECT_TRUE(c.compute().is_inline());
     EXPECT_TRUE(c.get_stream(3).is_inline()); // nobody to wait for
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.device().at(0)) % 4096, 0u);
-    EXPECT_GE(c.device().size(), 5000);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.at({0, 0})) % 4096, 0u);
+    EXPECT_GE(c.get_arena(0).size(), 5000);
+    EXPECT_EQ(c.get_arena(1).kind(), memory_kind::pinned);
+    EXPECT_EQ(c.at({1, 256}), c.get_arena(1).at(256));
     EXPECT_TRUE(c.synchronize().is_ok());
   }
 }

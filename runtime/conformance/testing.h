@@ -30,7 +30,7 @@ using sizes = std::vector<std::int64_t>;
 struct memory_deleter {
   void operator()(std::byte *memory) const {
     if constexpr (detail::backend_has_device)
-      detail::free_memory(detail::memory_kind::pinned, memory);
+      detail::free_memory(memory_kind::pinned, memory);
     else
       ::operator delete[](memory, std::align_val_t(64));
   }
@@ -39,7 +39,7 @@ using test_memory = std::unique_ptr<std::byte[], memory_deleter>;
 inline test_memory allocate_zeros(std::int64_t bytes) {
   std::byte *memory = nullptr;
   if constexpr (detail::backend_has_device)
-    EXPECT_STATUS_OK(detail::allocate_memory(detail::memory_kind::pinned, bytes, "test", memory));
+    EXPECT_STATUS_OK(detail::allocate_memory(memory_kind::pinned, bytes, "test", memory));
   else
     memory = static_cast<std::byte *>(::operator new[](static_cast<std::size_t>(bytes), std::align_val_t(64)));
   std::memset(memory, 0, static_cast<std::size_t>(bytes));

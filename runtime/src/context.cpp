@@ -22,7 +22,7 @@ arena::~arena() {
     munmap(base_, static_cast<std::size_t>(size_));
 }
 
-status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind kind, std::int32_t threads) {
+status arena::allocate(std::int64_t bytes, const char *what, memory_kind kind, std::int32_t threads) {
   constexpr std::int64_t page = 4096, huge_page = 2 << 20;
   if (base_ != nullptr || bytes < 0)
     return internal_error(std::string("the ") + what + " arena was allocated twice or with a negative size");
@@ -54,101 +54,185 @@ status arena::allocate(std::int64_t bytes, const char *what, detail::memory_kind
   return {};
 }
 
-status context::create(const program &p, transport &world, std::int32_t threads) {
+std::int32_t position_of(const job &j, std::int32_t rank) {
+  for (std::int32_t i = 0; i < j.positions.size; ++i)
+    if (rank >= j.positions[i].first_rank && rank < j.positions[i].first_rank + j.positions[i].ranks)
+      return i;
+  return -1;
+}
+
+std::int32_t count_ranks(const job &j) {
+  std::int32_t ranks = 0;
+  for (const position_entry &each : j.positions)
+    ranks += each.ranks;
+  return ranks;
+}
+
+status context::create(const job &j, transport &world, std::int32_t threads) {
   rank_ = world.rank();
   ranks_ = world.size();
-  std::int64_t planned = 1;
-  for (const axis &a : p.axes)
-    planned *= a.size;
-  if (planned != ranks_)
-    return bad_input("the program was planned for " + count_of(planned, "rank") + ", the job has " +
+  if (count_ranks(j) != ranks_)
+    return bad_input("the program was planned for " + count_of(count_ranks(j), "rank") + ", the job has " +
                      std::to_string(ranks_) + "; start as many as planned, or plan again")
         .as(diagnostic::launch);
   if (threads < 1)
     return bad_input("--threads is " + std::to_string(threads) + ", it must be at least 1");
+  const std::int32_t position = position_of(j, rank_);
+  if (position < 0)
+    return internal_error("rank " + std::to_string(rank_) + " is in no position");
+  const position_entry &own = j.positions[position];
+  const program &p = *own.runs;
 
-  // Row-major: the last axis varies fastest with the rank.
-  const auto axes = static_cast<std::size_t>(p.axes.size);
-  std::vector<std::int32_t> step(axes);
-  std::int32_t stride = 1;
-  for (std::size_t i = axes; i-- > 0;) {
-    step[i] = stride;
-    stride *= p.axes[static_cast<std::int64_t>(i)].size;
-  }
+  // Row-major: the last axis varies fastest with the member's number.
+  const auto axes = static_cast<std::size_t>(own.axes.size);
   coordinates_.resize(axes);
   axis_sizes_.resize(axes);
-  for (std::size_t i = 0; i < axes; ++i) {
-    axis_sizes_[i] = p.axes[static_cast<std::int64_t>(i)].size;
-    coordinates_[i] = rank_ / step[i] % axis_sizes_[i];
+  for (std::int32_t i = static_cast<std::int32_t>(axes), rest = rank_ - own.first_rank; i-- > 0;) {
+    const std::int32_t size = own.axes[i].size;
+    axis_sizes_[static_cast<std::size_t>(i)] = size;
+    coordinates_[static_cast<std::size_t>(i)] = rest % size;
+    rest /= size;
   }
 
   std::int64_t scratch_bytes = p.scratch_bytes * threads;
   if constexpr (detail::backend_has_device) {
-    const reserve beside = reserve_of(p, world, threads);
+    const reserve beside = reserve_of(j, position, world, threads);
     scratch_bytes = beside.workspaces;
     // The context is there when the device is asked what it has free.
-    const std::int64_t wanted = p.device_bytes + beside.total() - beside.context;
+    std::int64_t wanted = beside.total() - beside.context;
+    for (const arena_entry &each : p.arenas)
+      wanted += each.kind == memory_kind::device ? each.bytes : 0;
     WINDLASS_TRY(detail::open_device(world, wanted).as(diagnostic::backend));
   }
-  using detail::memory_kind;
   if constexpr (!detail::backend_has_device)
     detail::prepare_team(threads);
-  WINDLASS_TRY(device_.allocate(p.device_bytes, "device", memory_kind::device, threads));
-  WINDLASS_TRY(pinned_.allocate(p.pinned_bytes, "pinned", memory_kind::pinned, threads));
+  for (const arena_entry &each : p.arenas)
+    WINDLASS_TRY(arenas_.emplace_back().allocate(each.bytes, each.name, each.kind, threads));
   WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device, threads));
 
-  for (const communicator_entry &entry : p.communicators) {
-    // The members, the first of the entry's axes being the slowest.
-    std::vector<std::int32_t> members = {rank_};
-    for (const std::int32_t a : entry.axes)
-      members[0] -= coordinates_[static_cast<std::size_t>(a)] * step[static_cast<std::size_t>(a)];
-    for (const std::int32_t a : entry.axes) {
-      std::vector<std::int32_t> longer;
-      for (const std::int32_t member : members)
-        for (std::int32_t c = 0; c < p.axes[a].size; ++c)
-          longer.push_back(member + c * step[static_cast<std::size_t>(a)]);
-      members = std::move(longer);
-    }
-    communicators_.emplace_back();
-    WINDLASS_TRY(world.make_communicator(members, communicators_.back()));
-  }
-
+  WINDLASS_TRY(create_communicators(j, position, world));
   events_ = std::vector<event>(static_cast<std::size_t>(p.events));
-  WINDLASS_TRY(create_streams(p, world, threads, scratch_bytes));
+  WINDLASS_TRY(create_streams(j, p, threads, scratch_bytes));
+  WINDLASS_TRY(create_device_communicators(j, p, world));
   return detail::prepare_kernels(threads);
 }
 
-/// The caller's thread computes, or a device does; communication that has partners runs beside it.
-status context::create_streams(const program &p, transport &world, std::int32_t threads, std::int64_t scratch_bytes) {
-  std::vector<std::unique_ptr<communicator> *> served(static_cast<std::size_t>(p.streams.size), nullptr);
+/// The ranks of one communicator of a rank: those of its position that differ on `axes` only, the first of which is the
+/// slowest, in the position or in all of them.
+static std::vector<std::int32_t> members_of(const job &j, std::int32_t position, std::int32_t rank,
+                                            const communicator_entry &entry) {
+  const position_entry &own = j.positions[position];
+  std::vector<std::int32_t> members = {rank - own.first_rank};
+  for (const std::int32_t axis : entry.axes) {
+    std::int32_t step = 1;
+    for (std::int64_t i = own.axes.size; --i > axis;)
+      step *= own.axes[i].size;
+    const std::int32_t size = own.axes[axis].size;
+    std::vector<std::int32_t> longer;
+    for (const std::int32_t member : members)
+      for (std::int32_t c = 0; c < size; ++c)
+        longer.push_back(member + (c - member / step % size) * step);
+    members = std::move(longer);
+  }
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t i = 0; i < j.positions.size; ++i)
+    if (i == position || entry.spans_positions)
+      for (const std::int32_t member : members)
+        ranks.push_back(j.positions[i].first_rank + member);
+  return ranks;
+}
+
+/// To make a communicator takes all ranks: first those over all positions, then the positions' own side by side, then
+/// those of each two positions that are peers. A rank that has no part in one is alone in it.
+status context::create_communicators(const job &j, std::int32_t position, transport &world) {
+  const position_entry &own = j.positions[position];
+  const program &p = *own.runs;
+  communicators_.resize(static_cast<std::size_t>(p.communicators.size));
+  std::int64_t most = 0;
+  for (const position_entry &each : j.positions)
+    most = std::max(most, each.runs->communicators.size);
+  std::unique_ptr<communicator> alone;
+  for (const bool spans : {true, false}) {
+    std::int64_t made = 0;
+    for (std::int64_t i = 0; i < p.communicators.size; ++i)
+      if (p.communicators[i].spans_positions == spans) {
+        const std::vector<std::int32_t> members = members_of(j, position, rank_, p.communicators[i]);
+        WINDLASS_TRY(world.make_communicator(members, communicators_[static_cast<std::size_t>(i)]));
+        ++made;
+      }
+    for (; !spans && made < most; ++made)
+      WINDLASS_TRY(world.make_communicator({rank_}, alone));
+  }
+  peers_.resize(static_cast<std::size_t>(p.peers.size));
+  for (std::int32_t a = 0; a < j.positions.size; ++a)
+    for (const peer_entry &peer : j.positions[a].runs->peers) {
+      if (peer.position < a)
+        continue; // made from the other side
+      const std::int32_t other = position == a ? peer.position : position == peer.position ? a : -1;
+      const std::int32_t number = rank_ - own.first_rank;
+      std::unique_ptr<communicator> *to = &alone;
+      for (std::int64_t i = 0; i < p.peers.size; ++i)
+        if (p.peers[i].position == other)
+          to = &peers_[static_cast<std::size_t>(i)];
+      WINDLASS_TRY(
+          world.make_communicator(other < 0 ? std::vector<std::int32_t>{rank_}
+                                            : std::vector<std::int32_t>{j.positions[a].first_rank + number,
+                                                                        j.positions[peer.position].first_rank + number},
+                                  *to));
+    }
+  return {};
+}
+
+/// The caller's thread computes, or a device does; communication that has partners, and copies, run beside it.
+status context::create_streams(const job &j, const program &p, std::int32_t threads, std::int64_t scratch_bytes) {
+  std::vector<bool> is_alone(static_cast<std::size_t>(p.streams.size), false);
   for (std::int64_t i = 0; i < p.communicators.size; ++i)
-    served[static_cast<std::size_t>(p.communicators[i].stream)] = &communicators_[static_cast<std::size_t>(i)];
+    is_alone[static_cast<std::size_t>(p.communicators[i].stream)] =
+        communicators_[static_cast<std::size_t>(i)]->size() == 1;
   for (std::int32_t i = 0; i < p.streams.size; ++i) {
-    std::unique_ptr<communicator> *const own = served[static_cast<std::size_t>(i)];
-    const bool is_alone = own != nullptr && (*own)->size() == 1;
     if (p.streams[i].kind == stream_kind::compute) {
       compute_ = i;
       streams_.push_back(detail::backend_has_device ? make_worker_stream(threads, scratch_.at(0), scratch_bytes)
                                                     : make_inline_stream(threads, scratch_.at(0), scratch_bytes));
-    } else if (is_alone && !detail::backend_has_device) {
+    } else if (is_alone[static_cast<std::size_t>(i)] && !detail::backend_has_device) {
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
     } else {
       // Kernels of a collective are few and others wait for them: they go first where both could run.
       streams_.push_back(
           make_worker_stream(detail::backend_has_device ? threads : 1, nullptr, 0, stream_priority::high));
     }
-    streams_.back()->multiply_tf32(p.precision && std::strcmp(p.precision, "tf32") == 0);
-    if constexpr (detail::backend_has_device)
-      if (own != nullptr && !is_alone)
-        WINDLASS_TRY(detail::make_device_communicator(world, std::move(*own), *streams_.back(), *own));
+    streams_.back()->multiply_tf32(j.precision && std::strcmp(j.precision, "tf32") == 0);
   }
+  return {};
+}
+
+/// Those on a device, where there is one: in the order in which the hosts' were made, which all members have in common.
+status context::create_device_communicators(const job &j, const program &p, transport &world) {
+  auto make = [&](std::unique_ptr<communicator> &own, std::int32_t number) -> status {
+    if constexpr (detail::backend_has_device)
+      if (own->size() > 1)
+        return detail::make_device_communicator(world, std::move(own), get_stream(number), own);
+    return {};
+  };
+  for (const bool spans : {true, false})
+    for (std::int64_t i = 0; i < p.communicators.size; ++i)
+      if (p.communicators[i].spans_positions == spans)
+        WINDLASS_TRY(make(communicators_[static_cast<std::size_t>(i)], p.communicators[i].stream));
+  const std::int32_t position = position_of(j, rank_);
+  for (std::int32_t a = 0; a < j.positions.size; ++a)
+    for (const peer_entry &peer : j.positions[a].runs->peers)
+      for (std::int64_t i = 0; i < p.peers.size && peer.position > a; ++i)
+        if ((position == a && p.peers[i].position == peer.position) ||
+            (position == peer.position && p.peers[i].position == a))
+          WINDLASS_TRY(make(peers_[static_cast<std::size_t>(i)], p.peers[i].stream));
   return {};
 }
 
 collective_bytes context::take_sent() {
   collective_bytes sum;
-  for (const std::unique_ptr<communicator> &c : communicators_)
-    c->take_sent(sum);
+  for (const auto *all : {&communicators_, &peers_})
+    for (const std::unique_ptr<communicator> &c : *all)
+      c->take_sent(sum);
   return sum;
 }
 

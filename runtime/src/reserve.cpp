@@ -28,6 +28,7 @@ reserve declare_reserve(const reserve_need &need) {
     reserve out;
     out.program = process_bytes + file_bytes + need.tensors * tensor_bytes + 4 * need.input_bytes;
     out.threads = need.threads * (thread_bytes + need.scratch_bytes) + detail::kernel_bytes(need.threads);
+    out.threads += need.copy_streams * (stream_bytes + thread_bytes);
     if (need.has_processes)
       out.communication = mpi_bytes + message_bytes(need.ranks, need.is_one_host); // what the host's control exchanges
     for (const reserve_need::communicator &each : need.communicators) {
@@ -41,7 +42,9 @@ reserve declare_reserve(const reserve_need &need) {
   }
 }
 
-reserve reserve_of(const program &p, const transport &world, std::int32_t threads) {
+reserve reserve_of(const job &j, std::int32_t position, const transport &world, std::int32_t threads) {
+  const position_entry &own = j.positions[position];
+  const program &p = *own.runs;
   reserve_need need;
   need.ranks = world.size();
   need.threads = threads;
@@ -49,15 +52,23 @@ reserve reserve_of(const program &p, const transport &world, std::int32_t thread
   need.is_one_host = world.is_one_host();
   for (const communicator_entry &entry : p.communicators) {
     reserve_need::communicator &its = need.communicators.emplace_back();
+    its.members = entry.spans_positions ? static_cast<std::int32_t>(j.positions.size) : 1;
     for (const std::int32_t a : entry.axes)
-      its.members *= p.axes[a].size;
+      its.members *= own.axes[a].size;
     its.exchanges = entry.exchanges;
   }
+  for (std::int64_t i = 0; i < p.peers.size; ++i) {
+    reserve_need::communicator &its = need.communicators.emplace_back();
+    its.members = 2;
+    its.exchanges = true;
+  }
+  for (const stream_entry &stream : p.streams)
+    need.copy_streams += stream.kind == stream_kind::h2d || stream.kind == stream_kind::d2h;
   need.scratch_bytes = p.scratch_bytes;
-  need.tensors = p.parameters.size + p.states.size + p.inputs.size;
-  for (const input_entry &row : p.inputs) {
-    std::int64_t bytes = size_of(row.tensor.type);
-    for (const std::int64_t size : row.tensor.sizes)
+  need.tensors = p.parameters.size + p.states.size + j.inputs.size;
+  for (const input_entry &row : j.inputs) {
+    std::int64_t bytes = size_of(row.type);
+    for (const std::int64_t size : row.sizes)
       bytes *= size;
     need.input_bytes += bytes;
   }

@@ -16,7 +16,7 @@ llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
   return numbers;
 }
 
-/// Everything about a command but its numbers and labels.
+/// Everything about a command but its numbers and labels; the arenas of its buffers too.
 static std::string signatureOf(Operation *command) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -26,7 +26,7 @@ static std::string signatureOf(Operation *command) {
         attribute.getName() != train::kForwardAttr && attribute.getName() != kEvent)
       out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
   for (Value buffer : command->getOperands())
-    out << ' ' << buffer.getType();
+    out << ' ' << buffer.getDefiningOp<sched::BufferOp>().getArena() << ' ' << buffer.getType();
   out << '\n';
   return text;
 }

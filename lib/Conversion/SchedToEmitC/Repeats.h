@@ -43,7 +43,7 @@ private:
   std::vector<RepeatedBlock> blocks;
 };
 
-/// What of a command may differ between instances: the offsets of its buffers, in bytes and all into the device arena,
+/// What of a command may differ between instances: the offsets of its buffers in their arenas, in bytes,
 /// or the number of its event.
 llvm::SmallVector<int64_t> numbersOf(mlir::Operation *command);
 

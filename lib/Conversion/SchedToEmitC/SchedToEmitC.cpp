@@ -142,6 +142,9 @@ private:
     return found->second;
   }
 
+  /// The number of a buffer's arena among the program's, which has one.
+  static int64_t arenaOf(sched::BufferOp) { return 0; }
+
   /// The column of the block's next number; -1 for one that is written where it is used.
   static int nextColumn(Scope &scope) { return scope.block ? scope.block->columns[scope.place++] : -1; }
 
@@ -154,14 +157,17 @@ private:
   View viewOf(Scope &scope, Value buffer) {
     auto op = buffer.getDefiningOp<sched::BufferOp>();
     int column = nextColumn(scope);
-    std::string place = column >= 0 ? "row " + std::to_string(column) : std::to_string(op.getOffset());
+    int64_t arena = arenaOf(op);
+    std::string place = (column >= 0 ? "row " : "") + std::to_string(arena) + " " +
+                        std::to_string(column >= 0 ? column : op.getOffset());
     std::string type;
     llvm::raw_string_ostream(type) << op.getType();
     auto key = std::make_pair(place, type);
     auto found = scope.views.find(key);
     if (found == scope.views.end()) {
-      View view = column >= 0 ? scope.calls.rowView(scope.context, *scope.row, column, op.getType())
-                              : scope.calls.deviceView(scope.context, op.getOffset(), op.getType());
+      View view = column >= 0
+                      ? scope.calls.rowView(scope.context, *scope.row, cpp::rowPlaceAt(arena, column), op.getType())
+                      : scope.calls.viewAt(scope.context, cpp::placeAt(arena, op.getOffset()), op.getType());
       found = scope.views.emplace(key, view).first;
     }
     return found->second;
@@ -172,34 +178,48 @@ private:
     for (Value buffer : op.getOperands())
       if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
         return op.emitOpError("of several parameters needs them dense, but one is ") << buffer.getType();
+    // Of each parameter: arena and offset, or arena and column, of weight, state, gradient and rounded weight.
+    struct Buffer {
+      int64_t arena = -1, number = 0;
+    };
+    std::vector<std::array<Buffer, 5>> buffers(its.parameters);
     bool hasColumns = false, hasOffsets = false;
-    auto placeOf = [&](Value buffer) -> int64_t {
+    auto bufferOf = [&](Value value) {
+      auto buffer = value.getDefiningOp<sched::BufferOp>();
       int column = nextColumn(scope);
       (column >= 0 ? hasColumns : hasOffsets) = true;
-      return column >= 0 ? column : buffer.getDefiningOp<sched::BufferOp>().getOffset();
+      return Buffer{arenaOf(buffer), column >= 0 ? column : static_cast<int64_t>(buffer.getOffset())};
     };
-    std::vector<std::array<int64_t, 6>> places(its.parameters);
-    for (size_t i = 0; i < its.parameters; ++i) {
-      auto type = cast<MemRefType>(op.getIns()[i * its.operands].getType());
-      places[i] = {type.getNumElements(), 0, 0, 0, 0, -1};
+    for (size_t i = 0; i < its.parameters; ++i)
       for (size_t k = 0; k < its.operands; ++k)
-        places[i][1 + k] = placeOf(op.getIns()[i * its.operands + k]);
-    }
+        buffers[i][k] = bufferOf(op.getIns()[i * its.operands + k]);
     llvm::SmallVector<View> scalars;
     for (Value scalar : op.getIns().drop_front(its.parameters * its.operands))
       scalars.push_back(viewOf(scope, scalar));
-    for (auto [out, buffer] : llvm::enumerate(op.getOuts())) {
-      int64_t place = placeOf(buffer);
+    for (auto [out, value] : llvm::enumerate(op.getOuts())) {
+      Buffer buffer = bufferOf(value);
       if (!op.getReplaced(out))
-        places[out / its.results][5] = place;
+        buffers[out / its.results][4] = buffer;
     }
     if (hasColumns && hasOffsets)
       return op.emitOpError("must not be part of a repeated block");
+    auto placesOf = [&](auto makePlace) {
+      std::vector<decltype(cpp::parameterBuffers(0, makePlace(0, 0), makePlace(0, 0), makePlace(0, 0), makePlace(0, 0),
+                                                 makePlace(0, 0)))>
+          places;
+      for (size_t i = 0; i < its.parameters; ++i) {
+        auto at = [&](size_t k) { return makePlace(buffers[i][k].arena, buffers[i][k].number); };
+        int64_t elements = cast<MemRefType>(op.getIns()[i * its.operands].getType()).getNumElements();
+        places.push_back(cpp::parameterBuffers(elements, at(0), at(1), at(2), at(3), at(4)));
+      }
+      return places;
+    };
     Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
     cpp::Stream stream = streamOf(scope, op);
     scope.calls.adamwList(stream,
-                          hasColumns ? scope.calls.rowParameters(scope.context, *scope.row, rounded, places)
-                                     : scope.calls.deviceParameters(scope.context, rounded, places),
+                          hasColumns
+                              ? scope.calls.rowParameters(scope.context, *scope.row, rounded, placesOf(cpp::rowPlaceAt))
+                              : scope.calls.parametersAt(scope.context, rounded, placesOf(cpp::placeAt)),
                           scalars, op.getSettings().contains("decays"));
     return success();
   }
@@ -359,8 +379,8 @@ private:
     llvm::SmallVector<Type> inputs = {types.typeOf<rt::context &>()};
     bool isBackward = sched::hasRole(source, sched::StepRole::backward);
     bool indexed = isBackward || sched::hasRole(source, sched::StepRole::forward);
-    if (indexed)
-      inputs.push_back(types.typeOf<std::int64_t>());
+    if (indexed) // by micro-batch and slot
+      inputs.append(2, types.typeOf<std::int64_t>());
     if (isBackward)
       inputs.push_back(builder.getI1Type());
     auto function = emitc::FuncOp::create(builder, source.getLoc(), sched::getFunctionName(sched::getStep(source)),
@@ -370,7 +390,7 @@ private:
     Scope scope{RuntimeCalls(builder, source.getLoc()),
                 cpp::Context(entry->getArgument(0)),
                 cpp::boolean(false),
-                isBackward ? cpp::Expr<bool>(entry->getArgument(2)) : cpp::Expr<bool>(Value()),
+                isBackward ? cpp::Expr<bool>(entry->getArgument(3)) : cpp::Expr<bool>(Value()),
                 nullptr,
                 std::nullopt,
                 {},
@@ -380,6 +400,7 @@ private:
     if (indexed) {
       scope.adds = scope.calls.addsToEarlier(cpp::Expr<std::int64_t>(entry->getArgument(1)));
       types.callOpaque("static_cast<void>", Type(), {{scope.adds.value, ""}});
+      types.callOpaque("static_cast<void>", Type(), {{entry->getArgument(2), ""}});
     }
     if (isBackward)
       types.callOpaque("static_cast<void>", Type(), {{scope.isLast.value, ""}});

@@ -64,6 +64,14 @@ std::string cpp::scalarTypeText(Type type) {
   return "float";
 }
 
+Expr<rt::place> cpp::placeAt(std::int64_t arena, std::int64_t offset) {
+  return Expr<rt::place>("{" + std::to_string(arena) + ", " + std::to_string(offset) + "}");
+}
+
+Expr<rt::row_place> cpp::rowPlaceAt(std::int64_t arena, std::int64_t column) {
+  return Expr<rt::row_place>("{" + std::to_string(arena) + ", " + std::to_string(column) + "}");
+}
+
 std::string cpp::listText(llvm::ArrayRef<int64_t> values) {
   std::string text = "{";
   for (auto [i, value] : llvm::enumerate(values))

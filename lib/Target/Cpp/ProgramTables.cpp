@@ -1,47 +1,28 @@
 #include "windlass/Target/Cpp/ProgramTables.h"
-#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Support/Printable.h"
-#include "windlass/Target/Cpp/CppBuilder.h"
+#include "windlass/Target/Cpp/Records.h"
 #include "windlass/rt/checkpoint.h"
 #include "windlass/rt/program.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <limits>
-#include <map>
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::cpp;
 
-std::string cpp::quoted(llvm::StringRef text) {
-  std::string out = "\"";
-  for (unsigned char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c >= 0x20 && c < 0x7f && c != '?') {
-      out += static_cast<char>(c);
-    } else {
-      // Three octal digits end by themselves, unlike hexadecimal escapes; '?' could start a trigraph.
-      out += '\\';
-      out += static_cast<char>('0' + (c >> 6));
-      out += static_cast<char>('0' + ((c >> 3) & 7));
-      out += static_cast<char>('0' + (c & 7));
-    }
-  }
-  return out + "\"";
-}
-
 namespace {
 
-/// Initializers of the runtime's structures. Each function binds all members of its structure, so that a change of the
-/// structure fails to compile here.
+template <class S> using Rows = llvm::SmallVector<Expr<S>>;
+
+/// Tables by which a program describes itself, of a job of one position.
 class Tables {
 public:
   Tables(sched::ProgramOp program, const ProjectOptions &options)
@@ -50,120 +31,44 @@ public:
   FailureOr<std::string> write();
 
 private:
-  static std::string braces(llvm::ArrayRef<std::string> members) { return "{" + llvm::join(members, ", ") + "}"; }
-
-  std::string spanOf(llvm::StringRef type, llvm::StringRef prefix, llvm::ArrayRef<std::string> items) {
-    if (items.empty())
-      return "{nullptr, 0}";
-    std::string text = braces(items);
-    auto [position, isNew] = arrays.insert({{type.str(), text}, ""});
-    if (isNew) {
-      position->second = prefix.str() + "_" + std::to_string(arrays.size() - 1);
-      arrayText += "constexpr " + type.str() + " " + position->second + "[] = " + text + ";\n";
-    }
-    return braces({position->second, std::to_string(items.size())});
-  }
-
-  std::string sizesOf(RankedTensorType type) {
-    llvm::SmallVector<std::string> items;
-    for (int64_t size : type.getShape())
-      items.push_back(std::to_string(size));
-    return spanOf("std::int64_t", "sizes", items);
-  }
-
-  FailureOr<std::string> splitsOf(sched::ResourceOp resource) {
-    llvm::SmallVector<std::string> items;
-    int64_t pieces = 1;
-    for (auto [dim, layout] : llvm::enumerate(resource.getLayout().getDims())) {
-      int64_t major = 1, cuts = 1; // the size of all factors before this one; pieces of the dim
-      for (plan::FactorLayoutAttr factor : layout.getFactors()) {
-        int64_t blocks = major;
-        for (StringAttr axis : factor.getAxes()) {
-          [[maybe_unused]] auto [d, a, b] = rt::split{};
-          items.push_back(
-              braces({std::to_string(dim), std::to_string(mesh.indexOf(axis.getValue())), std::to_string(blocks)}));
-          blocks *= mesh.sizeOf(axis.getValue());
-          if (mesh.sizeOf(axis.getValue()) > 1)
-            cuts = blocks;
-        }
-        major *= factor.getSize();
-      }
-      pieces *= cuts;
-      if (pieces > rt::max_pieces)
-        return resource.emitOpError("is cut into more than ")
-               << rt::max_pieces << " pieces at an inner factor of dim " << dim << "; split an outer one";
-    }
-    int64_t ranges = 1;
-    for (StringAttr axis : resource.getLayout().getFlat()) {
-      items.push_back(braces(
-          {std::to_string(rt::flat_dim), std::to_string(mesh.indexOf(axis.getValue())), std::to_string(ranges)}));
-      ranges *= mesh.sizeOf(axis.getValue());
-    }
-    if (ranges > 1 && pieces * ranges * rt::boxes_of_range(resource.getGlobalTensorType().getRank()) > rt::max_pieces)
-      return resource.emitOpError("is cut into more than ")
-             << rt::max_pieces << " pieces as " << ranges << " flat ranges; split a dim instead";
-    return spanOf("split", "splits", items);
-  }
-
-  FailureOr<std::string> tensorEntry(sched::ResourceOp resource) {
-    auto splits = splitsOf(resource);
-    if (failed(splits))
-      return failure();
-    [[maybe_unused]] auto [name, type, sizes, cut, offset] = rt::tensor_entry{};
-    return braces({quoted(resource.getLogicalName().value_or("")),
-                   elementTypeText(resource.getTensorType().getElementType()), sizesOf(resource.getGlobalTensorType()),
-                   *splits, offsetOf(resource)});
-  }
-
-  /// The least integer has no literal of its own.
-  static std::string integerText(int64_t value) {
-    return value == std::numeric_limits<int64_t>::min() ? std::to_string(value + 1) + " - 1" : std::to_string(value);
-  }
-
-  static std::string offsetOf(sched::ResourceOp resource) { return std::to_string(resource.getOffset().value_or(0)); }
-
-  std::string sourceOf(train::ParameterOp parameter) {
-    [[maybe_unused]] auto [kind, file, offset, length, type] = rt::source{};
-    train::SourceAttr source = parameter.getSource();
-    std::string stored =
-        elementTypeText(source.getStored() ? source.getStored() : parameter.getTensorType().getElementType());
-    switch (source.getKind()) {
-    case train::SourceKind::external:
-      return braces({"source_kind::external", quoted(source.getFile()), std::to_string(source.getOffset()),
-                     std::to_string(source.getLength()), stored});
-    case train::SourceKind::packed:
-      return "{source_kind::packed, \"\", 0, 0, " + stored + "}";
-    case train::SourceKind::none:
-      break;
-    }
-    return "{source_kind::none, \"\", 0, 0, " + stored + "}";
-  }
-
   LogicalResult collect();
-  FailureOr<std::string> parameterTable();
-  FailureOr<std::string> inputTable();
-  FailureOr<std::string> labelTable();
-  FailureOr<std::string> actionTable();
-  std::string productTable();
-  std::string attentionTable();
 
-  /// The definition of one table, and its span.
-  std::string table(llvm::StringRef type, llvm::StringRef name, llvm::ArrayRef<std::string> rows) {
-    if (rows.empty())
-      return "{nullptr, 0}";
-    tableText += "constexpr " + type.str() + " " + name.str() + "[] = {\n";
-    for (const std::string &row : rows)
-      tableText += "    " + row + ",\n";
-    tableText += "};\n";
-    return braces({name.str(), std::to_string(rows.size())});
+  // What the module says of its parts. An expression that fails has said why.
+  Expr<rt::span<std::int64_t>> numbers(llvm::StringRef prefix, llvm::ArrayRef<int64_t> values);
+  FailureOr<Expr<rt::span<rt::split>>> splitsOf(sched::ResourceOp resource);
+  Expr<rt::source> sourceOf(train::ParameterOp parameter);
+  static Expr<rt::place> placeOf(sched::ResourceOp resource) { return placeAt(0, resource.getOffset().value_or(0)); }
+  Expr<std::int32_t> parameterOf(sched::ResourceOp resource);
+
+  // Tables of the job.
+  FailureOr<Expr<rt::span<rt::parameter_entry>>> parameterTable();
+  Expr<rt::span<rt::input_entry>> inputTable();
+  FailureOr<Expr<rt::counted_labels>> labels();
+  Expr<rt::span<rt::axis>> axisTable();
+
+  // Tables of the position's program.
+  FailureOr<Expr<rt::program>> programRecord();
+  FailureOr<Expr<rt::span<rt::parameter_placement>>> placementTable();
+  FailureOr<Expr<rt::span<rt::gradient_entry>>> gradientTable();
+  FailureOr<Expr<rt::span<rt::input_placement>>> inputPlacementTable();
+  Expr<rt::span<rt::state_entry>> stateTable();
+  Expr<rt::span<rt::scalar_entry>> scalarTable();
+  Expr<rt::span<rt::arena_entry>> arenaTable();
+  Expr<rt::span<rt::stream_entry>> streamTable();
+  Expr<rt::span<rt::communicator_entry>> communicatorTable();
+  Expr<rt::span<rt::chunk_entry>> chunkTable(const schedule::Schedule &step);
+  Expr<rt::span<rt::action>> actionTable(const schedule::Schedule &step);
+  Expr<rt::product_choices> products();
+  Expr<rt::attention_choices> attentions();
+  template <class F> Expr<F *> function(sched::StepRole role, int64_t chunk = 0) {
+    return named<F *>(sched::getFunctionName(sched::StepAttr::get(module.getContext(), role, chunk)));
   }
 
   sched::ProgramOp program;
   ModuleOp module;
   plan::MeshAttr mesh;
   const ProjectOptions &options;
-  std::map<std::pair<std::string, std::string>, std::string> arrays;
-  std::string arrayText, tableText;
+  Arrays arrays;
   llvm::MapVector<StringAttr, size_t> parameterIndex;
   /// By parameter, where they are resources of their own.
   llvm::DenseMap<StringAttr, sched::ResourceOp> masters, reduced;
@@ -219,129 +124,417 @@ LogicalResult Tables::collect() {
   return success();
 }
 
-FailureOr<std::string> Tables::parameterTable() {
-  llvm::SmallVector<std::string> rows;
+Expr<rt::span<std::int64_t>> Tables::numbers(llvm::StringRef prefix, llvm::ArrayRef<int64_t> values) {
+  Rows<std::int64_t> items;
+  for (int64_t value : values)
+    items.push_back(int64(value));
+  return arrays.shared<std::int64_t>(prefix, items);
+}
+
+static Expr<rt::split> makeSplit(int64_t dim, int64_t axis, int64_t blocks) {
+  Record<rt::split> cut;
+  WINDLASS_SET(cut, dim, int32(dim));
+  WINDLASS_SET(cut, axis, int32(axis));
+  WINDLASS_SET(cut, blocks, int64(blocks));
+  return cut.build();
+}
+
+FailureOr<Expr<rt::span<rt::split>>> Tables::splitsOf(sched::ResourceOp resource) {
+  Rows<rt::split> items;
+  int64_t pieces = 1;
+  for (auto [dim, layout] : llvm::enumerate(resource.getLayout().getDims())) {
+    int64_t major = 1, cuts = 1; // the size of all factors before this one; pieces of the dim
+    for (plan::FactorLayoutAttr factor : layout.getFactors()) {
+      int64_t blocks = major;
+      for (StringAttr axis : factor.getAxes()) {
+        items.push_back(makeSplit(dim, mesh.indexOf(axis.getValue()), blocks));
+        blocks *= mesh.sizeOf(axis.getValue());
+        if (mesh.sizeOf(axis.getValue()) > 1)
+          cuts = blocks;
+      }
+      major *= factor.getSize();
+    }
+    pieces *= cuts;
+    if (pieces > rt::max_pieces)
+      return resource.emitOpError("is cut into more than ")
+             << rt::max_pieces << " pieces at an inner factor of dim " << dim << "; split an outer one";
+  }
+  int64_t ranges = 1;
+  for (StringAttr axis : resource.getLayout().getFlat()) {
+    items.push_back(makeSplit(rt::flat_dim, mesh.indexOf(axis.getValue()), ranges));
+    ranges *= mesh.sizeOf(axis.getValue());
+  }
+  if (ranges > 1 && pieces * ranges * rt::boxes_of_range(resource.getGlobalTensorType().getRank()) > rt::max_pieces)
+    return resource.emitOpError("is cut into more than ")
+           << rt::max_pieces << " pieces as " << ranges << " flat ranges; split a dim instead";
+  return arrays.shared<rt::split>("splits", items);
+}
+
+Expr<rt::source> Tables::sourceOf(train::ParameterOp parameter) {
+  train::SourceAttr source = parameter.getSource();
+  bool isExternal = source.getKind() == train::SourceKind::external;
+  Record<rt::source> row;
+  WINDLASS_SET(row, kind,
+               isExternal                                      ? WINDLASS_ENUMERATOR(source_kind, external)
+               : source.getKind() == train::SourceKind::packed ? WINDLASS_ENUMERATOR(source_kind, packed)
+                                                               : WINDLASS_ENUMERATOR(source_kind, none));
+  WINDLASS_SET(row, file, literal(isExternal ? source.getFile() : ""));
+  WINDLASS_SET(row, offset, int64(isExternal ? source.getOffset() : 0));
+  WINDLASS_SET(row, length, int64(isExternal ? source.getLength() : 0));
+  WINDLASS_SET(row, type,
+               elementType(source.getStored() ? source.getStored() : parameter.getTensorType().getElementType()));
+  return row.build();
+}
+
+/// State names its own train.parameter, which names the weight.
+Expr<std::int32_t> Tables::parameterOf(sched::ResourceOp resource) {
+  StringAttr name = resource.getOfAttr().getAttr();
+  if (auto parameter = module.lookupSymbol<train::ParameterOp>(name))
+    if (FlatSymbolRefAttr weight = parameter.getOfAttr())
+      name = weight.getAttr();
+  return int32(parameterIndex.lookup(name));
+}
+
+FailureOr<Expr<rt::span<rt::parameter_entry>>> Tables::parameterTable() {
+  Rows<rt::parameter_entry> rows;
   for (sched::ResourceOp resource : parameters) {
     auto parameter = module.lookupSymbol<train::ParameterOp>(resource.getOf().value_or(""));
     if (!parameter)
       return resource.emitOpError("names no train.parameter");
-    auto tensor = tensorEntry(resource);
-    if (failed(tensor))
-      return failure();
-    std::string random = resource.getGlobalTensorType().getRank() > 1 ? "initializer::normal"
-                         : parameter->hasAttr(train::kNormScaleAttr)  ? "initializer::ones"
-                                                                      : "initializer::zeros";
+    sched::ResourceOp own = masters.lookup(resource.getOfAttr().getAttr());
+    Record<rt::parameter_entry> row;
+    WINDLASS_SET(row, name, literal(resource.getLogicalName().value_or("")));
+    WINDLASS_SET(row, type, elementType((own ? own : resource).getTensorType().getElementType()));
+    WINDLASS_SET(row, sizes, numbers("sizes", resource.getGlobalTensorType().getShape()));
+    WINDLASS_SET(row, bytes, sourceOf(parameter));
+    WINDLASS_SET(row, random,
+                 resource.getGlobalTensorType().getRank() > 1 ? WINDLASS_ENUMERATOR(initializer, normal)
+                 : parameter->hasAttr(train::kNormScaleAttr)  ? WINDLASS_ENUMERATOR(initializer, ones)
+                                                              : WINDLASS_ENUMERATOR(initializer, zeros));
+    WINDLASS_SET(row, is_trainable, boolean(parameter.getTrainable()));
+    WINDLASS_SET(row, decays, boolean(parameter.getDecays()));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::parameter_entry>("parameters", rows);
+}
+
+FailureOr<Expr<rt::span<rt::parameter_placement>>> Tables::placementTable() {
+  Rows<rt::parameter_placement> rows;
+  for (auto [i, resource] : llvm::enumerate(parameters)) {
     sched::ResourceOp own = masters.lookup(resource.getOfAttr().getAttr());
     sched::ResourceOp master = own ? own : resource;
-    auto masterSplits = splitsOf(master);
-    if (failed(masterSplits))
+    auto splits = splitsOf(resource), masterSplits = splitsOf(master);
+    if (failed(splits) || failed(masterSplits))
       return failure();
-    [[maybe_unused]] auto [t, splits, offset, bytes, init, trains, decays] = rt::parameter_entry{};
-    rows.push_back(braces({*tensor, *masterSplits, offsetOf(master), sourceOf(parameter), random,
-                           parameter.getTrainable() ? "true" : "false", parameter.getDecays() ? "true" : "false"}));
+    Record<rt::parameter_placement> row;
+    WINDLASS_SET(row, parameter, int32(i));
+    WINDLASS_SET(row, type, elementType(resource.getTensorType().getElementType()));
+    WINDLASS_SET(row, splits, *splits);
+    WINDLASS_SET(row, at, placeOf(resource));
+    WINDLASS_SET(row, master_splits, *masterSplits);
+    WINDLASS_SET(row, master, placeOf(master));
+    rows.push_back(row.build());
   }
-  return table("parameter_entry", "parameters", rows);
+  return arrays.table<rt::parameter_placement>("placements", rows);
 }
 
-FailureOr<std::string> Tables::inputTable() {
-  llvm::SmallVector<std::string> rows;
+Expr<rt::span<rt::input_entry>> Tables::inputTable() {
+  Rows<rt::input_entry> rows;
   for (sched::ResourceOp resource : inputs) {
-    auto tensor = tensorEntry(resource);
-    if (failed(tensor))
-      return failure();
+    // The importer's findings about an input travel on its resource.
     auto feed = resource->getAttrOfType<StringAttr>(train::kFeedAttr);
     auto vocabulary = resource->getAttrOfType<IntegerAttr>(train::kVocabularyAttr);
-    // The importer's findings about an input travel on its resource.
-    std::string kind = feed && feed.getValue() == "tokens"             ? "feed::tokens"
-                       : feed && feed.getValue() == "next"             ? "feed::next"
-                       : feed && feed.getValue() == train::kRandomFeed ? "feed::random"
-                                                                       : "feed::none";
-    [[maybe_unused]] auto [t, f, v] = rt::input_entry{};
-    rows.push_back(braces({*tensor, kind, std::to_string(vocabulary ? vocabulary.getInt() : 0)}));
+    Record<rt::input_entry> row;
+    WINDLASS_SET(row, name, literal(resource.getLogicalName().value_or("")));
+    WINDLASS_SET(row, type, elementType(resource.getTensorType().getElementType()));
+    WINDLASS_SET(row, sizes, numbers("sizes", resource.getGlobalTensorType().getShape()));
+    WINDLASS_SET(row, default_feed,
+                 llvm::StringSwitch<Expr<rt::feed>>(feed ? feed.getValue() : "")
+                     .Case("tokens", WINDLASS_ENUMERATOR(feed, tokens))
+                     .Case("next", WINDLASS_ENUMERATOR(feed, next))
+                     .Case(train::kRandomFeed, WINDLASS_ENUMERATOR(feed, random))
+                     .Default(WINDLASS_ENUMERATOR(feed, none)));
+    WINDLASS_SET(row, vocabulary, int64(vocabulary ? vocabulary.getInt() : 0));
+    rows.push_back(row.build());
   }
-  return table("input_entry", "inputs", rows);
+  return arrays.table<rt::input_entry>("inputs", rows);
 }
 
-FailureOr<std::string> Tables::labelTable() {
+FailureOr<Expr<rt::span<rt::input_placement>>> Tables::inputPlacementTable() {
+  Rows<rt::input_placement> rows;
+  for (auto [i, resource] : llvm::enumerate(inputs)) {
+    auto splits = splitsOf(resource);
+    if (failed(splits))
+      return failure();
+    Record<rt::input_placement> row;
+    WINDLASS_SET(row, input, int32(i));
+    WINDLASS_SET(row, chunk, int32(0));
+    WINDLASS_SET(row, splits, *splits);
+    WINDLASS_SET(row, at, placeOf(resource));
+    WINDLASS_SET(row, slot_stride, int64(0));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::input_placement>("input_placements", rows);
+}
+
+/// The least integer has no literal of its own.
+static Expr<std::int64_t> anyInt64(int64_t value) {
+  return value == std::numeric_limits<int64_t>::min() ? Expr<std::int64_t>(std::to_string(value + 1) + " - 1")
+                                                      : int64(value);
+}
+
+FailureOr<Expr<rt::counted_labels>> Tables::labels() {
   auto labels = module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr);
   if (!labels)
-    return std::string("{0, 0, {nullptr, 0}, {nullptr, 0}}");
+    return named<rt::counted_labels>("{}");
   auto found =
       llvm::find_if(inputs, [&](sched::ResourceOp resource) { return resource.getLogicalName() == labels.getInput(); });
   if (found == inputs.end())
     return module.emitError() << train::kCountedLabelsAttr
                               << " names no input of the step: " << printable(labels.getInput());
-  auto numbers = [&](llvm::ArrayRef<int64_t> values, llvm::StringRef name) {
-    llvm::SmallVector<std::string> texts;
-    for (int64_t value : values)
-      texts.push_back(std::to_string(value));
-    return spanOf("std::int64_t", name, texts);
-  };
-  [[maybe_unused]] auto [input, ignored, starts, sizes] = rt::counted_labels{};
-  return braces({std::to_string(found - inputs.begin()), integerText(labels.getIgnoreIndex()),
-                 numbers(labels.getStarts(), "label_starts"), numbers(labels.getSizes(), "label_sizes")});
+  Record<rt::counted_labels> row;
+  WINDLASS_SET(row, input, int32(found - inputs.begin()));
+  WINDLASS_SET(row, ignored, anyInt64(labels.getIgnoreIndex()));
+  WINDLASS_SET(row, starts, numbers("label_starts", labels.getStarts()));
+  WINDLASS_SET(row, sizes, numbers("label_sizes", labels.getSizes()));
+  return row.build();
 }
 
-FailureOr<std::string> Tables::actionTable() {
+Expr<rt::span<rt::axis>> Tables::axisTable() {
+  Rows<rt::axis> rows;
+  for (plan::AxisAttr axis : mesh.getAxes()) {
+    Record<rt::axis> row;
+    WINDLASS_SET(row, name, literal(axis.getName().getValue()));
+    WINDLASS_SET(row, size, int32(axis.getSize()));
+    WINDLASS_SET(row, role, named<rt::axis_role>("axis_role::" + plan::stringifyAxisRole(axis.getRole())));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::axis>("axes", rows);
+}
+
+Expr<rt::span<rt::state_entry>> Tables::stateTable() {
+  Rows<rt::state_entry> rows;
+  for (sched::ResourceOp state : states) {
+    Record<rt::state_entry> row;
+    WINDLASS_SET(row, parameter, parameterOf(state));
+    WINDLASS_SET(row, suffix, literal(state.getLogicalName().value_or("").rsplit('/').second));
+    WINDLASS_SET(row, at, placeOf(state));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::state_entry>("states", rows);
+}
+
+FailureOr<Expr<rt::span<rt::gradient_entry>>> Tables::gradientTable() {
+  Rows<rt::gradient_entry> rows;
+  for (sched::ResourceOp accumulated : gradients) {
+    // As @update reads it.
+    sched::ResourceOp own = reduced.lookup(accumulated.getOfAttr().getAttr());
+    sched::ResourceOp gradient = own ? own : accumulated;
+    auto splits = splitsOf(gradient);
+    if (failed(splits))
+      return failure();
+    Record<rt::gradient_entry> row;
+    WINDLASS_SET(row, parameter, parameterOf(gradient));
+    WINDLASS_SET(row, splits, *splits);
+    WINDLASS_SET(row, at, placeOf(gradient));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::gradient_entry>("gradients", rows);
+}
+
+Expr<rt::span<rt::scalar_entry>> Tables::scalarTable() {
+  Rows<rt::scalar_entry> rows;
+  for (sched::ResourceOp scalar : scalars) {
+    Record<rt::scalar_entry> row;
+    WINDLASS_SET(row, kind, named<rt::scalar>("scalar::" + train::stringifyHyperparameter(*scalar.getScalar())));
+    WINDLASS_SET(row, at, placeOf(scalar));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::scalar_entry>("scalars", rows);
+}
+
+Expr<rt::span<rt::arena_entry>> Tables::arenaTable() {
+  sched::ArenaOp arena = sched::getDeviceArena(program);
+  Record<rt::arena_entry> row;
+  WINDLASS_SET(row, kind, WINDLASS_ENUMERATOR(memory_kind, device));
+  WINDLASS_SET(row, bytes, int64(arena ? arena.getBytes() : 0));
+  WINDLASS_SET(row, name, literal("device"));
+  return arrays.table<rt::arena_entry>("arenas", row.build());
+}
+
+Expr<rt::span<rt::stream_entry>> Tables::streamTable() {
+  sched::StreamTable streams(program);
+  Rows<rt::stream_entry> rows;
+  for (int64_t number = 0; number < streams.size(); ++number) {
+    Record<rt::stream_entry> row;
+    WINDLASS_SET(row, kind,
+                 named<rt::stream_kind>("stream_kind::" + sched::stringifyStreamKind(streams.getKind(number))));
+    WINDLASS_SET(row, name, literal(streams.getShownName(number)));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::stream_entry>("streams", rows);
+}
+
+Expr<rt::span<rt::communicator_entry>> Tables::communicatorTable() {
+  sched::StreamTable streams(program);
+  Rows<rt::communicator_entry> rows;
+  for (auto communicator : program.getOps<sched::CommunicatorOp>()) {
+    Rows<std::int32_t> axes;
+    for (Attribute axis : communicator.getAxes())
+      axes.push_back(int32(mesh.indexOf(cast<StringAttr>(axis).getValue())));
+    Record<rt::communicator_entry> row;
+    WINDLASS_SET(row, axes, arrays.shared<std::int32_t>("communicator_axes", axes));
+    WINDLASS_SET(row, stream, int32(streams.getNumber(communicator)));
+    WINDLASS_SET(row, exchanges, boolean(communicator.getExchanges()));
+    WINDLASS_SET(row, spans_positions, boolean(false));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::communicator_entry>("communicators", rows);
+}
+
+Expr<rt::span<rt::chunk_entry>> Tables::chunkTable(const schedule::Schedule &step) {
+  using Structure = rt::chunk_entry;
+  Record<Structure> row;
+  WINDLASS_SET(row, chunk, int32(0));
+  WINDLASS_SET(row, slots, int32(step.getSlots()));
+  WINDLASS_SET(row, forward, function<std::remove_pointer_t<decltype(Structure::forward)>>(sched::StepRole::forward));
+  WINDLASS_SET(row, backward,
+               function<std::remove_pointer_t<decltype(Structure::backward)>>(sched::StepRole::backward));
+  return arrays.table<Structure>("chunks", row.build());
+}
+
+static Expr<rt::action_kind> actionKind(const schedule::StepRow &row) {
+  if (row.isRepeat())
+    return WINDLASS_ENUMERATOR(action_kind, repeat);
+  switch (row.action.kind) {
+  case schedule::ActionKind::Forward:
+    return WINDLASS_ENUMERATOR(action_kind, forward);
+  case schedule::ActionKind::Backward:
+    return WINDLASS_ENUMERATOR(action_kind, backward);
+  case schedule::ActionKind::Send:
+    return WINDLASS_ENUMERATOR(action_kind, send);
+  case schedule::ActionKind::Receive:
+    return WINDLASS_ENUMERATOR(action_kind, receive);
+  case schedule::ActionKind::Reduce:
+    return WINDLASS_ENUMERATOR(action_kind, reduce);
+  default:
+    return WINDLASS_ENUMERATOR(action_kind, update);
+  }
+}
+
+Expr<rt::span<rt::action>> Tables::actionTable(const schedule::Schedule &step) {
+  Rows<rt::action> rows;
+  for (const schedule::StepRow &each : schedule::makeRows(step)) {
+    const schedule::Action &action = each.action;
+    Record<rt::action> row;
+    WINDLASS_SET(row, kind, actionKind(each));
+    WINDLASS_SET(row, chunk, int32(action.chunk));
+    WINDLASS_SET(row, peer_chunk, int32(action.peerChunk));
+    WINDLASS_SET(row, micro_batch, int32(action.microBatch));
+    WINDLASS_SET(row, per_turn, int32(each.perTurn));
+    WINDLASS_SET(row, slot, int32(action.slot));
+    WINDLASS_SET(row, is_first, boolean(action.isFirst));
+    WINDLASS_SET(row, is_last, boolean(action.isLast));
+    WINDLASS_SET(row, count, int32(each.count));
+    WINDLASS_SET(row, length, int32(each.length));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::action>("actions", rows);
+}
+
+Expr<rt::product_choices> Tables::products() {
+  const ProductChoices *products = options.products;
+  if (!products || (products->choices.empty() && products->epilogues.empty()))
+    return named<rt::product_choices>("{}");
+  Rows<rt::product_choice> rows;
+  for (const auto &[product, choice] : products->choices) {
+    llvm::SmallVector<int64_t> numbers(choice.algorithm.begin(), choice.algorithm.end());
+    Record<rt::product_choice> row;
+    WINDLASS_SET(row, product, literal(product));
+    WINDLASS_SET(row, algorithm, named<rt::product_algorithm>("{" + listText(numbers) + "}"));
+    rows.push_back(row.build());
+  }
+  Record<rt::product_choices> all;
+  WINDLASS_SET(all, device, literal(products->device));
+  WINDLASS_SET(all, library, literal(products->library));
+  WINDLASS_SET(all, choices, arrays.table<rt::product_choice>("products", rows));
+  return all.build();
+}
+
+Expr<rt::attention_choices> Tables::attentions() {
+  if (options.attention.choices.empty())
+    return named<rt::attention_choices>("{}");
+  Rows<rt::attention_choice> rows;
+  for (const rt::attention_choice &choice : options.attention.choices) {
+    const rt::attention_shape &its = choice.shape;
+    Record<rt::attention_shape> shape;
+    WINDLASS_SET(shape, type,
+                 its.type == rt::element_type::bf16 ? WINDLASS_ENUMERATOR(element_type, bf16)
+                                                    : WINDLASS_ENUMERATOR(element_type, f16));
+    WINDLASS_SET(shape, is_gradient, boolean(its.is_gradient));
+    WINDLASS_SET(shape, is_causal, boolean(its.is_causal));
+    WINDLASS_SET(shape, scale, real(its.scale));
+    WINDLASS_SET(shape, batch, int64(its.batch));
+    WINDLASS_SET(shape, heads, int64(its.heads));
+    WINDLASS_SET(shape, kv_heads, int64(its.kv_heads));
+    WINDLASS_SET(shape, queries, int64(its.queries));
+    WINDLASS_SET(shape, keys, int64(its.keys));
+    WINDLASS_SET(shape, depth, int64(its.depth));
+    WINDLASS_SET(shape, value_depth, int64(its.value_depth));
+    WINDLASS_SET(shape, strides, its.strides);
+    Record<rt::attention_choice> row;
+    WINDLASS_SET(row, shape, shape.build());
+    WINDLASS_SET(row, workspace_bytes, int64(choice.workspace_bytes));
+    rows.push_back(row.build());
+  }
+  Record<rt::attention_choices> all;
+  WINDLASS_SET(all, device, literal(options.attention.device));
+  WINDLASS_SET(all, library, literal(options.attention.library));
+  WINDLASS_SET(all, choices, arrays.table<rt::attention_choice>("attentions", rows));
+  return all.build();
+}
+
+FailureOr<Expr<rt::program>> Tables::programRecord() {
   auto schedules = program.getOps<sched::ScheduleOp>();
   if (schedules.empty())
     return module.emitError("level L5 needs a sched.schedule"), failure();
-  sched::ScheduleOp op = *schedules.begin();
-  llvm::SmallVector<std::string> rows;
-  FailureOr<schedule::Schedule> actions = sched::expandStep(op);
-  if (failed(actions))
+  FailureOr<schedule::Schedule> step = sched::expandStep(*schedules.begin());
+  if (failed(step))
     return failure();
-  auto text = [](bool value) { return std::string(value ? "true" : "false"); };
-  for (const schedule::StepRow &row : schedule::makeRows(*actions)) {
-    const schedule::Action &action = row.action;
-    llvm::StringRef kindName = row.isRepeat() ? "repeat" : schedule::getName(action.kind);
-    [[maybe_unused]] auto [kind, chunk, microBatch, perTurn, slot, isFirst, isLast, count, length] = rt::action{};
-    rows.push_back(
-        braces({"action_kind::" + kindName.str(), std::to_string(action.chunk), std::to_string(action.microBatch),
-                std::to_string(row.perTurn), std::to_string(action.slot), text(action.isFirst), text(action.isLast),
-                std::to_string(row.count), std::to_string(row.length)}));
-  }
-  return table("action", "actions", rows);
-}
+  auto placements = placementTable();
+  auto inputs = inputPlacementTable();
+  auto gradients = gradientTable();
+  if (failed(placements) || failed(inputs) || failed(gradients))
+    return failure();
+  int64_t events = 0;
+  program.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
 
-std::string Tables::productTable() {
-  const ProductChoices *products = options.products;
-  if (!products || (products->choices.empty() && products->epilogues.empty()))
-    return "{nullptr, nullptr, {nullptr, 0}}";
-  llvm::SmallVector<std::string> rows;
-  for (const auto &[product, choice] : products->choices) {
-    llvm::SmallVector<std::string> numbers;
-    for (int32_t number : choice.algorithm)
-      numbers.push_back(std::to_string(number));
-    [[maybe_unused]] auto [name, algorithm] = rt::product_choice{};
-    rows.push_back(braces({quoted(product), braces({braces(numbers)})}));
-  }
-  [[maybe_unused]] auto [device, library, choices] = rt::product_choices{};
-  return braces({quoted(products->device), quoted(products->library), table("product_choice", "products", rows)});
-}
-
-std::string Tables::attentionTable() {
-  if (options.attention.choices.empty())
-    return "{nullptr, nullptr, {nullptr, 0}}";
-  llvm::SmallVector<std::string> rows;
-  for (const rt::attention_choice &choice : options.attention.choices) {
-    const auto &[type, isGradient, isCausal, scale, batch, heads, kvHeads, queries, keys, depth, valueDepth, strides] =
-        choice.shape;
-    llvm::SmallVector<std::string> members = {
-        type == rt::element_type::bf16 ? "element_type::bf16" : "element_type::f16", isGradient ? "true" : "false",
-        isCausal ? "true" : "false", real(scale).text};
-    for (int64_t size : {batch, heads, kvHeads, queries, keys, depth, valueDepth})
-      members.push_back(std::to_string(size));
-    llvm::SmallVector<std::string> operands;
-    for (const auto &each : strides)
-      operands.push_back(braces({std::to_string(each[0]), std::to_string(each[1]), std::to_string(each[2])}));
-    members.push_back(braces(operands));
-    [[maybe_unused]] auto [shape, bytes] = rt::attention_choice{};
-    rows.push_back(braces({braces(members), std::to_string(choice.workspace_bytes)}));
-  }
-  [[maybe_unused]] auto [device, library, choices] = rt::attention_choices{};
-  return braces({quoted(options.attention.device), quoted(options.attention.library),
-                 table("attention_choice", "attentions", rows)});
+  using Stage = rt::status(rt::context &);
+  Record<rt::program> all;
+  WINDLASS_SET(all, arenas, arenaTable());
+  WINDLASS_SET(all, scratch_bytes, int64(options.scratchBytes));
+  WINDLASS_SET(all, streams, streamTable());
+  WINDLASS_SET(all, events, int32(events));
+  WINDLASS_SET(all, communicators, communicatorTable());
+  WINDLASS_SET(all, peers, arrays.table<rt::peer_entry>("peers", {}));
+  WINDLASS_SET(all, parameters, *placements);
+  WINDLASS_SET(all, states, stateTable());
+  WINDLASS_SET(all, gradients, *gradients);
+  WINDLASS_SET(all, inputs, *inputs);
+  WINDLASS_SET(all, messages, arrays.table<rt::message_entry>("messages", {}));
+  WINDLASS_SET(all, scalars, scalarTable());
+  WINDLASS_SET(all, loss, placeOf(loss));
+  WINDLASS_SET(all, grad_norm, placeOf(gradNorm));
+  WINDLASS_SET(all, evaluated, placeOf(evaluate));
+  WINDLASS_SET(all, chunks, chunkTable(*step));
+  WINDLASS_SET(all, actions, actionTable(*step));
+  WINDLASS_SET(all, products, products());
+  WINDLASS_SET(all, attentions, attentions());
+  WINDLASS_SET(all, init, function<Stage>(sched::StepRole::init));
+  WINDLASS_SET(all, reduce, function<Stage>(sched::StepRole::reduce));
+  WINDLASS_SET(all, update, function<Stage>(sched::StepRole::update));
+  WINDLASS_SET(all, evaluate, function<Stage>(sched::StepRole::evaluate));
+  return all.buildLines();
 }
 
 FailureOr<std::string> Tables::write() {
@@ -357,123 +550,44 @@ FailureOr<std::string> Tables::write() {
     return module.emitError() << train::kSettingsAttr << " needs optimizer and micro_batches", failure();
 
   auto parameterSpan = parameterTable();
-  auto inputSpan = inputTable();
-  auto labels = labelTable();
-  auto actionSpan = actionTable();
-  if (failed(parameterSpan) || failed(inputSpan) || failed(labels) || failed(actionSpan))
+  auto counted = labels();
+  if (failed(parameterSpan) || failed(counted))
+    return failure();
+  Expr<rt::span<rt::input_entry>> inputSpan = inputTable();
+  auto its = programRecord();
+  if (failed(its))
     return failure();
 
-  // State names its own train.parameter, which names the weight.
-  auto parameterOf = [&](sched::ResourceOp resource) {
-    StringAttr name = resource.getOfAttr().getAttr();
-    if (auto parameter = module.lookupSymbol<train::ParameterOp>(name))
-      if (FlatSymbolRefAttr weight = parameter.getOfAttr())
-        name = weight.getAttr();
-    return std::to_string(parameterIndex.lookup(name));
-  };
-  llvm::SmallVector<std::string> rows;
-  for (sched::ResourceOp state : states) {
-    [[maybe_unused]] auto [suffix, parameter, offset] = rt::state_entry{};
-    rows.push_back(
-        braces({quoted(state.getLogicalName().value_or("").rsplit('/').second), parameterOf(state), offsetOf(state)}));
-  }
-  std::string stateSpan = table("state_entry", "states", rows);
-
-  rows.clear();
-  for (sched::ResourceOp accumulated : gradients) {
-    // As @update reads it.
-    sched::ResourceOp own = reduced.lookup(accumulated.getOfAttr().getAttr());
-    sched::ResourceOp gradient = own ? own : accumulated;
-    auto splits = splitsOf(gradient);
-    if (failed(splits))
-      return failure();
-    [[maybe_unused]] auto [parameter, cut, offset] = rt::gradient_entry{};
-    rows.push_back(braces({parameterOf(gradient), *splits, offsetOf(gradient)}));
-  }
-  std::string gradientSpan = table("gradient_entry", "gradients", rows);
-
-  rows.clear();
-  for (sched::ResourceOp scalar : scalars) {
-    [[maybe_unused]] auto [kind, offset] = rt::scalar_entry{};
-    rows.push_back(braces({"scalar::" + train::stringifyHyperparameter(*scalar.getScalar()).str(), offsetOf(scalar)}));
-  }
-  std::string scalarSpan = table("scalar_entry", "scalars", rows);
-
-  rows.clear();
-  for (plan::AxisAttr axis : mesh.getAxes()) {
-    [[maybe_unused]] auto [name, size, role] = rt::axis{};
-    rows.push_back(braces({quoted(axis.getName().getValue()), std::to_string(axis.getSize()),
-                           "axis_role::" + plan::stringifyAxisRole(axis.getRole()).str()}));
-  }
-  std::string axisSpan = table("axis", "axes", rows);
-
-  sched::StreamTable streams(program);
-  rows.clear();
-  for (int64_t number = 0; number < streams.size(); ++number) {
-    [[maybe_unused]] auto [kind, name] = rt::stream_entry{};
-    rows.push_back(braces({"stream_kind::" + sched::stringifyStreamKind(streams.getKind(number)).str(),
-                           quoted(streams.getShownName(number))}));
-  }
-  std::string streamSpan = table("stream_entry", "streams", rows);
-
-  rows.clear();
-  for (auto communicator : program.getOps<sched::CommunicatorOp>()) {
-    llvm::SmallVector<std::string> axes;
-    for (Attribute axis : communicator.getAxes())
-      axes.push_back(std::to_string(mesh.indexOf(cast<StringAttr>(axis).getValue())));
-    [[maybe_unused]] auto [members, stream, exchanges] = rt::communicator_entry{};
-    rows.push_back(
-        braces({spanOf("std::int32_t", "communicator_axes", axes), std::to_string(streams.getNumber(communicator)),
-                communicator.getExchanges() ? "true" : "false"}));
-  }
-  std::string communicatorSpan = table("communicator_entry", "communicators", rows);
-
-  int64_t events = 0;
-  program.walk([&](sched::RecordOp record) { events = std::max<int64_t>(events, record.getEvent() + 1); });
-  sched::ArenaOp arena = sched::getDeviceArena(program);
+  int64_t ranks = 1;
+  for (plan::AxisAttr axis : mesh.getAxes())
+    ranks *= axis.getSize();
+  Record<rt::position_entry> position;
+  WINDLASS_SET(position, axes, axisTable());
+  WINDLASS_SET(position, first_rank, int32(0));
+  WINDLASS_SET(position, ranks, int32(ranks));
+  WINDLASS_SET(position, runs, named<const rt::program *>("&program_0"));
 
   auto model = module->getAttrOfType<StringAttr>(train::kModelAttr);
-  [[maybe_unused]] auto [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21,
-                         p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32] = rt::program{};
-  std::string productChoices = productTable(), attentionChoices = attentionTable();
+  Record<rt::job> all;
+  WINDLASS_SET(all, version, int32(rt::job_version));
+  WINDLASS_SET(all, model, literal(model ? model.getValue() : ""));
+  WINDLASS_SET(all, plan_hash, literal(options.planHash));
+  WINDLASS_SET(all, precision, literal(train::getPrecision(module)));
+  WINDLASS_SET(all, kind, named<rt::optimizer>("optimizer::" + optimizer.getValue()));
+  WINDLASS_SET(all, clips, boolean(clip && clip.getValue()));
+  WINDLASS_SET(all, micro_batches, int32(microBatches.getInt()));
+  WINDLASS_SET(all, parameters, *parameterSpan);
+  WINDLASS_SET(all, inputs, inputSpan);
+  WINDLASS_SET(all, labels, *counted);
+  WINDLASS_SET(all, positions, named<rt::span<rt::position_entry>>("{positions, 1}"));
 
-  std::string text = "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
-                     "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n";
-  text += arrayText + tableText + "\nconstexpr program description = {\n";
-  auto line = [&](llvm::StringRef what, const std::string &value) {
-    text += "    /*" + what.str() + "=*/" + value + ",\n";
-  };
-  line("version", "1");
-  line("model", quoted(model ? model.getValue() : ""));
-  line("plan_hash", quoted(options.planHash));
-  line("axes", axisSpan);
-  line("micro_batches", std::to_string(microBatches.getInt()));
-  line("kind", "optimizer::" + optimizer.getValue().str());
-  line("clips", clip && clip.getValue() ? "true" : "false");
-  line("precision", quoted(train::getPrecision(module)));
-  line("device_bytes", std::to_string(arena ? arena.getBytes() : 0));
-  line("pinned_bytes", "0");
-  line("scratch_bytes", std::to_string(options.scratchBytes));
-  line("streams", streamSpan);
-  line("events", std::to_string(events));
-  line("communicators", communicatorSpan);
-  line("parameters", *parameterSpan);
-  line("states", stateSpan);
-  line("gradients", gradientSpan);
-  line("inputs", *inputSpan);
-  line("labels", *labels);
-  line("scalars", scalarSpan);
-  line("loss_offset", offsetOf(loss));
-  line("grad_norm_offset", offsetOf(gradNorm));
-  line("evaluate_offset", offsetOf(evaluate));
-  line("actions", *actionSpan);
-  line("products", productChoices);
-  line("attentions", attentionChoices);
-  for (sched::StepRole role : sched::getStepRoles())
-    line(stringifyStepRole(role), sched::getFunctionName(sched::StepAttr::get(module.getContext(), role, 0)));
-  text += "};\n\n} // namespace\n\nconst program &describe() { return description; }\n\n"
-          "} // namespace windlass_program\n";
-  return text;
+  return "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
+         "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n" +
+         arrays.getText() + "constexpr program program_0 = " + its->text +
+         ";\nconstexpr position_entry positions[] = {\n    " + position.build().text +
+         ",\n};\nconstexpr job description = " + all.buildLines().text +
+         ";\n\n} // namespace\n\nconst job &describe() { return description; }\n\n"
+         "} // namespace windlass_program\n";
 }
 
 } // namespace

@@ -33,13 +33,13 @@ namespace windlass_program {
 using namespace windlass::rt;
 
 status init(context &c);
-status forward(context &c, std::int64_t index);
-status backward(context &c, std::int64_t index, bool is_last);
+status forward(context &c, std::int64_t index, std::int64_t slot);
+status backward(context &c, std::int64_t index, std::int64_t slot, bool is_last);
 status reduce(context &c);
 status update(context &c);
 status evaluate(context &c);
 
-const program &describe();
+const job &describe();
 
 } // namespace windlass_program
 )";

@@ -40,14 +40,14 @@ static void appendShape(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, 
     arguments.push_back({{}, listText(strides)});
 }
 
-View RuntimeCalls::deviceView(const Context &c, int64_t offset, MemRefType type) {
-  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {{}, std::to_string(offset)}};
+View RuntimeCalls::viewAt(const Context &c, const Expr<rt::place> &where, MemRefType type) {
+  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {{}, where.text}};
   appendShape(arguments, type);
-  return View(callOpaque("device_view", typeOf<rt::view>(), arguments));
+  return View(callOpaque("view_at", typeOf<rt::view>(), arguments));
 }
 
-View RuntimeCalls::rowView(const Context &c, const Row &row, int64_t column, MemRefType type) {
-  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {row.value, ""}, {{}, std::to_string(column)}};
+View RuntimeCalls::rowView(const Context &c, const Row &row, const Expr<rt::row_place> &where, MemRefType type) {
+  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {row.value, ""}, {{}, where.text}};
   appendShape(arguments, type);
   return View(callOpaque("row_view", typeOf<rt::view>(), arguments));
 }
@@ -55,24 +55,24 @@ View RuntimeCalls::rowView(const Context &c, const Row &row, int64_t column, Mem
 View RuntimeCalls::absentView() { return View(callOpaque("absent_view", typeOf<rt::view>(), {})); }
 
 /// One line for each.
-static std::string placesText(llvm::ArrayRef<std::array<int64_t, 6>> places) {
+template <class Place> static std::string placesText(llvm::ArrayRef<Expr<rt::parameter_buffers<Place>>> places) {
   std::string text = "{";
   for (auto [i, place] : llvm::enumerate(places))
-    text += (i ? ",\n      " : "") + listText(place);
+    text += (i ? ",\n      " : "") + place.text;
   return text + "}";
 }
 
-Parameters RuntimeCalls::deviceParameters(const Context &c, Type rounded,
-                                          llvm::ArrayRef<std::array<int64_t, 6>> offsets) {
-  return Parameters(callOpaque("device_parameters", typeOf<rt::updated_parameters>(),
-                               {{c.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(offsets)}}));
+Parameters RuntimeCalls::parametersAt(const Context &c, Type rounded,
+                                      llvm::ArrayRef<Expr<rt::parameter_places>> places) {
+  return Parameters(callOpaque("parameters_at", typeOf<rt::updated_parameters>(),
+                               {{c.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(places)}}));
 }
 
 Parameters RuntimeCalls::rowParameters(const Context &c, const Row &row, Type rounded,
-                                       llvm::ArrayRef<std::array<int64_t, 6>> columns) {
+                                       llvm::ArrayRef<Expr<rt::parameter_rows>> places) {
   return Parameters(
       callOpaque("row_parameters", typeOf<rt::updated_parameters>(),
-                 {{c.value, ""}, {row.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(columns)}}));
+                 {{c.value, ""}, {row.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(places)}}));
 }
 
 View RuntimeCalls::ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes) {

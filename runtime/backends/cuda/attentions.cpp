@@ -24,7 +24,7 @@ bool is_aligned(const attention_memory &memory) {
 
 attentions::~attentions() {
   if (workspace_ != nullptr)
-    detail::free_memory(detail::memory_kind::device, workspace_);
+    detail::free_memory(memory_kind::device, workspace_);
 }
 
 std::string attentions::choose(const attention_choices &choices) {
@@ -101,9 +101,9 @@ status attentions::reserve(std::int64_t bytes) {
   if (bytes <= workspace_bytes_)
     return {};
   std::byte *larger = nullptr;
-  WINDLASS_TRY(detail::allocate_memory(detail::memory_kind::device, bytes, "measured workspace", larger));
+  WINDLASS_TRY(detail::allocate_memory(memory_kind::device, bytes, "measured workspace", larger));
   if (workspace_ != nullptr)
-    detail::free_memory(detail::memory_kind::device, workspace_);
+    detail::free_memory(memory_kind::device, workspace_);
   workspace_ = larger;
   workspace_bytes_ = bytes;
   return {};

@@ -28,12 +28,12 @@ constexpr std::int64_t scalars_at = scale_at + 4, arena_bytes = scalars_at + 4 *
 constexpr std::int64_t loss_scale_at = scalars_at + 4 * 8, inverse_scale_at = scalars_at + 4 * 9;
 
 view at(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes) {
-  return dense_view(c.device().at(offset), type, sizes);
+  return dense_view(c.at({0, offset}), type, sizes);
 }
 view floats(context &c, std::int64_t offset, std::initializer_list<std::int64_t> sizes) {
   return at(c, offset, element_type::f32, sizes);
 }
-float &value(context &c, std::int64_t offset) { return *reinterpret_cast<float *>(c.device().at(offset)); }
+float &value(context &c, std::int64_t offset) { return *reinterpret_cast<float *>(c.at({0, offset})); }
 
 status cross_entropy(context &c) {
   stream &s = c.get_stream(0);
@@ -46,7 +46,7 @@ status cross_entropy(context &c) {
                                floats(c, logits_at, {B, T, V}), at(c, labels_at, element_type::i64, {B, T}), -100);
 }
 
-status forward(context &c, std::int64_t index) {
+status forward(context &c, std::int64_t index, std::int64_t) {
   WINDLASS_TRY(cross_entropy(c));
   float loss = value(c, sum_at) / (static_cast<float>(G) * value(c, count_at));
   value(c, loss_at) = index == 0 ? loss : value(c, loss_at) + loss;
@@ -54,7 +54,7 @@ status forward(context &c, std::int64_t index) {
 }
 
 /// With `scales`, as f16 would have it: gradients of the logits that are too large are infinite.
-template <bool scales> status backward(context &c, std::int64_t index, bool) {
+template <bool scales> status backward(context &c, std::int64_t index, std::int64_t, bool) {
   stream &s = c.get_stream(0);
   value(c, dsum_at) = (scales ? value(c, loss_scale_at) : 1) / (static_cast<float>(G) * value(c, count_at));
   view logits = floats(c, logits_at, {B, T, V});
@@ -110,78 +110,98 @@ status evaluate(context &c) {
 const std::int64_t table_sizes[] = {V, V}, bias_sizes[] = {V}, token_sizes[] = {B, T};
 constexpr element_type f32 = element_type::f32, i64 = element_type::i64;
 const source packed = {source_kind::packed, nullptr, 0, 0, element_type::f32};
-const parameter_entry parameters[] = {
-    {{"table", f32, {table_sizes, 2}, {}, table_at}, {}, table_at, packed, initializer::normal, true, true},
-    {{"bias", f32, {bias_sizes, 1}, {}, bias_at}, {}, bias_at, packed, initializer::zeros, true, false}};
-const state_entry states[] = {
-    {"exp_avg", 0, table_m_at}, {"exp_avg_sq", 0, table_v_at}, {"exp_avg", 1, bias_m_at}, {"exp_avg_sq", 1, bias_v_at}};
-const gradient_entry gradients[] = {{0, {}, gradient_at}, {1, {}, bias_gradient_at}};
-const input_entry inputs[] = {{{"ids", i64, {token_sizes, 2}, {}, ids_at}, feed::tokens, V},
-                              {{"labels", i64, {token_sizes, 2}, {}, labels_at}, feed::next, V}};
+const parameter_entry parameters[] = {{"table", f32, {table_sizes, 2}, packed, initializer::normal, true, true},
+                                      {"bias", f32, {bias_sizes, 1}, packed, initializer::zeros, true, false}};
+const input_entry inputs[] = {{"ids", i64, {token_sizes, 2}, feed::tokens, V},
+                              {"labels", i64, {token_sizes, 2}, feed::next, V}};
+const arena_entry arenas[] = {{memory_kind::device, arena_bytes, "device"}};
+const parameter_placement placements[] = {{0, f32, {}, {0, table_at}, {}, {0, table_at}},
+                                          {1, f32, {}, {0, bias_at}, {}, {0, bias_at}}};
+const state_entry states[] = {{0, "exp_avg", {0, table_m_at}},
+                              {0, "exp_avg_sq", {0, table_v_at}},
+                              {1, "exp_avg", {0, bias_m_at}},
+                              {1, "exp_avg_sq", {0, bias_v_at}}};
+const gradient_entry gradients[] = {{0, {}, {0, gradient_at}}, {1, {}, {0, bias_gradient_at}}};
+const input_placement input_placements[] = {{0, 0, {}, {0, ids_at}, 0}, {1, 0, {}, {0, labels_at}, 0}};
 const scalar_entry scalars[] = {
-    {scalar::learning_rate, scalars_at},         {scalar::one_minus_beta1, scalars_at + 4},
-    {scalar::one_minus_beta2, scalars_at + 8},   {scalar::epsilon, scalars_at + 12},
-    {scalar::weight_decay, scalars_at + 16},     {scalar::bias_correction1, scalars_at + 20},
-    {scalar::bias_correction2, scalars_at + 24}, {scalar::clip_norm, scalars_at + 28},
-    {scalar::loss_scale, loss_scale_at},         {scalar::inverse_loss_scale, inverse_scale_at}};
+    {scalar::learning_rate, {0, scalars_at}},         {scalar::one_minus_beta1, {0, scalars_at + 4}},
+    {scalar::one_minus_beta2, {0, scalars_at + 8}},   {scalar::epsilon, {0, scalars_at + 12}},
+    {scalar::weight_decay, {0, scalars_at + 16}},     {scalar::bias_correction1, {0, scalars_at + 20}},
+    {scalar::bias_correction2, {0, scalars_at + 24}}, {scalar::clip_norm, {0, scalars_at + 28}},
+    {scalar::loss_scale, {0, loss_scale_at}},         {scalar::inverse_loss_scale, {0, inverse_scale_at}}};
 const axis one_axis[] = {{"data", 1, axis_role::replica}}, two_axes[] = {{"data", 2, axis_role::replica}};
 const std::int32_t data_axes[] = {0};
 const stream_entry streams[] = {{stream_kind::compute, "compute"}, {stream_kind::communicator, "over data"}};
 const communicator_entry communicators[] = {{{data_axes, 1}, 1}};
-// Two micro-batches of a rank in turn, or one.
-const action one_actions[] = {
-    {action_kind::repeat, 0, 0, 0, 0, false, false, 1, 2},  {action_kind::forward, 0, 0, 0, 0, true, false, 0, 0},
-    {action_kind::backward, 0, 0, 0, 0, true, false, 0, 0}, {action_kind::forward, 0, 1, 0, 0, false, true, 0, 0},
-    {action_kind::backward, 0, 1, 0, 0, false, true, 0, 0}, {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
-    {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
-const action two_actions[] = {{action_kind::forward, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::backward, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::reduce, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
 
-template <bool scales> program make(span<axis> axes, span<action> actions) {
+/// Two micro-batches of a rank in turn, or one.
+constexpr action act(action_kind kind, std::int32_t micro_batch = 0, bool is_first = true, bool is_last = true) {
+  action out;
+  out.kind = kind;
+  out.micro_batch = micro_batch;
+  out.is_first = is_first;
+  out.is_last = is_last;
+  return out;
+}
+constexpr action repeat_once() {
+  action out;
+  out.count = 1;
+  out.length = 2;
+  return out;
+}
+const action one_actions[] = {repeat_once(),
+                              act(action_kind::forward, 0, true, false),
+                              act(action_kind::backward, 0, true, false),
+                              act(action_kind::forward, 1, false, true),
+                              act(action_kind::backward, 1, false, true),
+                              act(action_kind::reduce, 1),
+                              act(action_kind::update)};
+const action two_actions[] = {act(action_kind::forward), act(action_kind::backward), act(action_kind::reduce),
+                              act(action_kind::update)};
+
+template <bool scales> one_job make(span<axis> axes, span<action> actions) {
+  static const chunk_entry chunks[] = {{0, 1, forward, backward<scales>}};
   program p = {};
-  p.version = 1;
-  p.model = "bigram";
-  p.plan_hash = "0123";
-  p.axes = axes;
-  p.micro_batches = G;
-  p.kind = optimizer::adamw;
-  p.clips = true;
-  p.precision = scales ? "f16" : "f32";
-  p.device_bytes = arena_bytes;
+  p.arenas = {arenas, 1};
   p.scratch_bytes = 1 << 20;
   p.streams = {streams, 2};
   p.events = 2;
   p.communicators = {communicators, 1};
-  p.parameters = {parameters, 2};
+  p.parameters = {placements, 2};
   p.states = {states, 4};
   p.gradients = {gradients, 2};
-  p.inputs = {inputs, 2};
+  p.inputs = {input_placements, 2};
   p.scalars = {scalars, scales ? 10 : 8};
-  p.loss_offset = loss_at;
-  p.grad_norm_offset = norm_at;
-  p.evaluate_offset = evaluate_at;
+  p.loss = {0, loss_at};
+  p.grad_norm = {0, norm_at};
+  p.evaluated = {0, evaluate_at};
+  p.chunks = {chunks, 1};
   p.actions = actions;
-  p.forward = forward;
-  p.backward = backward<scales>;
   p.reduce = reduce_gradients;
   p.update = update<scales>;
   p.evaluate = evaluate;
-  return p;
+  job j = {};
+  j.model = "bigram";
+  j.plan_hash = "0123";
+  j.precision = scales ? "f16" : "f32";
+  j.clips = true;
+  j.micro_batches = G;
+  j.parameters = {parameters, 2};
+  j.inputs = {inputs, 2};
+  return one_job(axes, p, j);
 }
 
 } // namespace
 
-const program &bigram_program(int groups) {
-  static const program one = make<false>({one_axis, 1}, {one_actions, 7});
-  static const program two = make<false>({two_axes, 1}, {two_actions, 4});
+const one_job &bigram_program(int groups) {
+  static const one_job one = make<false>({one_axis, 1}, {one_actions, 7});
+  static const one_job two = make<false>({two_axes, 1}, {two_actions, 4});
   return groups == 1 ? one : two;
 }
 
-const program &scaled_bigram_program(int groups) {
-  static const program one = make<true>({one_axis, 1}, {one_actions, 7});
-  static const program two = make<true>({two_axes, 1}, {two_actions, 4});
+const one_job &scaled_bigram_program(int groups) {
+  static const one_job one = make<true>({one_axis, 1}, {one_actions, 7});
+  static const one_job two = make<true>({two_axes, 1}, {two_actions, 4});
   return groups == 1 ? one : two;
 }
 

@@ -25,8 +25,7 @@ span<split> splits_of(const layout_case &c) { return {c.splits.data(), static_ca
 span<axis> axes_of(const layout_case &c) { return {c.axes.data(), static_cast<std::int64_t>(c.axes.size())}; }
 
 status check(const layout_case &c) {
-  tensor_entry tensor = {"w", element_type::f32, {c.sizes.data(), static_cast<std::int64_t>(c.sizes.size())}, {}, 0};
-  return check_splits(tensor, splits_of(c), axes_of(c));
+  return check_splits("w", {c.sizes.data(), static_cast<std::int64_t>(c.sizes.size())}, splits_of(c), axes_of(c));
 }
 
 /// Whether the splits of dims leave the rank the element, by the definition of `split`.

@@ -173,7 +173,7 @@ TEST(Data, APartOfSeveralBoxesIsTheSameAsItsPlacesInTheWhole) {
   ASSERT_TRUE(open({path}, data).is_ok());
   const std::vector<std::int64_t> whole = read(*data, 1, 3);
   const std::int64_t key_sizes[] = {B, T};
-  const input_entry dropouts = {{"keys", element_type::i64, {key_sizes, 2}, {}, 0}, feed::random, 0};
+  const input_entry dropouts = {"keys", element_type::i64, {key_sizes, 2}, feed::random, 0};
   std::vector<std::int64_t> all_keys(B * T);
   write_dropout_keys(dropouts, 9, 3, part_of(whole_box({B, T})), reinterpret_cast<std::byte *>(all_keys.data()));
   for (std::int32_t rank = 0; rank < 4; ++rank) {
@@ -375,18 +375,18 @@ TEST(Data, LabelsOfABoxAreCounted) {
   std::unique_ptr<data_source> source;
   status s = open({folder.write("b.safetensors", safetensors_bytes("{" + entries + "}", data))}, source);
   ASSERT_TRUE(s.is_ok()) << s.message();
-  program p = bigram_program(1);
+  one_job p = bigram_program(1);
   std::int64_t count;
   label_counter alike(p);
   ASSERT_TRUE(alike.count(*source, 0, count).is_ok());
   EXPECT_EQ(count, 1) << "without a table each micro-batch has the same weight";
   constexpr std::int64_t starts[] = {0, 1}, sizes[] = {B, T - 1};
-  p.labels = {1, -100, {starts, 2}, {sizes, 2}};
+  p.j.labels = {1, -100, {starts, 2}, {sizes, 2}};
   ASSERT_TRUE(check_labels(p).is_ok());
   label_counter shifted(p);
   ASSERT_TRUE(shifted.count(*source, 0, count).is_ok());
   EXPECT_EQ(count, 3);
-  p.labels.ignored = 5;
+  p.j.labels.ignored = 5;
   label_counter others(p);
   ASSERT_TRUE(others.count(*source, 0, count).is_ok());
   EXPECT_EQ(count, B * (T - 1) - 3);
@@ -403,12 +403,12 @@ TEST(Data, TablesOfLabelsThatAreWrongAreRefused) {
                                    {1, -100, {starts, 2}, {none, 2}},
                                    {1, -100, {starts, 1}, {sizes, 1}}};
   for (const counted_labels &table : tables) {
-    program p = bigram_program(1);
-    p.labels = table;
+    one_job p = bigram_program(1);
+    p.j.labels = table;
     EXPECT_EQ(check_labels(p).code(), status_code::internal);
   }
-  program p = bigram_program(1);
-  constexpr scalar_entry scalars[] = {{scalar::inverse_label_count, 0}};
-  p.scalars = {scalars, 1};
+  one_job p = bigram_program(1);
+  constexpr scalar_entry scalars[] = {{scalar::inverse_label_count, {0, 0}}};
+  p.p.scalars = {scalars, 1};
   EXPECT_EQ(check_labels(p).code(), status_code::internal) << "a scalar without labels";
 }

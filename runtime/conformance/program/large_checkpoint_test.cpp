@@ -3,6 +3,7 @@
 #include "windlass/rt/context.h"
 #include "windlass/rt/transport.h"
 
+#include "../one_job.h"
 #include "control.h"
 #include "saving.h"
 #include "temporary_folder.h"
@@ -13,6 +14,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include <sys/resource.h>
@@ -32,26 +34,29 @@ public:
     for (std::int64_t i = 0; i < parameters; ++i) {
       names_.push_back("p" + std::to_string(i));
       names_.back().resize(std::max(name_bytes, names_.back().size()), 'x');
-      const tensor_entry tensor = {names_.back().c_str(), element_type::f32, {sizes_.data(), 1}, {cuts_, 1}, i * 4};
       parameters_.push_back(
-          {tensor, {cuts_, 1}, i * 4, {source_kind::none, nullptr, 0, 0}, initializer::ones, true, true});
-      states_.push_back({"m", static_cast<std::int32_t>(i), (parameters + i) * 4});
+          {names_.back().c_str(), element_type::f32, {sizes_.data(), 1}, {}, initializer::ones, true, true});
+      placements_.push_back(
+          {static_cast<std::int32_t>(i), element_type::f32, {cuts_, 1}, {0, i * 4}, {cuts_, 1}, {0, i * 4}});
+      states_.push_back({static_cast<std::int32_t>(i), "m", {0, (parameters + i) * 4}});
     }
-    out_.version = 1;
-    out_.precision = "f32";
-    out_.model = "wide";
-    out_.plan_hash = "89";
-    out_.axes = {axes_.data(), 1};
-    out_.micro_batches = 1;
+    arenas_ = {{memory_kind::device, parameters * 8, "device"}};
     static constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
-    out_.streams = {streams, 1};
-    out_.device_bytes = parameters * 8;
-    out_.parameters = {parameters_.data(), parameters};
-    out_.states = {states_.data(), parameters};
+    program p = {};
+    p.arenas = {arenas_.data(), 1};
+    p.streams = {streams, 1};
+    p.parameters = {placements_.data(), parameters};
+    p.states = {states_.data(), parameters};
+    job j = {};
+    j.model = "wide";
+    j.plan_hash = "89";
+    j.precision = "f32";
+    j.parameters = {parameters_.data(), parameters};
+    out_.emplace(span<axis>{axes_.data(), 1}, p, j);
   }
   wide_program(const wide_program &) = delete;
   wide_program &operator=(const wide_program &) = delete;
-  const program &get() const { return out_; }
+  const one_job &get() const { return *out_; }
 
 private:
   static constexpr split cuts_[] = {{0, 0, 1}};
@@ -60,12 +65,14 @@ private:
   std::deque<std::string> names_;
   std::vector<parameter_entry> parameters_;
   std::vector<state_entry> states_;
-  program out_ = {};
+  std::vector<parameter_placement> placements_;
+  std::vector<arena_entry> arenas_;
+  std::optional<one_job> out_;
 };
 
 /// Runs `f` as every rank of a program, each a thread, and gives the first error.
-status as_ranks(const program &p, const std::function<status(context &, control &)> &f) {
-  const std::int32_t ranks = p.axes[0].size;
+status as_ranks(const one_job &p, const std::function<status(context &, control &)> &f) {
+  const std::int32_t ranks = p.position.ranks;
   std::vector<std::unique_ptr<transport>> worlds = make_local_transports(ranks);
   std::vector<status> results(static_cast<std::size_t>(ranks));
   std::vector<std::thread> team;
@@ -111,10 +118,10 @@ TEST(LargeCheckpoint, IsSavedAndLoadedWithFewDescriptors) {
   temporary_folder folder;
   std::filesystem::create_directories(folder / "checkpoints");
   const wide_program wide(ranks, parameters);
-  const program &p = wide.get();
+  const one_job &p = wide.get();
   ASSERT_TRUE(check_checkpoints(p, 0).is_ok());
   const descriptor_limit limit(256);
-  auto floats = [](context &c) { return reinterpret_cast<float *>(c.device().at(0)); };
+  auto floats = [](context &c) { return reinterpret_cast<float *>(c.at({0, 0})); };
   auto expected = [](const context &c, std::int64_t i) { return static_cast<float>(i * ranks + c.rank()); };
 
   status done = as_ranks(p, [&](context &c, control &all) {
@@ -139,7 +146,7 @@ TEST(LargeCheckpoint, IsSavedAndLoadedWithFewDescriptors) {
   std::vector<std::int64_t> wrong(ranks, -1);
   done = as_ranks(p, [&](context &c, control &) {
     std::int64_t &mine = wrong[static_cast<std::size_t>(c.rank())];
-    WINDLASS_TRY(load_checkpoint(p, c, index));
+    WINDLASS_TRY(load_checkpoint(member(p, c.rank()), c, index));
     mine = 0;
     for (std::int64_t i = 0; i < 2 * parameters; ++i)
       mine += floats(c)[i] != expected(c, i);

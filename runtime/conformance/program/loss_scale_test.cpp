@@ -58,7 +58,7 @@ protected:
     data = folder.write("text.txt", text);
   }
 
-  run_result train(const program &p, const std::string &name, std::vector<std::string> more) {
+  run_result train(const job &p, const std::string &name, std::vector<std::string> more) {
     std::vector<std::string> all = {"--data", data, "--bytes", "--init", "random", "--lr", "0.01", "-o", folder / name};
     all.insert(all.end(), more.begin(), more.end());
     return run(p, all);

@@ -2,6 +2,7 @@
 
 #include "windlass/rt/json.h"
 
+#include "../one_job.h"
 #include "temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -17,15 +18,14 @@ namespace {
 
 const axis axes[] = {{"data", 2}};
 
-program two_ranks(bool clips = false) {
-  program p = {};
+one_job two_ranks(bool clips = false) {
+  job p = {};
   p.model = "m";
-  p.axes = {axes, 1};
   p.micro_batches = 4;
   p.kind = optimizer::adamw;
   p.clips = clips;
   p.precision = "bf16";
-  return p;
+  return one_job({axes, 1}, {}, p);
 }
 
 status parse(std::vector<const char *> flags, options &o, bool clips = false) {

@@ -77,7 +77,7 @@ TEST(Schedule, FollowsTheFormulas) {
 
 TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   options o;
-  program p = {};
+  job p = {};
   o.beta1 = 0.9;
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 0), 0.1, 1e-15);
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 2), 1 - 0.9 * 0.9 * 0.9, 1e-15);

@@ -39,15 +39,15 @@ constexpr std::int64_t elements_of(std::int64_t parts) { return (elements + part
 constexpr bool has_master(cut layout) { return layout >= cut::own_master; }
 constexpr const cut_facts &facts_of(cut layout) { return facts[static_cast<int>(layout)]; }
 
-float *floats(context &c, std::int64_t offset) { return reinterpret_cast<float *>(c.device().at(offset)); }
+float *floats(context &c, std::int64_t offset) { return reinterpret_cast<float *>(c.at({0, offset})); }
 
-status forward(context &c, std::int64_t) {
+status forward(context &c, std::int64_t, std::int64_t) {
   // Element 0 of the whole parameter is the same everywhere.
   *floats(c, loss_at) = *floats(c, whole_at) + *floats(c, input_at);
   return ok_status();
 }
 
-template <cut Layout> status backward(context &c, std::int64_t, bool) {
+template <cut Layout> status backward(context &c, std::int64_t, std::int64_t, bool) {
   const float *from = floats(c, Layout == cut::own_gradient || Layout == cut::flat ? master_at : split_at);
   for (std::int64_t i = 0; i < elements_of(facts_of(Layout).gradient_parts); ++i)
     floats(c, gradient_at)[i] = from[i] * 10;
@@ -74,58 +74,60 @@ constexpr std::int64_t split_sizes[] = {4, 12}, whole_sizes[] = {4}, input_sizes
 constexpr element_type f32 = element_type::f32;
 constexpr source external = {source_kind::external, "values.bin", 4, tensor_bytes, element_type::f32};
 constexpr source packed = {source_kind::packed, nullptr, 0, 0, element_type::f32};
-constexpr state_entry states[] = {{"momentum_buffer", 0, state_at}};
-constexpr input_entry inputs[] = {{{"x", f32, {input_sizes, 1}, {}, input_at}, feed::none, 0}};
-constexpr scalar_entry scalars[] = {{scalar::learning_rate, lr_at}};
-constexpr action actions[] = {{action_kind::forward, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::backward, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::reduce, 0, 0, 0, 0, true, true, 0, 0},
-                              {action_kind::update, 0, 0, 0, 0, true, true, 0, 0}};
+constexpr parameter_entry parameters[] = {{"split", f32, {split_sizes, 2}, external, initializer::normal, true, true},
+                                          {"whole", f32, {whole_sizes, 1}, packed, initializer::ones, true, false}};
+constexpr input_entry inputs[] = {{"x", f32, {input_sizes, 1}, feed::none, 0}};
+constexpr arena_entry arenas[] = {{memory_kind::device, arena_bytes, "device"}};
+constexpr state_entry states[] = {{0, "momentum_buffer", {0, state_at}}};
+constexpr input_placement input_placements[] = {{0, 0, {}, {0, input_at}, 0}};
+constexpr scalar_entry scalars[] = {{scalar::learning_rate, {0, lr_at}}};
+constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
+constexpr action act(action_kind kind) {
+  action out;
+  out.kind = kind;
+  out.is_first = out.is_last = true;
+  return out;
+}
+constexpr action actions[] = {act(action_kind::forward), act(action_kind::backward), act(action_kind::reduce),
+                              act(action_kind::update)};
 
-template <cut Layout> const program &make() {
+template <cut Layout> const one_job &make() {
   constexpr const cut_facts &f = facts_of(Layout);
-  static const parameter_entry parameters[] = {
-      {{"split", f32, {split_sizes, 2}, f.compute, split_at},
-       f.master,
-       has_master(Layout) ? master_at : split_at,
-       external,
-       initializer::normal,
-       true,
-       true},
-      {{"whole", f32, {whole_sizes, 1}, {}, whole_at}, {}, whole_at, packed, initializer::ones, true, false}};
-  static const gradient_entry gradients[] = {{0, f.gradient, gradient_at}};
-  static const program out = [] {
+  static const parameter_placement placements[] = {
+      {0, f32, f.compute, {0, split_at}, f.master, {0, has_master(Layout) ? master_at : split_at}},
+      {1, f32, {}, {0, whole_at}, {}, {0, whole_at}}};
+  static const gradient_entry gradients[] = {{0, f.gradient, {0, gradient_at}}};
+  static const chunk_entry chunks[] = {{0, 1, forward, backward<Layout>}};
+  static const one_job out = [] {
     program p = {};
-    p.version = 1;
-    p.precision = "f32";
-    p.model = "sharded";
-    p.plan_hash = "4567";
-    p.axes = f.axes;
-    p.micro_batches = 1;
-    p.kind = optimizer::sgd;
-    p.device_bytes = arena_bytes;
-    static constexpr stream_entry streams[] = {{stream_kind::compute, "compute"}};
+    p.arenas = {arenas, 1};
     p.streams = {streams, 1};
-    p.parameters = {parameters, 2};
+    p.parameters = {placements, 2};
     p.states = {states, 1};
     p.gradients = {gradients, 1};
-    p.inputs = {inputs, 1};
+    p.inputs = {input_placements, 1};
     p.scalars = {scalars, 1};
-    p.loss_offset = loss_at;
-    p.grad_norm_offset = norm_at;
+    p.loss = {0, loss_at};
+    p.grad_norm = {0, norm_at};
+    p.chunks = {chunks, 1};
     p.actions = {actions, 4};
-    p.forward = forward;
-    p.backward = backward<Layout>;
     p.reduce = reduce_gradients;
     p.update = update<Layout>;
-    return p;
+    job j = {};
+    j.model = "sharded";
+    j.plan_hash = "4567";
+    j.precision = "f32";
+    j.kind = optimizer::sgd;
+    j.parameters = {parameters, 2};
+    j.inputs = {inputs, 1};
+    return one_job(f.axes, p, j);
   }();
   return out;
 }
 
 } // namespace
 
-const program &sharded_program(cut layout) {
+const one_job &sharded_program(cut layout) {
   switch (layout) {
   case cut::whole:
     return make<cut::whole>();
@@ -147,7 +149,7 @@ const program &sharded_program(cut layout) {
   return make<cut::flat_heads>();
 }
 
-run_result run(const program &p, std::vector<std::string> flags) {
+run_result run(const job &j, std::vector<std::string> flags) {
   flags.insert(flags.begin(), {"train", "--threads", "1"});
   std::vector<char *> argv;
   for (std::string &flag : flags)
@@ -155,7 +157,7 @@ run_result run(const program &p, std::vector<std::string> flags) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   run_result out;
-  out.code = run_program(p, static_cast<int>(argv.size()), argv.data());
+  out.code = run_program(j, static_cast<int>(argv.size()), argv.data());
   out.out = testing::internal::GetCapturedStdout();
   out.err = testing::internal::GetCapturedStderr();
   return out;

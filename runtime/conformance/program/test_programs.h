@@ -2,7 +2,7 @@
 #ifndef WINDLASS_RT_CONFORMANCE_PROGRAM_TEST_PROGRAMS_H
 #define WINDLASS_RT_CONFORMANCE_PROGRAM_TEST_PROGRAMS_H
 
-#include "windlass/rt/program.h"
+#include "../one_job.h"
 
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ namespace windlass::rt::test {
 
 /// A bigram language model over bytes: logits = table[ids] + bias, cross entropy, AdamW with clipping; batches of
 /// [4, 8] tokens, two micro-batches a step, over `groups` (1 or 2) data parallel ranks.
-const program &bigram_program(int groups);
+const one_job &bigram_program(int groups);
 /// The same with a loss scale: gradients of the logits above 65504 overflow.
-const program &scaled_bigram_program(int groups);
+const one_job &scaled_bigram_program(int groups);
 constexpr std::int64_t bigram_vocabulary = 256, bigram_batch = 4, bigram_tokens = 8;
 
 /// How the sharded program cuts its parameter of [4, 3 * 2 * 2].
@@ -32,14 +32,14 @@ constexpr cut all_cuts[] = {cut::whole,      cut::columns,      cut::heads, cut:
 
 /// A parameter that is cut so, and one that is not. A step adds lr to every element, and 1 to the one state tensor; the
 /// gradient is ten times the parameter, as the compute copy or the master gives it.
-const program &sharded_program(cut layout);
+const one_job &sharded_program(cut layout);
 
 /// What `run_program` did.
 struct run_result {
   int code = 0;
   std::string out, err;
 };
-run_result run(const program &p, std::vector<std::string> flags);
+run_result run(const job &j, std::vector<std::string> flags);
 
 } // namespace windlass::rt::test
 

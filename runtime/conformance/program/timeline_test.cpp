@@ -32,11 +32,15 @@ std::string refusal_of(const std::string &what, const std::string &by) {
 TEST(OperatorNames, FollowTheActionsOfAStep) {
   operator_names names;
   ASSERT_TRUE(names.read(emitted, 2).is_ok());
-  const action forward = {action_kind::forward, 0, 0, 1, 0, false, false, 0, 0},
-               backward = {action_kind::backward, 0, 0, 0, 0, true, false, 0, 0},
-               last = {action_kind::backward, 0, 1, 0, 0, false, true, 0, 0},
-               reduce = {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
-               update = {action_kind::update, 0, 0, 0, 0, true, true, 0, 0};
+  const auto act = [](action_kind kind, bool is_last) {
+    action out;
+    out.kind = kind;
+    out.is_last = is_last;
+    return out;
+  };
+  const action forward = act(action_kind::forward, false), backward = act(action_kind::backward, false),
+               last = act(action_kind::backward, true), reduce = act(action_kind::reduce, true),
+               update = act(action_kind::update, true);
   const std::vector<const action *> step = {&forward, &backward, &forward, &last, &reduce, &update};
   const std::string b = "b\"}]\n</script>";
   EXPECT_THAT(names.of(0, step), ElementsAre("a", b, b, "a", b, b, "a", ""));

@@ -601,12 +601,12 @@ TEST_F(Sharded, TheRecordCountsAPartOfEachBuffer) {
 }
 
 TEST_F(Sharded, TablesThatDisagreeAreRefused) {
-  program p = sharded_program(cut::own_master);
-  std::vector<parameter_entry> rows(p.parameters.begin(), p.parameters.end());
-  p.parameters = {rows.data(), 2};
-  rows[0].master_offset = rows[0].tensor.offset;
+  one_job p = sharded_program(cut::own_master);
+  std::vector<parameter_placement> rows(p.p.parameters.begin(), p.p.parameters.end());
+  p.p.parameters = {rows.data(), 2};
+  rows[0].master = rows[0].at;
   EXPECT_THAT(run(p, {"--data", data, "-o", folder / "r"}).err, HasSubstr("but are cut differently"));
-  rows[0].master_offset = p.device_bytes - 44; // of 48
+  rows[0].master.offset = p.p.arenas[0].bytes - 44; // of 48
   EXPECT_THAT(run(p, {"--data", data, "-o", folder / "r"}).err, HasSubstr("'split' lies outside the arena"));
 }
 

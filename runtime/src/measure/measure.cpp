@@ -296,15 +296,18 @@ private:
       entries_.push_back({{group.data(), static_cast<std::int64_t>(group.size())}, stream, /*exchanges=*/true});
       streams.push_back({stream_kind::communicator, "collectives"});
     }
+    const arena_entry arenas[] = {{memory_kind::device, std::max(m_.arena_bytes, 2 * most_bytes), "device"}};
     program p = {};
-    p.axes = {axes_.data(), count};
-    p.device_bytes = std::max(m_.arena_bytes, 2 * most_bytes);
+    p.arenas = {arenas, 1};
     p.scratch_bytes = m_.scratch_bytes;
-    p.precision = m_.precision;
     p.streams = {streams.data(), static_cast<std::int64_t>(streams.size())};
     p.events = 2;
     p.communicators = {entries_.data(), count};
-    WINDLASS_TRY(context_.create(p, world_, threads_));
+    const position_entry position = {{axes_.data(), count}, 0, world_.size(), &p};
+    job j = {};
+    j.precision = m_.precision;
+    j.positions = {&position, 1};
+    WINDLASS_TRY(context_.create(j, world_, threads_));
     // In the first turn of a command, which does not count.
     if constexpr (detail::backend_has_device) {
       detail::tune_products(context_.compute());
@@ -355,7 +358,7 @@ private:
   }
 
   status fill(std::int64_t offset, const measured_operand &operand) {
-    host_copy memory(context_, offset, operand.elements * size_of(operand.type));
+    host_copy memory(context_, {0, offset}, operand.elements * size_of(operand.type));
     contents_.fill(memory.data(), operand);
     return memory.store();
   }
@@ -373,11 +376,11 @@ private:
       places[i] = bytes;
       bytes += (operand.elements * size_of(operand.type) + alignment - 1) / alignment * alignment;
     }
-    if (bytes > context_.device().size())
+    if (bytes > context_.get_arena(0).size())
       return internal_error("a measured command needs " + std::to_string(bytes) + " bytes, the arena has " +
-                            std::to_string(context_.device().size()));
+                            std::to_string(context_.get_arena(0).size()));
     const std::int64_t instances =
-        std::clamp<std::int64_t>(context_.device().size() / std::max<std::int64_t>(bytes, 1), 1, most_instances);
+        std::clamp<std::int64_t>(context_.get_arena(0).size() / std::max<std::int64_t>(bytes, 1), 1, most_instances);
     const auto prepare = [&](int turn) -> status {
       for (std::size_t i = 0; i < count; ++i) {
         const measured_operand &operand = command.operands[static_cast<std::int64_t>(i)];
@@ -423,7 +426,7 @@ private:
     communicator &members = context_.get_communicator(group);
     const std::int64_t size = members.size(), whole = std::max(bytes / 4 / size, std::int64_t(1)) * size;
     const auto at = [&](std::int64_t offset, std::int64_t elements) {
-      return dense_view(context_.device().at(offset), element_type::f32, {elements});
+      return dense_view(context_.get_arena(0).at(offset), element_type::f32, {elements});
     };
     const auto prepare = [&](int) -> status { return fill(0, {element_type::f32, whole, 0, true}); };
     const auto issue = [&]() -> status {
@@ -436,7 +439,7 @@ private:
         return all_to_all(side, members, at(most_bytes, whole), at(0, whole));
       case collective_kind::permute:
         return side.submit(
-            [&members, out = context_.device().at(most_bytes), in = context_.device().at(0), whole, size] {
+            [&members, out = context_.get_arena(0).at(most_bytes), in = context_.get_arena(0).at(0), whole, size] {
               return members.permute(out, in, whole * 4, static_cast<std::int32_t>((members.index() + 1) % size),
                                      static_cast<std::int32_t>((members.index() + size - 1) % size));
             });

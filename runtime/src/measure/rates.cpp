@@ -44,21 +44,21 @@ public:
   ~pinned_block() {
     if constexpr (detail::backend_has_device)
       if (data != nullptr)
-        detail::free_memory(detail::memory_kind::pinned, data);
+        detail::free_memory(memory_kind::pinned, data);
   }
   status allocate(std::int64_t bytes) {
     if constexpr (detail::backend_has_device)
-      WINDLASS_TRY(detail::allocate_memory(detail::memory_kind::pinned, bytes, "measured", data));
+      WINDLASS_TRY(detail::allocate_memory(memory_kind::pinned, bytes, "measured", data));
     return {};
   }
   std::byte *data = nullptr;
 };
 
 status measure_copies(context &c, std::vector<machine_rate> &out) {
-  const std::int64_t bytes = std::min(most_bytes, c.device().size() / 2) / 4096 * 4096;
+  const std::int64_t bytes = std::min(most_bytes, c.get_arena(0).size() / 2) / 4096 * 4096;
   stream &there = c.compute();
   const std::unique_ptr<stream> back = make_worker_stream(1, nullptr, 0);
-  std::byte *const first = c.device().at(0), *const second = c.device().at(bytes);
+  std::byte *const first = c.get_arena(0).at(0), *const second = c.get_arena(0).at(bytes);
   double rate = 0;
   const auto moved = static_cast<double>(bytes);
   WINDLASS_TRY(rate_of(

@@ -40,8 +40,10 @@ status action_graphs::open(context &c, const program &p, graph_policy policy, bo
   if (is_measuring || (policy == graph_policy::automatic && !is_alone))
     return {};
   policy_ = policy;
+  // Messages are issued between the actions that are recorded.
   for (std::int32_t i = 0; i < p.streams.size; ++i)
-    streams_.push_back(&c.get_stream(i));
+    if (p.streams[i].kind != stream_kind::peer)
+      streams_.push_back(&c.get_stream(i));
   return {};
 }
 

@@ -109,7 +109,7 @@ std::int32_t replica_of(span<axis> axes, std::int32_t rank) {
   return replica;
 }
 
-std::vector<std::int64_t> sizes_of(const tensor_entry &tensor) { return {tensor.sizes.begin(), tensor.sizes.end()}; }
+std::vector<std::int64_t> sizes_of(span<std::int64_t> sizes) { return {sizes.begin(), sizes.end()}; }
 
 /// The cuts of one dim that cut at all, outermost first.
 static std::vector<split> cuts_of(std::int32_t dim, span<split> splits, span<axis> axes) {
@@ -121,29 +121,28 @@ static std::vector<split> cuts_of(std::int32_t dim, span<split> splits, span<axi
   return out;
 }
 
-status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> axes) {
+status check_splits(const char *name, span<std::int64_t> sizes, span<split> splits, span<axis> axes) {
   auto wrong = [&](const std::string &what) {
-    return internal_error(std::string("the program splits '") + tensor.name + "' " + what);
+    return internal_error(std::string("the program splits '") + name + "' " + what);
   };
   std::vector<bool> is_used(static_cast<std::size_t>(axes.size));
   for (const split &cut : splits) {
-    if (cut.dim < (tensor.sizes.size > 0 ? flat_dim : 0) || cut.dim >= tensor.sizes.size || cut.axis < 0 ||
-        cut.axis >= axes.size)
+    if (cut.dim < (sizes.size > 0 ? flat_dim : 0) || cut.dim >= sizes.size || cut.axis < 0 || cut.axis >= axes.size)
       return wrong("in a dimension or axis it lacks");
     if (is_used[static_cast<std::size_t>(cut.axis)])
       return wrong(std::string("twice over axis '") + axes[cut.axis].name + "'");
     is_used[static_cast<std::size_t>(cut.axis)] = true;
   }
   std::int64_t boxes = 1;
-  for (std::int32_t dim = 0; dim < tensor.sizes.size; ++dim) {
+  for (std::int32_t dim = 0; dim < sizes.size; ++dim) {
     std::int64_t pieces = 1; // in which the cuts so far leave the dim
     for (const split &cut : cuts_of(dim, splits, axes)) {
-      const std::string where = "in dimension " + std::to_string(dim) + ", " + std::to_string(tensor.sizes[dim]) + ", ";
+      const std::string where = "in dimension " + std::to_string(dim) + ", " + std::to_string(sizes[dim]) + ", ";
       if (cut.blocks < 1 || cut.blocks % pieces != 0)
         return wrong(where + "as " + std::to_string(cut.blocks) + " blocks, after a cut into " +
                      std::to_string(pieces));
       if (__builtin_mul_overflow(cut.blocks, static_cast<std::int64_t>(axes[cut.axis].size), &pieces) ||
-          tensor.sizes[dim] % pieces != 0)
+          sizes[dim] % pieces != 0)
         return wrong(where + "into uneven parts: " + std::to_string(cut.blocks) + " blocks of " +
                      std::to_string(axes[cut.axis].size));
     }
@@ -155,7 +154,7 @@ status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> a
     if (cut.blocks != ranges)
       return wrong("flat as " + std::to_string(cut.blocks) + " blocks, after a cut into " + std::to_string(ranges));
     ranges *= axes[cut.axis].size;
-    if (ranges * boxes * boxes_of_range(tensor.sizes.size) > max_pieces)
+    if (ranges * boxes * boxes_of_range(sizes.size) > max_pieces)
       return wrong("into more than " + std::to_string(max_pieces) + " pieces");
   }
   return ok_status();

@@ -103,22 +103,24 @@ status read_overlap(const box &from, element_type type,
                     const std::function<status(std::int64_t, std::int64_t, void *)> &read, const tensor_part &to,
                     element_type wanted, std::byte *target, bool &fits);
 
-/// The coordinates of a rank on the mesh, row-major in the order of the axes.
-std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t rank);
+/// The coordinates of a member on its mesh, row-major in the order of the axes.
+std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t member);
 
-/// The number of groups of ranks that run micro-batches of their own, P, and the one of them that a rank belongs to.
+/// The number of groups of members that run micro-batches of their own, P, and the one of them that a member belongs
+/// to.
 std::int32_t count_replicas(span<axis> axes);
-std::int32_t replica_of(span<axis> axes, std::int32_t rank);
+std::int32_t replica_of(span<axis> axes, std::int32_t member);
 std::int32_t mesh_size(span<axis> axes);
 
 /// Whether a tensor can be cut so: dims and axes exist, no axis is used twice, each cut lies within the blocks of the
 /// one before, all parts are equal, and all ranks together hold no more boxes than a checkpoint's tensor has pieces.
-status check_splits(const tensor_entry &tensor, span<split> splits, span<axis> axes);
+status check_splits(const char *name, span<std::int64_t> sizes, span<split> splits, span<axis> axes);
 
-/// The part that `rank` holds of a tensor of these sizes. The splits have passed `check_splits`.
-tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes, std::int32_t rank);
+/// The part that a member of the mesh holds of a tensor of these sizes. The splits have passed `check_splits`.
+tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes,
+                       std::int32_t member);
 
-std::vector<std::int64_t> sizes_of(const tensor_entry &tensor);
+std::vector<std::int64_t> sizes_of(span<std::int64_t> sizes);
 
 } // namespace windlass::rt
 

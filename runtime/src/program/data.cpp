@@ -16,7 +16,7 @@ namespace windlass::rt {
 
 namespace {
 
-std::string quote_name(const tensor_entry &tensor) { return quote(tensor.name); }
+std::string quote_name(const input_entry &input) { return quote(input.name); }
 
 /// The check that every id passes as it is read. Negative ids other than an input's padding are left to the kernels,
 /// because a label may be one on purpose (an index to ignore).
@@ -28,7 +28,7 @@ status check_ids(const input_entry &input, const file_array &array, element_type
     if (std::int64_t id = integer_at(type, ids, i); id >= input.vocabulary)
       return bad_input(quote(array.file->path()) + (array.name.empty() ? "" : ", " + quote(array.name)) +
                        " holds the id " + std::to_string(id) + " at position " + std::to_string(position + i) +
-                       "; input " + quote_name(input.tensor) + " takes ids below " + std::to_string(input.vocabulary))
+                       "; input " + quote_name(input) + " takes ids below " + std::to_string(input.vocabulary))
           .as(diagnostic::data_value);
   return ok_status();
 }
@@ -78,35 +78,34 @@ status scan_ids(const input_entry &input, const file_array &array, std::int64_t 
 /// Windows of T tokens from one or more streams; no window crosses the end of a stream.
 class token_windows : public data_source {
 public:
-  static status open(const program &p, const data_settings &settings, std::vector<file_array> arrays,
+  static status open(const job &j, const data_settings &settings, std::vector<file_array> arrays,
                      std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<token_windows>();
-    self->inputs_ = data_inputs(p);
+    self->inputs_ = data_inputs(j);
     self->shuffles_ = settings.shuffles_windows;
     self->epochs_ = settings.epochs;
     self->seed_ = settings.seed;
     std::int64_t ahead = 0;
-    for (const input_entry &input : data_inputs(p)) {
+    for (const input_entry &input : data_inputs(j)) {
       feed kind = input.default_feed;
       for (const auto &[name, given] : settings.inputs)
-        if (name == input.tensor.name)
+        if (name == input.name)
           kind = given;
-      const std::string subject = "input " + quote_name(input.tensor);
+      const std::string subject = "input " + quote_name(input);
       if (kind == feed::none)
         return bad_input(subject + " has no feed from token files; say tokens or next with --inputs, or give explicit "
                                    "batches in .safetensors")
             .as(diagnostic::data_feed);
-      if (input.tensor.sizes.size != 2 || !is_integer(input.tensor.type))
-        return bad_input(subject + " is " + safetensors_name(input.tensor.type) + sizes_text(sizes_of(input.tensor)) +
+      if (input.sizes.size != 2 || !is_integer(input.type))
+        return bad_input(subject + " is " + safetensors_name(input.type) + sizes_text(sizes_of(input.sizes)) +
                          "; token files feed integers of [batch, tokens]")
             .as(diagnostic::data_feed);
-      std::int64_t batch = input.tensor.sizes[0], tokens = input.tensor.sizes[1];
+      std::int64_t batch = input.sizes[0], tokens = input.sizes[1];
       if (self->feeds_.empty())
         self->batch_ = batch, self->tokens_ = tokens;
       if (batch != self->batch_ || tokens != self->tokens_)
-        return bad_input(subject + " is " + sizes_text(sizes_of(input.tensor)) + ", but " +
-                         quote_name(p.inputs[0].tensor) + " is " + sizes_text({self->batch_, self->tokens_}) +
-                         "; token files feed inputs of one size")
+        return bad_input(subject + " is " + sizes_text(sizes_of(input.sizes)) + ", but " + quote_name(j.inputs[0]) +
+                         " is " + sizes_text({self->batch_, self->tokens_}) + "; token files feed inputs of one size")
             .as(diagnostic::data_feed);
       self->feeds_.push_back(kind);
       ahead = std::max<std::int64_t>(ahead, kind == feed::next);
@@ -184,10 +183,9 @@ private:
       WINDLASS_TRY(read_array(from.array, first, sizes[1], buffer_));
       WINDLASS_TRY(check_ids(entry, from.array, from.array.type, buffer_.data(), sizes[1], first));
       std::int64_t at = (row - local.frame.begin[0]) * local.frame.sizes[1] + begin[1] - local.frame.begin[1];
-      if (!convert_elements(from.array.type, buffer_.data(), entry.tensor.type, out + at * size_of(entry.tensor.type),
-                            sizes[1]))
+      if (!convert_elements(from.array.type, buffer_.data(), entry.type, out + at * size_of(entry.type), sizes[1]))
         return bad_input(quote(from.array.file->path()) + " holds ids that do not fit the " +
-                         safetensors_name(entry.tensor.type) + " input " + quote_name(entry.tensor))
+                         safetensors_name(entry.type) + " input " + quote_name(entry))
             .as(diagnostic::data_value);
     }
     return ok_status();
@@ -211,16 +209,16 @@ private:
 /// epoch is all of them, and k is the position k mod n of epoch k / n.
 class explicit_batches : public data_source {
 public:
-  static status open(const program &p, const data_settings &settings, std::vector<file_array> arrays,
+  static status open(const job &j, const data_settings &settings, std::vector<file_array> arrays,
                      std::unique_ptr<data_source> &out) {
     auto self = std::make_unique<explicit_batches>();
     self->epochs_ = settings.epochs;
     self->shuffles_ = settings.shuffles_batches;
     self->seed_ = settings.seed;
-    self->inputs_ = data_inputs(p);
+    self->inputs_ = data_inputs(j);
     self->batches_.resize(static_cast<std::size_t>(self->inputs_.size));
     for (const input_entry &input : self->inputs_)
-      self->wholes_.push_back(whole_box(sizes_of(input.tensor)));
+      self->wholes_.push_back(whole_box(sizes_of(input.sizes)));
     std::int64_t most = 0;
     for (file_array &array : arrays) {
       if (self->files_.find(quote(array.file->path())) == std::string::npos)
@@ -228,12 +226,12 @@ public:
       std::int64_t input = -1, k = -1;
       if (!find_input(self->inputs_, array.name, input, k))
         continue;
-      const tensor_entry &tensor = p.inputs[input].tensor;
+      const input_entry &tensor = j.inputs[input];
       const std::string path = array.file->path(), name = array.name;
-      if (array.sizes != sizes_of(tensor) || !are_convertible(array.type, tensor.type))
+      if (array.sizes != sizes_of(tensor.sizes) || !are_convertible(array.type, tensor.type))
         return bad_input(quote(path) + " holds " + quote(name) + " as " + safetensors_name(array.type) +
                          sizes_text(array.sizes) + ", but input " + quote_name(tensor) + " is " +
-                         safetensors_name(tensor.type) + sizes_text(sizes_of(tensor)))
+                         safetensors_name(tensor.type) + sizes_text(sizes_of(tensor.sizes)))
             .as(diagnostic::data_feed);
       most = std::max(most, array.elements() * size_of(array.type));
       if (!self->batches_[static_cast<std::size_t>(input)].emplace(k, std::move(array)).second)
@@ -266,9 +264,9 @@ public:
       WINDLASS_TRY(check_ids(entry, array, array.type, buffer_.data(), array.elements(), 0));
     local_.resize(static_cast<std::size_t>(local.elements() * size_of(array.type)));
     copy_overlap(wholes_[input], buffer_.data(), local, local_.data(), size_of(array.type));
-    if (!convert_elements(array.type, local_.data(), entry.tensor.type, out, local.elements()))
+    if (!convert_elements(array.type, local_.data(), entry.type, out, local.elements()))
       return bad_input(quote(array.file->path()) + " holds values in " + quote(array.name) + " that do not fit the " +
-                       safetensors_name(entry.tensor.type) + " input")
+                       safetensors_name(entry.type) + " input")
           .as(diagnostic::data_value);
     return ok_status();
   }
@@ -327,7 +325,7 @@ private:
   }
 
   status missing(std::size_t input, std::int64_t k) const {
-    const char *name = inputs_[static_cast<std::int64_t>(input)].tensor.name;
+    const char *name = inputs_[static_cast<std::int64_t>(input)].name;
     const std::string held = count_ == 0 ? "no whole micro-batch" : "micro-batches 0 to " + std::to_string(count_ - 1);
     return bad_input(files_ + " lacks " + quote(name + ("." + std::to_string(k))) + ": it holds " + held +
                      "; give more data, fewer --steps, or --epochs to take them several times");
@@ -347,7 +345,7 @@ private:
     if (first == last || result.ec != std::errc() || result.ptr != last || k < 0)
       return false;
     for (input = 0; input < inputs.size; ++input)
-      if (name.compare(0, dot, inputs[input].tensor.name) == 0)
+      if (name.compare(0, dot, inputs[input].name) == 0)
         return true;
     return false;
   }
@@ -364,9 +362,9 @@ private:
 };
 
 /// `<input>.<k>` for an input of the model: the file holds explicit batches.
-bool is_explicit(const program &p, const file_array &array) {
-  for (const input_entry &input : data_inputs(p)) {
-    std::string prefix = std::string(input.tensor.name) + ".";
+bool is_explicit(const job &j, const file_array &array) {
+  for (const input_entry &input : data_inputs(j)) {
+    std::string prefix = std::string(input.name) + ".";
     if (array.name.compare(0, prefix.size(), prefix) == 0)
       return true;
   }
@@ -375,11 +373,11 @@ bool is_explicit(const program &p, const file_array &array) {
 
 } // namespace
 
-span<input_entry> data_inputs(const program &p) {
-  std::int64_t count = p.inputs.size;
-  while (count > 0 && p.inputs[count - 1].default_feed == feed::random)
+span<input_entry> data_inputs(const job &j) {
+  std::int64_t count = j.inputs.size;
+  while (count > 0 && j.inputs[count - 1].default_feed == feed::random)
     --count;
-  return {p.inputs.data, count};
+  return {j.inputs.data, count};
 }
 
 void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
@@ -389,16 +387,16 @@ void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64
     const box &held = each.held, &frame = each.frame;
     for (std::int64_t row = held.begin[0]; row < held.begin[0] + held.sizes[0]; ++row)
       for (std::int64_t mask = held.begin[1]; mask < held.begin[1] + held.sizes[1]; ++mask)
-        keys[(row - frame.begin[0]) * frame.sizes[1] + mask - frame.begin[1]] = dropout_key(
-            seed, static_cast<std::uint64_t>(k * input.tensor.sizes[0] + row), static_cast<std::uint64_t>(mask));
+        keys[(row - frame.begin[0]) * frame.sizes[1] + mask - frame.begin[1]] =
+            dropout_key(seed, static_cast<std::uint64_t>(k * input.sizes[0] + row), static_cast<std::uint64_t>(mask));
   }
 }
 
-status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out) {
+status open_data(const job &j, const data_settings &settings, std::unique_ptr<data_source> &out) {
   for (const auto &[name, kind] : settings.inputs) {
     bool is_known = false;
-    for (const input_entry &input : data_inputs(p))
-      is_known |= name == input.tensor.name;
+    for (const input_entry &input : data_inputs(j))
+      is_known |= name == input.name;
     if (!is_known)
       return bad_input("--inputs names " + quote(name) + ", which is no input of the model").as(diagnostic::data_feed);
   }
@@ -408,19 +406,19 @@ status open_data(const program &p, const data_settings &settings, std::unique_pt
     WINDLASS_TRY(open_arrays(path, settings.bytes, arrays));
   for (const file_array &array : arrays) {
     named += !array.name.empty();
-    explicit_count += is_explicit(p, array);
+    explicit_count += is_explicit(j, array);
   }
   if (explicit_count > 0 && named == arrays.size())
-    return explicit_batches::open(p, settings, std::move(arrays), out);
+    return explicit_batches::open(j, settings, std::move(arrays), out);
   if (explicit_count > 0)
     return bad_input("the data mix explicit batches and token files; give one kind").as(diagnostic::data_feed);
   bool is_safetensors = !arrays.empty() && settings.files[0].size() > 12 &&
                         settings.files[0].compare(settings.files[0].size() - 12, 12, ".safetensors") == 0;
   if (arrays.empty() || is_safetensors)
     return bad_input(quote(settings.files[0]) + " holds no batches of the model's inputs, such as " +
-                     quote(data_inputs(p).size ? std::string(p.inputs[0].tensor.name) + ".0" : "input.0"))
+                     quote(data_inputs(j).size ? std::string(j.inputs[0].name) + ".0" : "input.0"))
         .as(diagnostic::data_feed);
-  return token_windows::open(p, settings, std::move(arrays), out);
+  return token_windows::open(j, settings, std::move(arrays), out);
 }
 
 } // namespace windlass::rt

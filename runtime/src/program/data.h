@@ -16,7 +16,7 @@
 namespace windlass::rt {
 
 /// The inputs that data feed: all but the keys of dropout.
-span<input_entry> data_inputs(const program &p);
+span<input_entry> data_inputs(const job &j);
 /// Writes the part `local` of the keys [batch, dropouts] of micro-batch `k`.
 void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
                         std::byte *out);
@@ -46,7 +46,7 @@ struct data_settings {
   std::uint64_t seed = 0;
 };
 
-status open_data(const program &p, const data_settings &settings, std::unique_ptr<data_source> &out);
+status open_data(const job &j, const data_settings &settings, std::unique_ptr<data_source> &out);
 
 /// Converts `count` elements; false where the kinds differ (integer, floating, boolean) or a value does not fit.
 bool convert_elements(element_type from, const std::byte *in, element_type to, std::byte *out, std::int64_t count);

@@ -4,27 +4,26 @@
 
 namespace windlass::rt {
 
-status check_labels(const program &p) {
+status check_labels(const job &j) {
   auto wrong = [](const std::string &what) { return internal_error("the program's tables are wrong: " + what); };
-  for (const scalar_entry &row : p.scalars)
-    if (row.kind == scalar::inverse_label_count && !averages_tokens(p))
-      return wrong("a step needs the number of its labels, but there is no table of them");
-  if (!averages_tokens(p))
+  if (has_scalar(j, scalar::inverse_label_count) && !averages_tokens(j))
+    return wrong("a step needs the number of its labels, but there is no table of them");
+  if (!averages_tokens(j))
     return ok_status();
-  const counted_labels &labels = p.labels;
-  if (labels.input < 0 || labels.input >= data_inputs(p).size)
+  const counted_labels &labels = j.labels;
+  if (labels.input < 0 || labels.input >= data_inputs(j).size)
     return wrong("labels of no input");
-  const tensor_entry &input = p.inputs[labels.input].tensor;
+  const input_entry &input = j.inputs[labels.input];
   bool fits = is_integer(input.type) && labels.starts.size == input.sizes.size && labels.sizes.size == input.sizes.size;
   for (std::int64_t i = 0; fits && i < input.sizes.size; ++i)
     fits = labels.starts[i] >= 0 && labels.sizes[i] >= 1 && labels.starts[i] <= input.sizes[i] - labels.sizes[i];
   return fits ? ok_status() : wrong(std::string("labels that lie outside of '") + input.name + "'");
 }
 
-label_counter::label_counter(const program &p) : is_needed_(averages_tokens(p)), labels_(p.labels) {
+label_counter::label_counter(const job &j) : is_needed_(averages_tokens(j)), labels_(j.labels) {
   if (!is_needed_)
     return;
-  type_ = p.inputs[labels_.input].tensor.type;
+  type_ = j.inputs[labels_.input].type;
   part_ = part_of({{labels_.starts.begin(), labels_.starts.end()}, {labels_.sizes.begin(), labels_.sizes.end()}});
   values_.resize(static_cast<std::size_t>(part_.elements() * size_of(type_)));
 }

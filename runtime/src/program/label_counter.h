@@ -7,12 +7,12 @@
 namespace windlass::rt {
 
 /// Ok where the box of labels that a program counts is one of an input.
-status check_labels(const program &p);
+status check_labels(const job &j);
 
 /// Reads labels into memory of its own. The program has passed `check_labels`.
 class label_counter {
 public:
-  explicit label_counter(const program &p);
+  explicit label_counter(const job &j);
   /// The labels of micro-batch `k` that are not ignored; 1 where the program does not average over tokens, so that
   /// each micro-batch has the same weight.
   status count(data_source &from, std::int64_t k, std::int64_t &labels);

@@ -275,19 +275,19 @@ const option_row rows[] = {
 std::string dashed(const char *name) { return (name[1] == '\0' ? "-" : "--") + std::string(name); }
 
 /// Settings that the emission fixed: the same value is accepted, any other named with the compiled-in one.
-status check_compiled_in(const program &p, const flag_value &flag, bool &known) {
+status check_compiled_in(const job &j, const flag_value &flag, bool &known) {
   known = true;
   std::string have;
   if (flag.name == "--micro-batches")
-    have = std::to_string(p.micro_batches);
+    have = std::to_string(j.micro_batches);
   else if (flag.name == "--average")
-    have = averages_tokens(p) ? "tokens" : "micro-batches";
+    have = averages_tokens(j) ? "tokens" : "micro-batches";
   else if (flag.name == "--optimizer")
-    have = p.kind == optimizer::adamw ? "adamw" : "sgd";
+    have = j.kind == optimizer::adamw ? "adamw" : "sgd";
   else if (flag.name == "-n")
-    have = std::to_string(mesh_size(p.axes));
+    have = std::to_string(count_ranks(j));
   else if (flag.name == "--precision")
-    have = p.precision;
+    have = j.precision;
   else
     known = false;
   if (!known || flag.text == have)
@@ -352,7 +352,7 @@ struct given_flags {
 };
 
 /// Reads a list of flags on top of what `out` holds.
-static status parse_flags(const program &p, const std::vector<std::string> &args, options &out, given_flags &given) {
+static status parse_flags(const job &j, const std::vector<std::string> &args, options &out, given_flags &given) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     flag_value flag = {args[i], ""};
     if (flag.name.size() < 2 || flag.name[0] != '-')
@@ -371,7 +371,7 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
       return has_value ? ok_status() : usage(flag.name + " needs a value");
     };
     if (flag.name == "--clip") {
-      if (!p.clips)
+      if (!j.clips)
         return bad_input("--clip is given, but this program is compiled without clipping; emit it with --clip")
             .as(diagnostic::contradiction);
       continue;
@@ -381,7 +381,7 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
       is_compiled_in |= flag.name == name;
     if (is_compiled_in) {
       WINDLASS_TRY(take_value());
-      WINDLASS_TRY(check_compiled_in(p, flag, is_compiled_in));
+      WINDLASS_TRY(check_compiled_in(j, flag, is_compiled_in));
       continue;
     }
     for (const char *name : planner_flags)
@@ -412,16 +412,16 @@ static status parse_flags(const program &p, const std::vector<std::string> &args
   return ok_status();
 }
 
-status parse_options(const program &p, int argc, const char *const *argv, options &out) {
+status parse_options(const job &j, int argc, const char *const *argv, options &out) {
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc), settings;
   given_flags given;
   options flags;
-  WINDLASS_TRY(parse_flags(p, args, flags, given));
+  WINDLASS_TRY(parse_flags(j, args, flags, given));
   if (!flags.config.empty() && !flags.help && !flags.version) {
     // The file's settings first, then the flags on top of them; a list given as a flag takes the place of the file's.
     out = options();
     WINDLASS_TRY(read_config(flags.config, settings).as(diagnostic::settings_file));
-    if (status read = parse_flags(p, settings, out, given); !read.is_ok())
+    if (status read = parse_flags(j, settings, out, given); !read.is_ok())
       return bad_input(quote(flags.config) + ": " + read.message())
           .as(read.kind() == diagnostic::contradiction ? read.kind() : diagnostic::settings_file);
     if (!flags.data.empty())
@@ -430,20 +430,20 @@ status parse_options(const program &p, int argc, const char *const *argv, option
       out.eval_data.clear();
     if (!flags.inputs.empty())
       out.inputs.clear();
-    WINDLASS_TRY(parse_flags(p, args, out, given));
+    WINDLASS_TRY(parse_flags(j, args, out, given));
   } else {
     out = flags;
   }
   if (out.help || out.version)
     return ok_status();
-  if (!given.loss_scale.empty() && !scales_loss(p))
-    return bad_input(given.loss_scale + " is given, but this program computes in " + p.precision +
+  if (!given.loss_scale.empty() && !scales_loss(j))
+    return bad_input(given.loss_scale + " is given, but this program computes in " + j.precision +
                      ", which needs no loss scale; emit it with --precision f16")
         .as(diagnostic::contradiction);
   if (out.scaling.initial < out.scaling.floor)
     return bad_input("--loss-scale is " + json_number(out.scaling.initial) + ", below --loss-scale-floor " +
                      json_number(out.scaling.floor));
-  if (given.clip_norm && !p.clips)
+  if (given.clip_norm && !j.clips)
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
         .as(diagnostic::contradiction);
   out.ends_with_epochs = out.epochs && !given.steps;
@@ -483,17 +483,17 @@ std::vector<std::string> setting_names() {
   return out;
 }
 
-std::string help_text(const program &p) {
-  std::string out = "Trains " + (*p.model ? "the model " + quote(p.model) : std::string("a model")) +
+std::string help_text(const job &j) {
+  std::string out = "Trains " + (*j.model ? "the model " + quote(j.model) : std::string("a model")) +
                     " as planned.\n\nusage: train --data F [flags]\n\n";
   for (const option_row &row : rows) {
     std::string left = "  " + dashed(row.name) + (row.argument ? " " + std::string(row.argument) : "");
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
   }
-  out += "\nCompiled in: " + count_of(mesh_size(p.axes), "rank") + ", --micro-batches " +
-         std::to_string(p.micro_batches) + ", --average " + (averages_tokens(p) ? "tokens" : "micro-batches") +
-         ", --precision " + p.precision + ", --optimizer " + (p.kind == optimizer::adamw ? "adamw" : "sgd") +
-         (p.clips ? ", clipping" : ", no clipping") + ".\n";
+  out += "\nCompiled in: " + count_of(count_ranks(j), "rank") + ", --micro-batches " + std::to_string(j.micro_batches) +
+         ", --average " + (averages_tokens(j) ? "tokens" : "micro-batches") + ", --precision " + j.precision +
+         ", --optimizer " + (j.kind == optimizer::adamw ? "adamw" : "sgd") +
+         (j.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;
 }

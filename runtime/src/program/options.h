@@ -59,13 +59,13 @@ struct options {
 };
 
 /// Reads the flags and compares the ones of compiled-in settings with `p`.
-status parse_options(const program &p, int argc, const char *const *argv, options &out);
+status parse_options(const job &j, int argc, const char *const *argv, options &out);
 /// Whether ranks are processes of MPI rather than threads.
 bool uses_mpi(const options &o);
 /// Every setting that a --config file may hold: flags without their dashes.
 std::vector<std::string> setting_names();
 /// The text of --help, with defaults and what is compiled in.
-std::string help_text(const program &p);
+std::string help_text(const job &j);
 
 } // namespace windlass::rt
 

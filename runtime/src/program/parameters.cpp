@@ -34,9 +34,8 @@ struct destination {
 };
 
 status no_values(const parameter_entry &row) {
-  return bad_input(quote(row.tensor.name) + (row.is_trainable
-                                                 ? " has no initial values in the model; give --init random"
-                                                 : " has no values in the model, and it is not trained"));
+  return bad_input(quote(row.name) + (row.is_trainable ? " has no initial values in the model; give --init random"
+                                                       : " has no values in the model, and it is not trained"));
 }
 
 /// The files that hold initial values, opened when they are first asked for.
@@ -45,14 +44,14 @@ public:
   explicit value_files(const parameter_settings &settings) : settings_(settings) {}
 
   /// The tensor's entry in the packed file, of its sizes.
-  status find_packed(const tensor_entry &tensor, const safetensors_entry *&entry) {
+  status find_packed(const parameter_entry &tensor, const safetensors_entry *&entry) {
     WINDLASS_TRY(open_packed());
     entry = packed_->find(tensor.name);
     if (!entry)
       return bad_input(quote(packed_->path()) + " lacks " + quote(tensor.name) + "; emit the program again");
-    if (entry->sizes != sizes_of(tensor))
+    if (entry->sizes != sizes_of(tensor.sizes))
       return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
-                       ", the program takes " + sizes_text(sizes_of(tensor)));
+                       ", the program takes " + sizes_text(sizes_of(tensor.sizes)));
     return ok_status();
   }
   const safetensors_file &packed() const { return *packed_; }
@@ -60,14 +59,13 @@ public:
   /// The external file that holds the parameter.
   status find_external(const parameter_entry &row, const input_file *&file) {
     WINDLASS_TRY(open_external(row.bytes.file, file));
-    std::int64_t wanted = size_of(row.bytes.type) * whole_box(sizes_of(row.tensor)).elements();
+    std::int64_t wanted = size_of(row.bytes.type) * whole_box(sizes_of(row.sizes)).elements();
     if (row.bytes.length != wanted)
-      return bad_input(quote(row.tensor.name) + " has " + std::to_string(row.bytes.length) +
+      return bad_input(quote(row.name) + " has " + std::to_string(row.bytes.length) +
                        " bytes in external data, its shape takes " + std::to_string(wanted));
     if (row.bytes.offset < 0 || row.bytes.offset > file->size() || wanted > file->size() - row.bytes.offset)
-      return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " +
-                       quote(row.tensor.name) + " lies at " + std::to_string(row.bytes.offset) + " with " +
-                       std::to_string(wanted));
+      return bad_input(quote(file->path()) + " has " + std::to_string(file->size()) + " bytes, but " + quote(row.name) +
+                       " lies at " + std::to_string(row.bytes.offset) + " with " + std::to_string(wanted));
     return ok_status();
   }
 
@@ -123,25 +121,20 @@ private:
 
 class loader {
 public:
-  loader(const program &p, context &c, const parameter_settings &settings)
-      : p_(p), c_(c), settings_(settings), files_(settings) {}
+  loader(const member &its, context &c, const parameter_settings &settings)
+      : its_(its), c_(c), settings_(settings), files_(settings) {}
 
-  status fill(const parameter_entry &row) {
-    element_type master = has_own_master(row) ? element_type::f32 : row.tensor.type;
-    WINDLASS_TRY(fill(row, master, row.master_splits, row.master_offset));
-    if (!has_own_master(row))
-      return ok_status();
-    return fill(row, row.tensor.type, row.tensor.splits, row.tensor.offset);
+  status fill(const parameter_placement &row) {
+    const parameter_entry &parameter = its_.j.parameters[row.parameter];
+    if (!row.master.is_absent())
+      WINDLASS_TRY(fill(parameter, parameter.type, row.master_splits, row.master));
+    return row.master == row.at ? ok_status() : fill(parameter, row.type, row.splits, row.at);
   }
 
 private:
-  tensor_part part_of_this_rank(const parameter_entry &row, span<split> splits) {
-    return local_part(sizes_of(row.tensor), splits, p_.axes, c_.rank());
-  }
-
-  status fill(const parameter_entry &row, element_type type, span<split> splits, std::int64_t offset) {
-    tensor_part part = part_of_this_rank(row, splits);
-    host_copy memory(c_, offset, part.elements() * size_of(type));
+  status fill(const parameter_entry &row, element_type type, span<split> splits, const place &at) {
+    tensor_part part = local_part(sizes_of(row.sizes), splits, its_.position.axes, its_.number);
+    host_copy memory(c_, at, part.elements() * size_of(type));
     WINDLASS_TRY(fill(row, {type, std::move(part), memory.data()}));
     return memory.store();
   }
@@ -152,7 +145,7 @@ private:
       return fill_random(row, to);
     switch (row.bytes.kind) {
     case source_kind::packed:
-      return fill_packed(row.tensor, to);
+      return fill_packed(row, to);
     case source_kind::external:
       return fill_external(row, to);
     case source_kind::none:
@@ -162,12 +155,11 @@ private:
   }
 
   status fill_random(const parameter_entry &row, const destination &to) {
-    const tensor_entry &tensor = row.tensor;
-    std::uint64_t name = fnv1a(tensor.name, std::strlen(tensor.name));
+    std::uint64_t name = fnv1a(row.name, std::strlen(row.name));
     const bool is_direct = to.type == element_type::f32;
     std::vector<float> values(is_direct ? 0 : static_cast<std::size_t>(to.part.elements()));
     float *out = is_direct ? reinterpret_cast<float *>(to.memory) : values.data();
-    for_each_run(whole_box(sizes_of(tensor)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
+    for_each_run(whole_box(sizes_of(row.sizes)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
         double value = row.random == initializer::ones ? 1.0 : 0.0;
         if (row.random == initializer::normal)
@@ -177,23 +169,23 @@ private:
     });
     if (!is_direct && !convert_elements(element_type::f32, reinterpret_cast<const std::byte *>(out), to.type, to.memory,
                                         to.part.elements()))
-      return bad_input(quote(tensor.name) + " is " + safetensors_name(to.type) +
+      return bad_input(quote(row.name) + " is " + safetensors_name(to.type) +
                        "; --init random fills floating-point parameters only");
     return ok_status();
   }
 
   /// Copies the rank's part out of a whole tensor that `read` gives.
   template <class Read>
-  status copy_part(const tensor_entry &tensor, element_type type, const destination &to, const Read &read) {
+  status copy_part(const parameter_entry &tensor, element_type type, const destination &to, const Read &read) {
     bool fits = true;
-    WINDLASS_TRY(read_overlap(whole_box(sizes_of(tensor)), type, read, to.part, to.type, to.memory, fits));
+    WINDLASS_TRY(read_overlap(whole_box(sizes_of(tensor.sizes)), type, read, to.part, to.type, to.memory, fits));
     if (!fits)
       return bad_input(quote(tensor.name) + " is " + safetensors_name(type) + " in its file, the program takes " +
                        safetensors_name(to.type));
     return ok_status();
   }
 
-  status fill_packed(const tensor_entry &tensor, const destination &to) {
+  status fill_packed(const parameter_entry &tensor, const destination &to) {
     const safetensors_entry *entry = nullptr;
     WINDLASS_TRY(files_.find_packed(tensor, entry));
     return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
@@ -204,12 +196,12 @@ private:
   status fill_external(const parameter_entry &row, const destination &to) {
     const input_file *file = nullptr;
     WINDLASS_TRY(files_.find_external(row, file));
-    return copy_part(row.tensor, row.bytes.type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
+    return copy_part(row, row.bytes.type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
       return file->read(row.bytes.offset + offset, bytes, out);
     });
   }
 
-  const program &p_;
+  const member &its_;
   context &c_;
   const parameter_settings &settings_;
   value_files files_;
@@ -217,9 +209,9 @@ private:
 
 } // namespace
 
-status check_parameters(const program &p, const parameter_settings &settings) {
+status check_parameters(const job &j, const parameter_settings &settings) {
   value_files files(settings);
-  for (const parameter_entry &row : p.parameters) {
+  for (const parameter_entry &row : j.parameters) {
     if (settings.is_random && row.is_trainable)
       continue;
     const safetensors_entry *entry = nullptr;
@@ -227,21 +219,21 @@ status check_parameters(const program &p, const parameter_settings &settings) {
     if (row.bytes.kind == source_kind::none)
       return no_values(row);
     if (row.bytes.kind == source_kind::packed && !settings.packed.empty())
-      WINDLASS_TRY(files.find_packed(row.tensor, entry));
+      WINDLASS_TRY(files.find_packed(row, entry));
     if (row.bytes.kind == source_kind::external)
       WINDLASS_TRY(files.find_external(row, file));
   }
   return ok_status();
 }
 
-status load_parameters(const program &p, context &c, const parameter_settings &settings) {
-  loader l(p, c, settings);
-  for (const parameter_entry &row : p.parameters)
+status load_parameters(const member &its, context &c, const parameter_settings &settings) {
+  loader l(its, c, settings);
+  for (const parameter_placement &row : its.p.parameters)
     WINDLASS_TRY(l.fill(row));
-  for (const stored_tensor &tensor : stored_tensors(p))
-    if (tensor.is_state) {
-      const std::int64_t bytes = stored_part(p, tensor, c.rank()).elements() * size_of(tensor.type);
-      host_copy memory(c, tensor.offset, bytes);
+  for (const stored_tensor &tensor : stored_tensors(its.j))
+    if (tensor.is_state && tensor.is_held_by(its.rank)) {
+      const std::int64_t bytes = stored_part(tensor, its.rank).elements() * size_of(tensor.type);
+      host_copy memory(c, tensor.at, bytes);
       std::memset(memory.data(), 0, static_cast<std::size_t>(bytes));
       WINDLASS_TRY(memory.store());
     }

@@ -5,6 +5,8 @@
 #include "windlass/rt/context.h"
 #include "windlass/rt/program.h"
 
+#include "rank_state.h"
+
 #include <string>
 
 namespace windlass::rt {
@@ -18,10 +20,10 @@ struct parameter_settings {
 
 /// Fails where a parameter has no initial values, or where those in external files, or in a packed file that `settings`
 /// names, are not what the program takes.
-status check_parameters(const program &p, const parameter_settings &settings);
+status check_parameters(const job &j, const parameter_settings &settings);
 
 /// Fills this rank's part of every parameter and clears the optimizer's state.
-status load_parameters(const program &p, context &c, const parameter_settings &settings);
+status load_parameters(const member &its, context &c, const parameter_settings &settings);
 
 } // namespace windlass::rt
 

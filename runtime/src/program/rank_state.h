@@ -1,4 +1,4 @@
-// Where a rank's parameters, state and gradients lie: boxes of whole tensors, and host access to the device arena.
+// Where a rank's parameters, state and gradients lie: boxes of whole tensors, and host access to arenas.
 #ifndef WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
 #define WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
 
@@ -12,39 +12,54 @@
 
 namespace windlass::rt {
 
-/// A tensor that is saved or dumped: a parameter's master, one of its state tensors, or its gradient.
+/// A rank of a job, and what it runs.
+struct member {
+  /// The rank is one of the job's.
+  member(const job &j, std::int32_t rank);
+
+  const job &j;
+  const position_entry &position;
+  const program &p;    ///< of the position
+  std::int32_t rank;   ///< of the job
+  std::int32_t number; ///< of the rank in the position's mesh
+};
+
+/// A tensor that is saved or dumped: a parameter's master, one of its state tensors, or its gradient. One position
+/// holds it.
 struct stored_tensor {
   std::string name;
   bool is_state = false;
   element_type type = element_type::f32;
   std::vector<std::int64_t> sizes;
   span<split> splits;
-  std::int64_t offset = 0; ///< into the device arena
+  place at;
+  const position_entry *position = nullptr;
+
+  bool is_held_by(std::int32_t rank) const {
+    return rank >= position->first_rank && rank < position->first_rank + position->ranks;
+  }
 };
 
-/// Whether a parameter's master is a buffer of its own.
-bool has_own_master(const parameter_entry &row);
-/// Masters and state in the order of the program's tables.
-std::vector<stored_tensor> stored_tensors(const program &p);
-std::vector<stored_tensor> gradient_tensors(const program &p);
-/// The part that a rank holds.
-tensor_part stored_part(const program &p, const stored_tensor &tensor, std::int32_t rank);
+/// Whether a parameter has a master here that is a buffer of its own.
+bool has_own_master(const parameter_placement &row);
+/// Masters and state of all positions, in the order of the programs' tables.
+std::vector<stored_tensor> stored_tensors(const job &j);
+std::vector<stored_tensor> gradient_tensors(const job &j);
+/// The part that a rank of the tensor's position holds.
+tensor_part stored_part(const stored_tensor &tensor, std::int32_t rank);
 
 /// Whether `rank` is the lowest that holds its part of a tensor, and the part has boxes.
-bool holds_first(const program &p, const stored_tensor &tensor, std::int32_t rank);
+bool holds_first(const stored_tensor &tensor, std::int32_t rank);
 
 /// The distinct parts of a tensor over all ranks, with the lowest rank that holds each.
 struct held_part {
   tensor_part part;
   std::int32_t rank;
 };
-std::vector<held_part> distinct_parts(const program &p, const stored_tensor &tensor);
+std::vector<held_part> distinct_parts(const stored_tensor &tensor);
 
-/// Checks the tables against the arena's size before anything is written through them.
-status check_program(const program &p);
-
-status read_scalar(context &c, std::int64_t offset, float &value);
-status write_scalar(context &c, std::int64_t offset, float value);
+status read_scalar(context &c, const place &from, float &value);
+status write_scalar(context &c, const place &to, float value);
 
 } // namespace windlass::rt
 

@@ -44,35 +44,56 @@ std::string processor_name() {
   return "";
 }
 
-/// Bytes of a rank's part of a tensor; all ranks' are of one size.
-std::int64_t local_bytes(const program &p, const tensor_entry &tensor, span<split> splits, element_type type) {
-  return local_part(sizes_of(tensor), splits, p.axes, 0).elements() * size_of(type);
+/// Bytes of a rank's part of a tensor; all ranks' of a position are of one size.
+std::int64_t local_bytes(const position_entry &position, span<std::int64_t> sizes, span<split> splits,
+                         element_type type) {
+  return local_part(sizes_of(sizes), splits, position.axes, 0).elements() * size_of(type);
 }
 
-/// The device arena by what it holds.
-std::string describe_memory(const program &p) {
-  std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0;
-  for (const parameter_entry &row : p.parameters) {
-    parameters += local_bytes(p, row.tensor, row.tensor.splits, row.tensor.type);
+/// The arenas of a position's ranks by what they hold.
+std::string describe_memory(const job &j, const position_entry &position, const std::string &indent) {
+  const program &p = *position.runs;
+  std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0, arenas[2] = {};
+  for (const parameter_placement &row : p.parameters) {
+    const parameter_entry &of = j.parameters[row.parameter];
+    parameters += local_bytes(position, of.sizes, row.splits, row.type);
     if (has_own_master(row))
-      masters += local_bytes(p, row.tensor, row.master_splits, element_type::f32);
+      masters += local_bytes(position, of.sizes, row.master_splits, of.type);
   }
   for (const gradient_entry &row : p.gradients)
-    gradients += local_bytes(p, p.parameters[row.parameter].tensor, row.splits, element_type::f32);
-  for (const state_entry &row : p.states) {
-    const parameter_entry &of = p.parameters[row.parameter];
-    states += local_bytes(p, of.tensor, of.master_splits, element_type::f32);
-  }
-  for (const input_entry &row : p.inputs)
-    inputs += local_bytes(p, row.tensor, row.tensor.splits, row.tensor.type);
-  object out(" ");
-  out.add("arena", p.device_bytes);
+    gradients += local_bytes(position, j.parameters[row.parameter].sizes, row.splits, element_type::f32);
+  for (const stored_tensor &tensor : stored_tensors(j))
+    if (tensor.is_state && tensor.position == &position)
+      states += stored_part(tensor, position.first_rank).elements() * size_of(tensor.type);
+  for (const input_placement &row : p.inputs)
+    inputs += local_bytes(position, j.inputs[row.input].sizes, row.splits, j.inputs[row.input].type);
+  for (const arena_entry &each : p.arenas)
+    arenas[static_cast<std::size_t>(each.kind)] += each.bytes;
+  object out(indent);
+  out.add("arena", arenas[static_cast<std::size_t>(memory_kind::device)]);
   out.add("parameters", parameters);
   out.add("master_parameters", masters); // those that are not the parameters themselves
   out.add("gradients", gradients);
   out.add("optimizer_state", states);
   out.add("inputs", inputs);
-  out.add("pinned", p.pinned_bytes);
+  out.add("pinned", arenas[static_cast<std::size_t>(memory_kind::pinned)]);
+  return out.finish();
+}
+
+std::string describe_mesh(const position_entry &position, const std::string &indent) {
+  object mesh(indent);
+  for (const axis &each : position.axes)
+    mesh.add(each.name, each.size);
+  return position.axes.size ? mesh.finish() : "{}";
+}
+
+/// What differs between positions.
+std::string describe_position(const job &j, const position_entry &position) {
+  object out("  ");
+  out.add("first_rank", position.first_rank);
+  out.add("ranks", position.ranks);
+  out.raw("mesh", describe_mesh(position, "  "));
+  out.raw("device_memory", describe_memory(j, position, "  "));
   return out.finish();
 }
 
@@ -104,19 +125,19 @@ std::string describe_machine() {
   return out.finish();
 }
 
-std::string describe_settings(const program &p, const options &o, const run_record &record) {
+std::string describe_settings(const job &j, const options &o, const run_record &record) {
   const char *const schedules[] = {"constant", "linear", "cosine"};
   object out(" ");
-  out.add("optimizer", p.kind == optimizer::adamw ? "adamw" : "sgd");
-  out.add("micro_batches", p.micro_batches);
-  out.add("average", averages_tokens(p) ? "tokens" : "micro-batches");
+  out.add("optimizer", j.kind == optimizer::adamw ? "adamw" : "sgd");
+  out.add("micro_batches", j.micro_batches);
+  out.add("average", averages_tokens(j) ? "tokens" : "micro-batches");
   out.raw("lr", json_number(o.lr));
   out.add("lr_schedule", schedules[static_cast<int>(o.schedule)]);
   out.add("warmup", o.warmup);
-  if (p.clips)
+  if (j.clips)
     out.raw("clip_norm", json_number(o.clip_norm));
-  out.add("precision", p.precision);
-  if (scales_loss(p)) {
+  out.add("precision", j.precision);
+  if (scales_loss(j)) {
     out.raw("loss_scale", json_number(o.scaling.initial));
     out.add("loss_scale_window", o.scaling.window);
     out.add("loss_scale_hysteresis", o.scaling.hysteresis);
@@ -153,19 +174,23 @@ rank_facts describe_rank() {
   return out;
 }
 
-status write_record(const program &p, const options &o, const run_record &record) {
+status write_record(const job &j, const options &o, const run_record &record) {
   object out("");
   out.add("version", 1);
-  out.add("model", p.model);
-  out.add("plan_hash", p.plan_hash);
-  object mesh(" ");
-  for (const axis &each : p.axes)
-    mesh.add(each.name, each.size);
-  out.add("ranks", mesh_size(p.axes));
-  out.raw("mesh", p.axes.size ? mesh.finish() : "{}");
-  out.raw("settings", describe_settings(p, o, record));
+  out.add("model", j.model);
+  out.add("plan_hash", j.plan_hash);
+  const position_entry &first = j.positions[0];
+  out.add("ranks", count_ranks(j));
+  out.raw("mesh", describe_mesh(first, " "));
+  out.raw("settings", describe_settings(j, o, record));
   out.raw("machine", describe_machine());
-  out.raw("device_memory", describe_memory(p));
+  out.raw("device_memory", describe_memory(j, first, " "));
+  if (j.positions.size > 1) {
+    std::string rows;
+    for (const position_entry &each : j.positions)
+      rows += (rows.empty() ? "[\n  " : ",\n  ") + describe_position(j, each);
+    out.raw("positions", rows + "]");
+  }
   out.raw("reserve", describe_reserve(record.beside_arenas));
   out.add("started", record.started);
   out.add("first_step", record.first_step);

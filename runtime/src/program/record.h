@@ -33,7 +33,7 @@ struct run_record {
 };
 
 /// Writes it as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.
-status write_record(const program &p, const options &o, const run_record &record);
+status write_record(const job &j, const options &o, const run_record &record);
 
 } // namespace windlass::rt
 

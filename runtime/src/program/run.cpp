@@ -4,8 +4,8 @@
 #include "windlass/rt/transport.h"
 #include "windlass/rt/words.h"
 
+#include "check_job.h"
 #include "options.h"
-#include "rank_state.h"
 #include "signals.h"
 #include "trainer.h"
 
@@ -47,11 +47,10 @@ struct outcome {
 
 /// Runs one rank; whatever happens, the other ranks do not wait for it afterwards. `first_error` gets the error of the
 /// rank that ended the job, before the others see it.
-void run_rank(const program &p, const options &o, transport &world, std::mutex &lock, status &first_error,
-              outcome &out) {
+void run_rank(const job &j, const options &o, transport &world, std::mutex &lock, status &first_error, outcome &out) {
   bool is_agreed = false;
   try {
-    trainer rank(p, o, world);
+    trainer rank(j, o, world);
     out.result = rank.run();
     out.summary = rank.summary();
     is_agreed = rank.is_agreed();
@@ -87,11 +86,23 @@ void print_error(const options &o, const status &result) {
                 json_string(result.message()).c_str(), static_cast<int>(result.code()));
 }
 
-void print_summary(const program &p, const options &o, const run_summary &s) {
+/// The device arenas of a rank of the position that has most.
+std::int64_t most_device_bytes(const job &j) {
+  std::int64_t most = 0;
+  for (const position_entry &position : j.positions) {
+    std::int64_t bytes = 0;
+    for (const arena_entry &each : position.runs->arenas)
+      bytes += each.kind == memory_kind::device ? each.bytes : 0;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+void print_summary(const job &j, const options &o, const run_summary &s) {
   double rate = s.seconds > 0 && s.tokens > 0 ? s.tokens / s.seconds : 0;
   if (o.json) {
     std::string text =
-        "{\"exit_code\": 0, \"model\": " + json_string(p.model) + ", \"ranks\": " + std::to_string(mesh_size(p.axes)) +
+        "{\"exit_code\": 0, \"model\": " + json_string(j.model) + ", \"ranks\": " + std::to_string(count_ranks(j)) +
         ", \"first_step\": " + std::to_string(s.first_step) + ", \"last_step\": " + std::to_string(s.last_step) +
         ", \"first_loss\": " + (s.has_loss ? json_number(s.first_loss) : "null") +
         ", \"last_loss\": " + (s.has_loss ? json_number(s.last_loss) : "null") +
@@ -99,13 +110,13 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
         ", \"seconds\": " + json_number(s.seconds) + ", \"tokens_per_s\": " + (rate > 0 ? json_number(rate) : "null") +
         ", \"skipped_updates\": " + std::to_string(s.skipped_updates) +
         ", \"peak_memory_bytes\": " + std::to_string(s.peak_bytes) +
-        ", \"arena_bytes\": " + std::to_string(p.device_bytes) +
+        ", \"arena_bytes\": " + std::to_string(most_device_bytes(j)) +
         ", \"reserve_bytes\": " + std::to_string(s.reserve_bytes) + ", \"checkpoint\": " + json_string(s.checkpoint) +
         "}\n";
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::string text = "trained " + (*p.model ? quote(p.model) + " " : "") + "on " + count_of(mesh_size(p.axes), "rank") +
+  std::string text = "trained " + (*j.model ? quote(j.model) + " " : "") + "on " + count_of(count_ranks(j), "rank") +
                      ", steps " + std::to_string(s.first_step + 1) + " to " + std::to_string(s.last_step) + "\n";
   if (!s.has_loss)
     text = "nothing to do: step " + std::to_string(s.last_step) + " is reached\n";
@@ -116,7 +127,7 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
   if (rate > 0)
     text += "tokens/s    " + short_number(rate) + "\n";
   text += "memory      " + short_bytes(static_cast<double>(s.peak_bytes)) + " resident at most per process, " +
-          short_bytes(static_cast<double>(p.device_bytes)) + " planned arena and " +
+          short_bytes(static_cast<double>(most_device_bytes(j))) + " planned arena and " +
           short_bytes(static_cast<double>(s.reserve_bytes)) + " reserve per rank\n";
   if (!s.checkpoint.empty())
     text += "checkpoint  " + s.checkpoint + "\n";
@@ -124,11 +135,11 @@ void print_summary(const program &p, const options &o, const run_summary &s) {
 }
 
 /// Prints what the job's talking process has to say and gives the exit code.
-int conclude(const program &p, const options &o, const outcome &out, bool talks) {
+int conclude(const job &j, const options &o, const outcome &out, bool talks) {
   if (talks && !out.result.is_ok())
     print_error(o, out.result);
   else if (talks && (o.verbosity > 0 || o.json))
-    print_summary(p, o, out.summary);
+    print_summary(j, o, out.summary);
   std::fflush(stdout);
   return static_cast<int>(out.result.code());
 }
@@ -140,7 +151,7 @@ status wrong_rank_count(std::int32_t plan, std::int32_t started) {
       .as(diagnostic::launch);
 }
 
-int run_mpi(const program &p, const options &o) {
+int run_mpi(const job &j, const options &o) {
   outcome out;
   std::unique_ptr<transport> world;
   // Where MPI does not start, no rank can tell for the others.
@@ -148,20 +159,20 @@ int run_mpi(const program &p, const options &o) {
   out.result = make_mpi_transport(world).as(diagnostic::launch);
   if (out.result.is_ok()) {
     talks = world->rank() == 0;
-    if (world->size() != mesh_size(p.axes))
-      out.result = wrong_rank_count(mesh_size(p.axes), world->size());
+    if (world->size() != count_ranks(j))
+      out.result = wrong_rank_count(count_ranks(j), world->size());
   }
   if (!out.result.is_ok())
-    return conclude(p, o, out, talks);
+    return conclude(j, o, out, talks);
   std::mutex lock;
   status first_error;
-  run_rank(p, o, *world, lock, first_error, out);
+  run_rank(j, o, *world, lock, first_error, out);
   ignore_signals();
-  return conclude(p, o, out, talks);
+  return conclude(j, o, out, talks);
 }
 
-int run_local(const program &p, const options &o) {
-  std::int32_t ranks = mesh_size(p.axes);
+int run_local(const job &j, const options &o) {
+  std::int32_t ranks = count_ranks(j);
   std::vector<outcome> outcomes(static_cast<std::size_t>(ranks));
   status first_error;
   if (ranks > 1024) {
@@ -169,7 +180,7 @@ int run_local(const program &p, const options &o) {
                                    " ranks, more than 1024 threads can be; "
                                    "use mpirun")
                              .as(diagnostic::launch);
-    return conclude(p, o, outcomes[0], true);
+    return conclude(j, o, outcomes[0], true);
   }
   std::vector<std::unique_ptr<transport>> worlds = make_local_transports(ranks);
   std::mutex lock;
@@ -177,7 +188,7 @@ int run_local(const program &p, const options &o) {
   for (std::int32_t rank = 1; rank < ranks; ++rank) {
     std::size_t i = static_cast<std::size_t>(rank);
     try {
-      team.emplace_back([&, i] { run_rank(p, o, *worlds[i], lock, first_error, outcomes[i]); });
+      team.emplace_back([&, i] { run_rank(j, o, *worlds[i], lock, first_error, outcomes[i]); });
     } catch (const std::exception &error) {
       std::lock_guard<std::mutex> guard(lock);
       first_error = internal_error("cannot start rank " + std::to_string(rank) + ": " + error.what());
@@ -185,39 +196,39 @@ int run_local(const program &p, const options &o) {
       break;
     }
   }
-  run_rank(p, o, *worlds[0], lock, first_error, outcomes[0]);
+  run_rank(j, o, *worlds[0], lock, first_error, outcomes[0]);
   for (std::thread &thread : team)
     thread.join();
   ignore_signals();
   if (!first_error.is_ok())
     outcomes[0].result = first_error;
-  return conclude(p, o, outcomes[0], true);
+  return conclude(j, o, outcomes[0], true);
 }
 
 } // namespace
 
-int run_program(const program &p, int argc, char **argv) {
+int run_program(const job &j, int argc, char **argv) {
   options o;
   outcome out;
   const bool talks = speaks_for_job();
-  out.result = parse_options(p, argc, argv, o).as(diagnostic::usage);
+  out.result = parse_options(j, argc, argv, o).as(diagnostic::usage);
   if (out.result.is_ok() && (o.help || o.version)) {
     if (talks && o.help)
-      std::fputs(help_text(p).c_str(), stdout);
+      std::fputs(help_text(j).c_str(), stdout);
     else if (talks)
-      std::printf("windlass program%s, plan %s\n", *p.model ? (" of " + quote(p.model)).c_str() : "", p.plan_hash);
+      std::printf("windlass program%s, plan %s\n", *j.model ? (" of " + quote(j.model)).c_str() : "", j.plan_hash);
     return 0;
   }
   if (out.result.is_ok())
-    out.result = check_program(p);
+    out.result = check_job(j);
   if (out.result.is_ok() && !uses_mpi(o) && is_started_by_mpi() && launcher_size() > 1)
     out.result = bad_input("--communicator local runs all ranks in one process, but " +
                            std::to_string(launcher_size()) + " processes were started; leave mpirun out")
                      .as(diagnostic::launch);
   if (!out.result.is_ok())
-    return conclude(p, o, out, talks);
+    return conclude(j, o, out, talks);
   watch_signals();
-  program named = p;
+  job named = j;
   if (!o.model_name.empty())
     named.model = o.model_name.c_str();
   return uses_mpi(o) ? run_mpi(named, o) : run_local(named, o);

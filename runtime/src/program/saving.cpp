@@ -31,21 +31,21 @@ std::string file_name(bool is_state, std::int32_t rank) {
 
 /// The manifest of a save, the same on every rank but for the files' bytes and hashes, which are still to come. The
 /// pieces of one rank stand in the order of its boxes.
-checkpoint_manifest plan_manifest(const program &p, const std::vector<stored_tensor> &tensors, const save_point &at) {
+checkpoint_manifest plan_manifest(const job &j, const std::vector<stored_tensor> &tensors, const save_point &at) {
   checkpoint_manifest out;
   out.step = at.step;
   out.next_micro_batch = at.next_micro_batch;
   out.seed = at.seed;
   out.shuffles = at.shuffles;
   out.skipped_updates = at.past.skipped;
-  if (scales_loss(p))
+  if (scales_loss(j))
     out.scale = at.past.scale;
-  out.model = p.model;
-  out.plan_hash = p.plan_hash;
+  out.model = j.model;
+  out.plan_hash = j.plan_hash;
   std::map<std::pair<bool, std::int32_t>, std::int32_t> files; // by kind and rank
   for (const stored_tensor &tensor : tensors) {
     checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}, {}};
-    for (const held_part &held : distinct_parts(p, tensor)) {
+    for (const held_part &held : distinct_parts(tensor)) {
       const auto [file, is_new] =
           files.try_emplace({tensor.is_state, held.rank}, static_cast<std::int32_t>(out.files.size()));
       if (is_new)
@@ -95,14 +95,13 @@ struct own_piece {
 };
 
 /// The entries of a rank's file of parameters or state; `pieces` gets them by key.
-std::vector<safetensors_entry> own_entries(const program &p, std::int32_t rank,
-                                           const std::vector<stored_tensor> &tensors, bool is_state,
+std::vector<safetensors_entry> own_entries(std::int32_t rank, const std::vector<stored_tensor> &tensors, bool is_state,
                                            std::map<std::string, own_piece> &pieces) {
   std::vector<safetensors_entry> entries;
   for (const stored_tensor &tensor : tensors) {
-    if (tensor.is_state != is_state || !holds_first(p, tensor, rank))
+    if (tensor.is_state != is_state || !holds_first(tensor, rank))
       continue;
-    for (local_box &each : stored_part(p, tensor, rank).boxes) {
+    for (local_box &each : stored_part(tensor, rank).boxes) {
       checkpoint_tensor piece = {tensor.name, is_state, tensor.type, tensor.sizes, {}, {}};
       piece.add_piece(0, each.held.begin, each.held.sizes);
       entries.push_back({piece.key_of(0), tensor.type, each.held.sizes, 0, 0});
@@ -113,10 +112,10 @@ std::vector<safetensors_entry> own_entries(const program &p, std::int32_t rank,
 }
 
 /// Writes this rank's file of parameters or state.
-status write_pieces(const program &p, context &c, const std::string &run, const std::string &temporary,
+status write_pieces(context &c, const std::string &run, const std::string &temporary,
                     const std::vector<stored_tensor> &tensors, bool is_state, written_file &out) {
   std::map<std::string, own_piece> pieces;
-  std::vector<safetensors_entry> entries = own_entries(p, c.rank(), tensors, is_state, pieces);
+  std::vector<safetensors_entry> entries = own_entries(c.rank(), tensors, is_state, pieces);
   if (entries.empty())
     return ok_status();
   const file_turn turn;
@@ -130,7 +129,7 @@ status write_pieces(const program &p, context &c, const std::string &run, const 
   std::vector<std::byte> buffer;
   for (const safetensors_entry &entry : entries) {
     const auto &[tensor, where] = pieces[entry.name];
-    host_copy held(c, tensor->offset, stored_part(p, *tensor, c.rank()).elements() * size_of(tensor->type));
+    host_copy held(c, tensor->at, stored_part(*tensor, c.rank()).elements() * size_of(tensor->type));
     WINDLASS_TRY(held.load());
     const std::byte *bytes = held.data();
     if (!(where.held == where.frame) || where.skipped > 0) {
@@ -172,7 +171,7 @@ status finish_checkpoint(const folder &in, const checkpoint_manifest &manifest) 
 }
 
 /// Fills a dotted folder and gives it its name.
-status fill_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
+status fill_checkpoint(const job &j, context &c, control &ranks, const std::string &run, const save_point &at) {
   const std::string temporary = partial_name(at.step);
   folder checkpoints, in;
   status prepared;
@@ -185,13 +184,13 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
   }
   WINDLASS_TRY(ranks.agree(prepared));
 
-  const std::vector<stored_tensor> tensors = stored_tensors(p);
+  const std::vector<stored_tensor> tensors = stored_tensors(j);
   status written;
   std::vector<written_file> files[2];
   for (bool is_state : {false, true}) {
     written_file own;
     if (written.is_ok())
-      written = write_pieces(p, c, run, temporary, tensors, is_state, own);
+      written = write_pieces(c, run, temporary, tensors, is_state, own);
     span<written_file> all;
     WINDLASS_TRY(ranks.gather(own, all));
     files[is_state].assign(all.begin(), all.end());
@@ -200,7 +199,7 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
 
   status published;
   if (c.rank() == 0) {
-    checkpoint_manifest manifest = plan_manifest(p, tensors, at);
+    checkpoint_manifest manifest = plan_manifest(j, tensors, at);
     std::map<std::string, const written_file *> by_name;
     for (bool is_state : {false, true})
       for (std::size_t rank = 0; rank < files[is_state].size(); ++rank)
@@ -219,11 +218,11 @@ status fill_checkpoint(const program &p, context &c, control &ranks, const std::
 
 } // namespace
 
-status check_checkpoints(const program &p, std::int32_t rank) {
-  const std::vector<stored_tensor> tensors = stored_tensors(p);
+status check_checkpoints(const job &j, std::int32_t rank) {
+  const std::vector<stored_tensor> tensors = stored_tensors(j);
   for (bool is_state : {false, true}) {
     std::map<std::string, own_piece> pieces;
-    std::vector<safetensors_entry> entries = own_entries(p, rank, tensors, is_state, pieces);
+    std::vector<safetensors_entry> entries = own_entries(rank, tensors, is_state, pieces);
     std::string header;
     WINDLASS_TRY(safetensors_writer::lay_out(entries, header));
   }
@@ -235,7 +234,7 @@ status check_checkpoints(const program &p, std::int32_t rank) {
   longest.seed = UINT64_MAX;
   longest.shuffles = true;
   longest.past.scale = {std::ldexp(1.0, -100), INT64_MAX, INT64_MAX};
-  checkpoint_manifest manifest = plan_manifest(p, tensors, longest);
+  checkpoint_manifest manifest = plan_manifest(j, tensors, longest);
   for (checkpoint_file &file : manifest.files)
     file = {file.name, INT64_MAX, std::string(64, '0')};
   std::int64_t bytes = 0;
@@ -246,8 +245,8 @@ status check_checkpoints(const program &p, std::int32_t rank) {
   return check_manifest_bytes(bytes);
 }
 
-status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at) {
-  status saved = fill_checkpoint(p, c, ranks, run, at);
+status save_checkpoint(const job &j, context &c, control &ranks, const std::string &run, const save_point &at) {
+  status saved = fill_checkpoint(j, c, ranks, run, at);
   // Half a checkpoint would only take up the room that a full disk lacks. After a lost rank others may still write.
   folder checkpoints;
   if (!saved.is_ok() && saved.code() != status_code::stopped && c.rank() == 0 &&
@@ -351,8 +350,8 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
   return changes ? checkpoints.sync() : ok_status();
 }
 
-status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest) {
-  for (const stored_tensor &tensor : stored_tensors(p)) {
+status check_checkpoint(const job &j, const std::string &folder, const checkpoint_manifest &manifest) {
+  for (const stored_tensor &tensor : stored_tensors(j)) {
     const checkpoint_tensor *saved = manifest.find(tensor.name);
     if (!saved || saved->is_state != tensor.is_state)
       return bad_input("checkpoint " + quote(folder) + " lacks " + quote(tensor.name) +
@@ -365,39 +364,68 @@ status check_checkpoint(const program &p, const std::string &folder, const check
   return ok_status();
 }
 
-status load_checkpoint(const program &p, context &c, checkpoint_index &index) {
+status load_checkpoint(const member &its, context &c, checkpoint_index &index) {
   const file_turn turn;
   checkpoint_reader reader(index);
   const checkpoint_manifest &manifest = index.manifest();
   const std::string &folder = index.files().path();
-  WINDLASS_TRY(check_checkpoint(p, folder, manifest));
-  for (const stored_tensor &tensor : stored_tensors(p)) {
-    const tensor_part part = stored_part(p, tensor, c.rank());
-    host_copy held(c, tensor.offset, part.elements() * size_of(tensor.type));
+  WINDLASS_TRY(check_checkpoint(its.j, folder, manifest));
+  for (const stored_tensor &tensor : stored_tensors(its.j)) {
+    if (!tensor.is_held_by(its.rank))
+      continue;
+    const tensor_part part = stored_part(tensor, its.rank);
+    host_copy held(c, tensor.at, part.elements() * size_of(tensor.type));
     WINDLASS_TRY(reader.read(*manifest.find(tensor.name), part, held.data()));
     fill_up(part, held.data(), size_of(tensor.type));
     WINDLASS_TRY(held.store());
   }
   std::vector<std::byte> buffer;
-  for (const parameter_entry &row : p.parameters) {
-    if (!has_own_master(row))
+  for (const parameter_placement &row : its.p.parameters) {
+    if (row.master == row.at)
       continue;
-    const checkpoint_tensor &saved = *manifest.find(row.tensor.name);
-    const tensor_part part = local_part(sizes_of(row.tensor), row.tensor.splits, p.axes, c.rank());
+    const parameter_entry &parameter = its.j.parameters[row.parameter];
+    const checkpoint_tensor &saved = *manifest.find(parameter.name);
+    const tensor_part part = local_part(sizes_of(parameter.sizes), row.splits, its.position.axes, its.number);
     buffer.resize(static_cast<std::size_t>(part.elements() * size_of(saved.type)));
     WINDLASS_TRY(reader.read(saved, part, buffer.data()));
-    host_copy held(c, row.tensor.offset, part.elements() * size_of(row.tensor.type));
-    if (!convert_elements(saved.type, buffer.data(), row.tensor.type, held.data(), part.elements()))
-      return bad_input("checkpoint " + quote(folder) + " holds " + quote(row.tensor.name) + " as " +
-                       safetensors_name(saved.type) + ", this program computes with " +
-                       safetensors_name(row.tensor.type));
+    host_copy held(c, row.at, part.elements() * size_of(row.type));
+    if (!convert_elements(saved.type, buffer.data(), row.type, held.data(), part.elements()))
+      return bad_input("checkpoint " + quote(folder) + " holds " + quote(parameter.name) + " as " +
+                       safetensors_name(saved.type) + ", this program computes with " + safetensors_name(row.type));
     WINDLASS_TRY(held.store());
   }
   return ok_status();
 }
 
-status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
-                    float factor, const std::string &path) {
+/// Brings a whole tensor to rank 0, into `whole`. Collective over all ranks, those of other positions too.
+static status gather_whole(context &c, control &ranks, const stored_tensor &tensor, std::vector<std::byte> &whole) {
+  const std::int64_t width = size_of(tensor.type), first = tensor.position->first_rank;
+  const std::int64_t part_bytes = stored_part(tensor, tensor.position->first_rank).elements() * width; // of every rank
+  const bool is_there = tensor.splits.size == 0 && first == 0;
+  if (is_there && c.rank() != 0)
+    return ok_status();
+  std::vector<std::byte> mine(static_cast<std::size_t>(part_bytes)), parts;
+  if (tensor.is_held_by(c.rank())) {
+    host_copy held(c, tensor.at, part_bytes);
+    WINDLASS_TRY(held.load());
+    std::memcpy(mine.data(), held.data(), mine.size());
+  }
+  if (is_there) {
+    whole = std::move(mine);
+    return ok_status();
+  }
+  WINDLASS_TRY(ranks.gather(mine.data(), part_bytes, parts));
+  if (c.rank() != 0)
+    return ok_status();
+  whole.resize(static_cast<std::size_t>(whole_box(tensor.sizes).elements() * width));
+  for (std::int64_t rank = first; rank < first + tensor.position->ranks; ++rank)
+    copy_overlap(stored_part(tensor, static_cast<std::int32_t>(rank)), parts.data() + rank * part_bytes,
+                 whole_box(tensor.sizes), whole.data(), width);
+  return ok_status();
+}
+
+status dump_tensors(context &c, control &ranks, const std::vector<stored_tensor> &tensors, float factor,
+                    const std::string &path) {
   safetensors_writer writer;
   std::vector<safetensors_entry> entries;
   for (const stored_tensor &tensor : tensors)
@@ -415,26 +443,15 @@ status dump_tensors(const program &p, context &c, control &ranks, const std::vec
       mine = writer.create(std::move(file), entries);
   }
   WINDLASS_TRY(ranks.agree(mine));
-  std::vector<std::byte> whole, parts;
+  std::vector<std::byte> whole;
   std::vector<float> scaled;
   for (const safetensors_entry &entry : entries) {
     const stored_tensor &tensor =
         *std::find_if(tensors.begin(), tensors.end(), [&](const stored_tensor &t) { return t.name == entry.name; });
-    const std::int64_t width = size_of(tensor.type), part_bytes = stored_part(p, tensor, c.rank()).elements() * width;
-    host_copy held(c, tensor.offset, part_bytes);
-    WINDLASS_TRY(held.load());
-    const std::byte *bytes = held.data();
-    if (tensor.splits.size > 0) {
-      WINDLASS_TRY(ranks.gather(bytes, part_bytes, parts));
-      whole.resize(static_cast<std::size_t>(entry.bytes));
-      for (std::int32_t rank = 0; rank < ranks.size() && c.rank() == 0; ++rank)
-        copy_overlap(stored_part(p, tensor, rank), parts.data() + rank * part_bytes, whole_box(tensor.sizes),
-                     whole.data(), width);
-      bytes = whole.data();
-    }
+    WINDLASS_TRY(gather_whole(c, ranks, tensor, whole));
     if (c.rank() == 0 && mine.is_ok()) {
       scaled.resize(static_cast<std::size_t>(entry.bytes) / sizeof(float));
-      std::memcpy(scaled.data(), bytes, static_cast<std::size_t>(entry.bytes));
+      std::memcpy(scaled.data(), whole.data(), whole.size());
       for (float &value : scaled)
         value *= factor;
       mine = writer.append(reinterpret_cast<const std::byte *>(scaled.data()), entry.bytes);

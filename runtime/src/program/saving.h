@@ -24,11 +24,11 @@ struct save_point {
 
 /// Checks that what `rank` would write into a checkpoint is within what a reader allows. Rank 0 writes the manifest
 /// too.
-status check_checkpoints(const program &p, std::int32_t rank);
+status check_checkpoints(const job &j, std::int32_t rank);
 
 /// Saves RUN/checkpoints/step-... as one step: a dotted folder is filled, synced and renamed. Collective; every rank
 /// gets the same status.
-status save_checkpoint(const program &p, context &c, control &ranks, const std::string &run, const save_point &at);
+status save_checkpoint(const job &j, context &c, control &ranks, const std::string &run, const save_point &at);
 
 /// Removes all but the newest `keep` checkpoints; the one of step 0, saved on request, stays.
 status prune_checkpoints(const std::string &run, std::int64_t keep);
@@ -48,15 +48,15 @@ status sweep_checkpoints(const std::string &run);
 status set_aside_later(const std::string &run, std::int64_t step, const std::function<void(const std::string &)> &say);
 
 /// Fails where the checkpoint lacks a parameter or state tensor of the program, or holds it with another type or shape.
-status check_checkpoint(const program &p, const std::string &folder, const checkpoint_manifest &manifest);
+status check_checkpoint(const job &j, const std::string &folder, const checkpoint_manifest &manifest);
 
 /// Reads this rank's part of every parameter and state tensor.
-status load_checkpoint(const program &p, context &c, checkpoint_index &index);
+status load_checkpoint(const member &its, context &c, checkpoint_index &index);
 
 /// Writes whole tensors of f32, each times `factor`, to one safetensors file through rank 0. Collective; every rank
 /// gets the same status.
-status dump_tensors(const program &p, context &c, control &ranks, const std::vector<stored_tensor> &tensors,
-                    float factor, const std::string &path);
+status dump_tensors(context &c, control &ranks, const std::vector<stored_tensor> &tensors, float factor,
+                    const std::string &path);
 
 } // namespace windlass::rt
 

@@ -22,14 +22,19 @@ double learning_rate(const options &o, std::int64_t s) {
   return o.lr;
 }
 
-bool scales_loss(const program &p) {
-  return std::any_of(p.scalars.begin(), p.scalars.end(),
-                     [](const scalar_entry &row) { return row.kind == scalar::loss_scale; });
+bool has_scalar(const job &j, scalar kind) {
+  for (const position_entry &position : j.positions)
+    for (const scalar_entry &row : position.runs->scalars)
+      if (row.kind == kind)
+        return true;
+  return false;
 }
 
-bool averages_tokens(const program &p) { return p.labels.sizes.size > 0; }
+bool scales_loss(const job &j) { return has_scalar(j, scalar::loss_scale); }
 
-double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past,
+bool averages_tokens(const job &j) { return j.labels.sizes.size > 0; }
+
+double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s, const update_history &past,
                     std::int64_t labels) {
   double t = static_cast<double>(s + 1 - past.skipped);
   switch (kind) {
@@ -42,7 +47,7 @@ double scalar_value(const program &p, const options &o, scalar kind, std::int64_
   case scalar::epsilon:
     return o.epsilon;
   case scalar::weight_decay:
-    return o.weight_decay.value_or(p.kind == optimizer::adamw ? 0.01 : 0.0);
+    return o.weight_decay.value_or(j.kind == optimizer::adamw ? 0.01 : 0.0);
   case scalar::momentum:
     return o.momentum;
   case scalar::clip_norm:

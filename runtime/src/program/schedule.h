@@ -18,15 +18,18 @@ struct update_history {
   loss_scale scale;
 };
 
+/// Whether the program of a position reads the scalar.
+bool has_scalar(const job &j, scalar kind);
+
 /// Whether the program's gradients are of a scaled loss; its updates then leave out by themselves what overflowed.
-bool scales_loss(const program &p);
+bool scales_loss(const job &j);
 
 /// Whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
-bool averages_tokens(const program &p);
+bool averages_tokens(const job &j);
 
 /// The value of a runtime scalar in step `s`, whose loss is the mean over `labels` of its labels where the program
 /// averages over tokens; computed in double.
-double scalar_value(const program &p, const options &o, scalar kind, std::int64_t s, const update_history &past = {},
+double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s, const update_history &past = {},
                     std::int64_t labels = 0);
 
 } // namespace windlass::rt

@@ -3,6 +3,7 @@
 
 #include "windlass/rt/words.h"
 
+#include "check_job.h"
 #include "parameters.h"
 #include "placement.h"
 #include "signals.h"
@@ -12,7 +13,8 @@
 
 namespace windlass::rt {
 
-trainer::trainer(const program &p, const options &o, transport &world) : p_(p), o_(o), world_(world) {}
+trainer::trainer(const job &j, const options &o, transport &world)
+    : j_(j), its_(j, world.rank()), p_(its_.p), o_(o), world_(world) {}
 
 void trainer::say(std::string_view text) {
   log_.line(text);
@@ -55,25 +57,28 @@ status trainer::find_start() {
   }
   WINDLASS_TRY(together(choose_start(o_, resumed, start_).as(diagnostic::checkpoint)));
   next_micro_batch_ = start_.next_micro_batch;
-  if (scales_loss(p_))
+  if (scales_loss(j_))
     past_.scale = loss_scale::start(o_.scaling);
   if (!resumed)
     return ok_status();
   past_.skipped = resumed->manifest.skipped_updates;
-  if (scales_loss(p_) && resumed->manifest.scale)
+  if (scales_loss(j_) && resumed->manifest.scale)
     past_.scale = *resumed->manifest.scale;
   return ok_status();
 }
 
 status trainer::open_data() {
-  groups_ = count_replicas(p_.axes);
-  group_ = replica_of(p_.axes, world_.rank());
-  for (const stored_tensor &gradient : gradient_tensors(p_))
-    gradient_elements_.push_back(stored_part(p_, gradient, world_.rank()).elements());
-  for (const input_entry &input : p_.inputs)
-    input_parts_.push_back(local_part(sizes_of(input.tensor), input.tensor.splits, p_.axes, world_.rank()));
-  labels_.emplace(p_);
-  WINDLASS_TRY(open_sources(p_, o_, start_, sources_));
+  groups_ = count_replicas(its_.position.axes);
+  group_ = replica_of(its_.position.axes, its_.number);
+  for (const gradient_entry &row : p_.gradients)
+    gradient_elements_.push_back(
+        local_part(sizes_of(j_.parameters[row.parameter].sizes), row.splits, its_.position.axes, its_.number)
+            .elements());
+  for (const input_placement &row : p_.inputs)
+    inputs_.push_back(
+        {&row, local_part(sizes_of(j_.inputs[row.input].sizes), row.splits, its_.position.axes, its_.number), {}});
+  labels_.emplace(j_);
+  WINDLASS_TRY(open_sources(j_, o_, start_, sources_));
   o_.steps = sources_.steps;
   return ok_status();
 }
@@ -107,36 +112,41 @@ status trainer::open_outputs() {
                -1,
                {},
                {}};
-    record_.beside_arenas = reserve_of(p_, world_, threads_);
+    record_.beside_arenas = reserve_of(j_, position_of(j_, its_.rank), world_, threads_);
     summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
-      made = write_record(p_, o_, record_);
+      made = write_record(j_, o_, record_);
   }
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_.step > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
             count_of(threads_, "thread") + " on processors " + describe_processors() + ", seed " +
-            std::to_string(start_.seed) + ", model " + quote(p_.model));
+            std::to_string(start_.seed) + ", model " + quote(j_.model));
   return ok_status();
 }
 
 status trainer::set_up() {
   WINDLASS_TRY(ranks_.create(world_));
   WINDLASS_TRY(take_place(ranks_, !world_.is_one_process(), o_, threads_));
-  WINDLASS_TRY(together(check_program(p_)));
-  WINDLASS_TRY(together(check_checkpoints(p_, world_.rank()).as(diagnostic::checkpoint)));
+  WINDLASS_TRY(together(check_job(j_)));
+  WINDLASS_TRY(together(check_checkpoints(j_, world_.rank()).as(diagnostic::checkpoint)));
   WINDLASS_TRY(find_start());
   WINDLASS_TRY(together(open_data()));
   // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
-  WINDLASS_TRY(context_.create(p_, world_, threads_));
+  WINDLASS_TRY(context_.create(j_, world_, threads_));
   WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
-  for (std::size_t i = 0; i < input_parts_.size(); ++i) {
-    const tensor_entry &input = p_.inputs[static_cast<std::int64_t>(i)].tensor;
-    input_copies_.emplace_back(context_, input.offset, input_parts_[i].elements() * size_of(input.type));
+  messages_.open(its_, context_);
+  for (local_input &each : inputs_) {
+    const input_placement &row = *each.of;
+    const std::int64_t bytes = each.part.elements() * size_of(j_.inputs[row.input].type);
+    for (const chunk_entry &chunk : p_.chunks)
+      for (std::int32_t slot = 0; chunk.chunk == row.chunk && slot < chunk.slots; ++slot)
+        each.slots.emplace_back(context_, place{row.at.arena, row.at.offset + slot * row.slot_stride}, bytes);
   }
   parameter_settings settings = {o_.random_init, start_.seed, o_.weights, o_.parameters};
-  WINDLASS_TRY(together(start_.resumed ? load_checkpoint(p_, context_, start_.resumed->index).as(diagnostic::checkpoint)
-                                       : load_parameters(p_, context_, settings).as(diagnostic::initial_values)));
+  WINDLASS_TRY(together(start_.resumed
+                            ? load_checkpoint(its_, context_, start_.resumed->index).as(diagnostic::checkpoint)
+                            : load_parameters(its_, context_, settings).as(diagnostic::initial_values)));
   start_.resumed.reset();
   WINDLASS_TRY(open_outputs());
   if (!start_.folder.empty())

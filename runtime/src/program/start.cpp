@@ -63,27 +63,34 @@ status choose_start(const options &o, std::shared_ptr<resumed_checkpoint> resume
 }
 
 /// The steps that --epochs gives; micro-batches that are too few for one more are left out.
-static status count_steps(const program &p, const options &o, const data_source &data, std::int64_t &steps) {
+static status count_steps(const job &j, const options &o, const data_source &data, std::int64_t &steps) {
   std::int64_t micro_batches = 0;
   if (__builtin_mul_overflow(*o.epochs, data.micro_batches(), &micro_batches))
     return bad_input("--epochs " + std::to_string(*o.epochs) + " is too large").as(diagnostic::usage);
-  steps = micro_batches / p.micro_batches;
+  steps = micro_batches / j.micro_batches;
   if (steps == 0)
     return bad_input("--epochs " + std::to_string(*o.epochs) + " gives " + std::to_string(micro_batches) +
-                     " micro-batches, but one step takes " + std::to_string(p.micro_batches) +
+                     " micro-batches, but one step takes " + std::to_string(j.micro_batches) +
                      "; give more data or more --epochs")
         .as(diagnostic::data_short);
   return ok_status();
 }
 
-status open_sources(const program &p, const options &o, const run_start &start, run_sources &out) {
+bool evaluates(const job &j) {
+  for (const position_entry &position : j.positions)
+    if (!position.runs->evaluate)
+      return false;
+  return true;
+}
+
+status open_sources(const job &j, const options &o, const run_start &start, run_sources &out) {
   data_settings settings = {o.data, o.inputs, o.bytes, true, start.shuffles, o.epochs, start.seed};
   out.steps = o.steps;
   if (o.ends_with_epochs || o.steps > start.step)
-    WINDLASS_TRY(open_data(p, settings, out.data).as(diagnostic::data_file));
+    WINDLASS_TRY(open_data(j, settings, out.data).as(diagnostic::data_file));
   if (o.ends_with_epochs) {
     WINDLASS_TRY(out.data->check(0, out.data->micro_batches()).as(diagnostic::data_short));
-    WINDLASS_TRY(count_steps(p, o, *out.data, out.steps));
+    WINDLASS_TRY(count_steps(j, o, *out.data, out.steps));
   }
   if (start.step > out.steps)
     return bad_input("checkpoint " + quote(start.folder) + " is of step " + std::to_string(start.step) + ", but " +
@@ -93,20 +100,20 @@ status open_sources(const program &p, const options &o, const run_start &start, 
         .as(diagnostic::checkpoint);
   if (out.data) {
     std::int64_t count = 0, last = 0;
-    if (__builtin_mul_overflow(out.steps - start.step, static_cast<std::int64_t>(p.micro_batches), &count) ||
+    if (__builtin_mul_overflow(out.steps - start.step, static_cast<std::int64_t>(j.micro_batches), &count) ||
         __builtin_add_overflow(count, start.next_micro_batch, &last))
       return bad_input("--steps " + std::to_string(out.steps) + " is too large").as(diagnostic::usage);
     WINDLASS_TRY(out.data->check(start.next_micro_batch, count).as(diagnostic::data_short));
   }
   if (o.eval_data.empty())
     return ok_status();
-  if (!p.evaluate)
+  if (!evaluates(j))
     return bad_input("--eval-data is given, but this program is compiled without evaluation")
         .as(diagnostic::contradiction);
   settings.files = o.eval_data;
   settings.shuffles_windows = settings.shuffles_batches = false;
   settings.epochs.reset();
-  WINDLASS_TRY(open_data(p, settings, out.eval_data).as(diagnostic::data_file));
+  WINDLASS_TRY(open_data(j, settings, out.eval_data).as(diagnostic::data_file));
   return out.eval_data->micro_batches() < 1 ? out.eval_data->check(0, 1).as(diagnostic::data_short) : ok_status();
 }
 

@@ -47,7 +47,10 @@ struct run_sources {
 };
 
 /// Opens the data and finds the last step. Fails where they do not feed the model's inputs up to that step.
-status open_sources(const program &p, const options &o, const run_start &start, run_sources &out);
+status open_sources(const job &j, const options &o, const run_start &start, run_sources &out);
+
+/// Whether the program can compute a loss outside of steps.
+bool evaluates(const job &j);
 
 /// Whether the folders that the run writes into can be made. Leaves none behind that were not there.
 status check_outputs(const options &o);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace windlass::rt {
@@ -19,9 +20,15 @@ namespace windlass::rt {
 namespace {
 
 /// Names of action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
-constexpr const char *activity_names[] = {"repeat", "forward", "backward", "reduce",
-                                          "update", "inputs",  "wait",     "save"};
-constexpr std::size_t inputs_activity = 5, wait_activity = 6, save_activity = 7;
+constexpr const char *activity_names[] = {"repeat", "forward", "backward", "send", "receive",
+                                          "reduce", "update",  "inputs",   "wait", "save"};
+constexpr std::size_t inputs_activity = 7, wait_activity = 8, save_activity = 9;
+
+/// Of programs with several positions only.
+bool is_message(std::size_t activity) {
+  return activity == static_cast<std::size_t>(action_kind::send) ||
+         activity == static_cast<std::size_t>(action_kind::receive);
+}
 
 /// Adds the seconds of its life to a counter.
 class stopwatch {
@@ -35,38 +42,55 @@ private:
 };
 
 /// Tokens of one micro-batch: the elements of the first input that is integers of [batch, tokens].
-double tokens_per_micro_batch(const program &p) {
-  for (const input_entry &input : data_inputs(p))
-    if (input.tensor.sizes.size == 2 && is_integer(input.tensor.type))
-      return static_cast<double>(input.tensor.sizes[0]) * static_cast<double>(input.tensor.sizes[1]);
+double tokens_per_micro_batch(const job &j) {
+  for (const input_entry &input : data_inputs(j))
+    if (input.sizes.size == 2 && is_integer(input.type))
+      return static_cast<double>(input.sizes[0]) * static_cast<double>(input.sizes[1]);
   return 0;
 }
 
 } // namespace
 
-status trainer::write_inputs(data_source &from, std::int64_t k) {
+status trainer::write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot) {
   stopwatch watch(action_seconds_[inputs_activity]);
-  const std::int64_t data_count = data_inputs(p_).size;
-  for (std::int64_t i = 0; i < p_.inputs.size; ++i) {
-    const tensor_part &local = input_parts_[static_cast<std::size_t>(i)];
-    host_copy &to = input_copies_[static_cast<std::size_t>(i)];
-    if (i < data_count)
-      WINDLASS_TRY(from.read(static_cast<std::size_t>(i), k, local, to.data()).as(diagnostic::data_file));
+  const std::int64_t data_count = data_inputs(j_).size;
+  for (local_input &each : inputs_) {
+    const input_placement &row = *each.of;
+    if (row.chunk != chunk)
+      continue;
+    host_copy &to = each.slots[static_cast<std::size_t>(slot)];
+    if (row.input < data_count)
+      WINDLASS_TRY(from.read(static_cast<std::size_t>(row.input), k, each.part, to.data()).as(diagnostic::data_file));
     else
-      write_dropout_keys(p_.inputs[i], start_.seed, k, local, to.data());
+      write_dropout_keys(j_.inputs[row.input], start_.seed, k, each.part, to.data());
     WINDLASS_TRY(to.store());
   }
   return ok_status();
 }
 
+status trainer::read_loss(float &loss) {
+  loss = 0;
+  if (!p_.loss.is_absent())
+    WINDLASS_TRY(read_scalar(context_, p_.loss, loss));
+  if (j_.positions.size == 1)
+    return ok_status();
+  span<float> all;
+  WINDLASS_TRY(ranks_.gather(loss, all));
+  for (const position_entry &position : j_.positions)
+    if (!position.runs->loss.is_absent())
+      loss = all[position.first_rank];
+  return ok_status();
+}
+
 status trainer::find_bad_gradient(bool &is_bad) {
-  float loss;
-  WINDLASS_TRY(read_scalar(context_, p_.loss_offset, loss));
+  float loss = 0;
+  if (!p_.loss.is_absent())
+    WINDLASS_TRY(read_scalar(context_, p_.loss, loss));
   is_bad = !std::isfinite(loss);
   double sum = 0; // infinite or NaN as soon as one gradient is
   for (std::int64_t g = 0; g < p_.gradients.size; ++g) {
     const std::int64_t n = gradient_elements_[static_cast<std::size_t>(g)];
-    host_copy gradient(context_, p_.gradients[g].offset, n * 4);
+    host_copy gradient(context_, p_.gradients[g].at, n * 4);
     WINDLASS_TRY(gradient.load());
     const float *values = gradient.as<const float>();
     for (std::int64_t i = 0; i < n && !is_bad; ++i)
@@ -84,7 +108,7 @@ status trainer::find_bad_gradient(bool &is_bad) {
 
 status trainer::before_update() {
   // Updates of a scaled loss find out on the device.
-  const bool looks = o_.on_nan == nan_policy::skip && !scales_loss(p_);
+  const bool looks = o_.on_nan == nan_policy::skip && !scales_loss(j_);
   if (!dumps_ && !looks)
     return ok_status();
   WINDLASS_TRY(context_.synchronize());
@@ -92,7 +116,7 @@ status trainer::before_update() {
     dumps_ = false;
     const float factor = static_cast<float>(1 / past_.scale.value);
     status dumped =
-        dump_tensors(p_, context_, ranks_, gradient_tensors(p_), factor, o_.dump_gradients).as(diagnostic::output);
+        dump_tensors(context_, ranks_, gradient_tensors(j_), factor, o_.dump_gradients).as(diagnostic::output);
     is_agreed_ |= !dumped.is_ok() && dumped.code() != status_code::stopped;
     WINDLASS_TRY(dumped);
   }
@@ -100,13 +124,9 @@ status trainer::before_update() {
 }
 
 status trainer::run_action(const action &what, std::int64_t micro_batch) {
-  const std::int64_t per_rank = p_.micro_batches / groups_;
-  if (what.kind == action_kind::forward) {
-    if (micro_batch < 0 || micro_batch >= per_rank)
-      return internal_error("the action table has a forward of micro-batch " + std::to_string(micro_batch) + ", of " +
-                            std::to_string(per_rank));
-    WINDLASS_TRY(write_inputs(*sources_.data, next_micro_batch_ + micro_batch * groups_ + group_));
-  }
+  if (what.kind == action_kind::forward)
+    WINDLASS_TRY(
+        write_inputs(*sources_.data, next_micro_batch_ + micro_batch * groups_ + group_, what.chunk, what.slot));
   if (what.kind == action_kind::update) {
     WINDLASS_TRY(before_update());
     if (skips_update_)
@@ -114,50 +134,59 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
   }
   stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
   const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
-  if (what.kind == action_kind::repeat)
-    return internal_error("the action table repeats past its end");
-  if (is_traced_)
-    traced_.push_back(&what);
-  status result = graphs_.run(what, [&]() -> status {
-    switch (what.kind) {
-    case action_kind::forward:
-      return p_.forward(context_, micro_batch);
-    case action_kind::backward:
-      return p_.backward(context_, micro_batch, what.is_last);
-    case action_kind::reduce:
-      return p_.reduce(context_);
-    default:
-      return p_.update(context_);
-    }
-  });
+  status result = what.kind == action_kind::send || what.kind == action_kind::receive ? messages_.move(what)
+                                                                                      : compute(what, micro_batch);
   // A profile charges each action with what it started.
   if (o_.profile && !is_traced_ && result.is_ok())
     result = context_.synchronize();
   return result;
 }
 
-status trainer::run_actions(std::int64_t first, std::int64_t count, std::int64_t turn) {
-  for (std::int64_t i = first; i < first + count; ++i) {
+status trainer::compute(const action &what, std::int64_t micro_batch) {
+  if (is_traced_)
+    traced_.push_back(&what);
+  const bool is_of_chunk = what.kind == action_kind::forward || what.kind == action_kind::backward;
+  const chunk_entry *chunk = p_.chunks.begin();
+  while (is_of_chunk && chunk->chunk != what.chunk)
+    ++chunk;
+  if (is_of_chunk)
+    WINDLASS_TRY(messages_.begin(what));
+  WINDLASS_TRY(graphs_.run(what, [&]() -> status {
+    switch (what.kind) {
+    case action_kind::forward:
+      return chunk->forward(context_, micro_batch, what.slot);
+    case action_kind::backward:
+      return chunk->backward(context_, micro_batch, what.slot, what.is_last);
+    case action_kind::reduce:
+      return p_.reduce(context_);
+    default:
+      return p_.update(context_);
+    }
+  }));
+  return is_of_chunk ? messages_.end(what) : ok_status();
+}
+
+status trainer::run_actions() {
+  for (std::int64_t i = 0; i < p_.actions.size; ++i) {
     const action &what = p_.actions[i];
     if (what.kind != action_kind::repeat) {
-      WINDLASS_TRY(run_action(what, what.micro_batch + turn * what.per_turn));
+      WINDLASS_TRY(run_action(what, what.micro_batch));
       continue;
     }
-    if (what.length < 0 || i + 1 + what.length > first + count)
-      return internal_error("the action table repeats past its end");
-    for (std::int32_t t = 0; t < what.count; ++t)
-      WINDLASS_TRY(run_actions(i + 1, what.length, t));
+    for (std::int32_t turn = 0; turn < what.count; ++turn)
+      for (const action *each = &what + 1; each <= &what + what.length; ++each)
+        WINDLASS_TRY(run_action(*each, each->micro_batch + static_cast<std::int64_t>(turn) * each->per_turn));
     i += what.length;
   }
   return ok_status();
 }
 
 status trainer::count_labels(std::int64_t &all) {
-  if (!averages_tokens(p_))
+  if (!averages_tokens(j_))
     return ok_status();
   stopwatch watch(action_seconds_[inputs_activity]);
   std::int64_t mine = 0;
-  for (std::int64_t k = group_; k < p_.micro_batches; k += groups_) {
+  for (std::int64_t k = group_; k < j_.micro_batches; k += groups_) {
     std::int64_t labels;
     WINDLASS_TRY(labels_->count(*sources_.data, next_micro_batch_ + k, labels));
     mine += labels;
@@ -181,22 +210,22 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   graphs_.take_sent(); // of evaluation, before the step
   graphs_.begin_step();
   for (const scalar_entry &given : p_.scalars) {
-    double value = scalar_value(p_, o_, given.kind, s, past_, labels);
-    WINDLASS_TRY(write_scalar(context_, given.offset, static_cast<float>(value)));
+    double value = scalar_value(j_, o_, given.kind, s, past_, labels);
+    WINDLASS_TRY(write_scalar(context_, given.at, static_cast<float>(value)));
   }
-  WINDLASS_TRY(run_actions(0, p_.actions.size, 0));
+  WINDLASS_TRY(run_actions());
   {
     stopwatch watch(action_seconds_[wait_activity]);
     WINDLASS_TRY(context_.synchronize());
   }
-  next_micro_batch_ += p_.micro_batches;
+  next_micro_batch_ += j_.micro_batches;
   row.step = s + 1;
-  WINDLASS_TRY(read_scalar(context_, p_.loss_offset, row.loss));
+  WINDLASS_TRY(read_loss(row.loss));
   row.has_grad_norm = !skips_update_;
   row.grad_norm = 0;
   if (!skips_update_)
-    WINDLASS_TRY(read_scalar(context_, p_.grad_norm_offset, row.grad_norm));
-  if (scales_loss(p_)) {
+    WINDLASS_TRY(read_scalar(context_, p_.grad_norm, row.grad_norm));
+  if (scales_loss(j_)) {
     row.loss_scale = past_.scale.value;
     skips_update_ = !std::isfinite(row.grad_norm);
     row.has_grad_norm = !skips_update_;
@@ -204,7 +233,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
   row.sent = graphs_.take_sent();
-  row.tokens = tokens_per_micro_batch(p_) * p_.micro_batches;
+  row.tokens = tokens_per_micro_batch(j_) * j_.micro_batches;
   return ok_status();
 }
 
@@ -226,12 +255,12 @@ status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops)
     return stop("loss " + std::to_string(row.loss) + " and gradient norm " + std::to_string(row.grad_norm) + advice);
   // A loss that is not finite is not its scale's doing.
   const bool is_loss_finite = (all & 2) == 0;
-  if (scales_loss(p_) && !is_loss_finite && o_.on_nan == nan_policy::stop)
+  if (scales_loss(j_) && !is_loss_finite && o_.on_nan == nan_policy::stop)
     return stop("loss " + std::to_string(row.loss) + advice);
   summary_.skipped_updates += skips_update_;
   past_.skipped += skips_update_;
   const double scale = past_.scale.value;
-  if (scales_loss(p_) && is_loss_finite && !past_.scale.advance(!skips_update_, o_.scaling))
+  if (scales_loss(j_) && is_loss_finite && !past_.scale.advance(!skips_update_, o_.scaling))
     return stop("a gradient that is not finite with the loss scale " + json_number(scale) +
                 ", which --loss-scale-floor " + json_number(o_.scaling.floor) +
                 " does not let fall; lower --lr, or train with --precision bf16");
@@ -253,13 +282,14 @@ status trainer::evaluate(std::int64_t step) {
   for (std::int64_t first = 0; first < count; first += groups_) {
     // Every group takes part in every evaluation, because evaluation may communicate; what is too many has no weight.
     std::int64_t k = first + group_;
-    WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0));
+    for (const chunk_entry &chunk : p_.chunks)
+      WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0, chunk.chunk, 0));
     WINDLASS_TRY(p_.evaluate(context_));
     WINDLASS_TRY(context_.synchronize());
-    if (k < count) {
+    if (k < count && !p_.evaluated.is_absent()) {
       float loss;
       std::int64_t weight;
-      WINDLASS_TRY(read_scalar(context_, p_.evaluate_offset, loss));
+      WINDLASS_TRY(read_scalar(context_, p_.evaluated, loss));
       WINDLASS_TRY(labels_->count(*sources_.eval_data, k, weight));
       // The mean over no labels is NaN, and its weight is 0.
       if (weight > 0)
@@ -290,7 +320,7 @@ status trainer::save(std::int64_t step) {
     return ok_status();
   stopwatch watch(action_seconds_[save_activity]);
   status saved =
-      save_checkpoint(p_, context_, ranks_, o_.run, {step, next_micro_batch_, start_.seed, start_.shuffles, past_})
+      save_checkpoint(j_, context_, ranks_, o_.run, {step, next_micro_batch_, start_.seed, start_.shuffles, past_})
           .as(diagnostic::output);
   is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
   WINDLASS_TRY(saved);
@@ -313,7 +343,7 @@ status trainer::run() {
   bool stops = false;
   for (std::int64_t s = start_.step; s < o_.steps && !stops; ++s) {
     step_metrics row;
-    row.precision = p_.precision;
+    row.precision = j_.precision;
     row.predicted_seconds = o_.predicted_seconds.value_or(NAN);
     // The first step of several warms the caches up and is left out of the kernels' times.
     const bool is_profiled = o_.profile && (s > start_.step || s + 1 == o_.steps);
@@ -381,7 +411,7 @@ status trainer::finish() {
     if (p_.products.device != nullptr)
       log_.line(detail::describe_products(context_.compute()));
   record_.last_step = summary_.last_step;
-  WINDLASS_TRY(together(context_.rank() == 0 ? write_record(p_, o_, record_).as(diagnostic::output) : ok_status()));
+  WINDLASS_TRY(together(context_.rank() == 0 ? write_record(j_, o_, record_).as(diagnostic::output) : ok_status()));
   return o_.profile ? write_profile() : ok_status();
 }
 
@@ -411,12 +441,13 @@ status trainer::name_operators(operator_names &names, std::vector<std::vector<st
 }
 
 status trainer::write_profile() {
+  static_assert(std::size(activity_names) == activities);
   // All ranks measure at once, as they compute.
   kernels_.peak_rate = detail::multiply_add_rate(threads_, false, 10);
   kernels_.flops_rate = detail::multiply_add_rate(threads_, true, 10);
   kernels_.bytes_rate = detail::memory_rate(threads_, 3);
   struct seconds {
-    double of[8];
+    double of[activities];
   } mine;
   std::copy(std::begin(action_seconds_), std::end(action_seconds_), mine.of);
   span<seconds> all;
@@ -442,8 +473,9 @@ status trainer::write_profile() {
                      ",\n \"step_seconds\": " + json_number(summary_.seconds) + ",\n \"ranks\": [";
   for (std::int64_t rank = 0; rank < all.size; ++rank) {
     text += rank ? ",\n  {" : "\n  {";
-    for (std::size_t i = 1; i < 8; ++i)
-      text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
+    for (std::size_t i = 1; i < activities; ++i)
+      if (j_.positions.size > 1 || !is_message(i))
+        text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
     text += "}";
   }
   status written = replace_file(join_path(o_.run, "profile.json"), text + "]\n}\n");

@@ -10,10 +10,12 @@
 #include "control.h"
 #include "kernel_report.h"
 #include "label_counter.h"
+#include "messages.h"
 #include "metrics.h"
 #include "operator_names.h"
 #include "options.h"
 #include "progress.h"
+#include "rank_state.h"
 #include "record.h"
 #include "run_lock.h"
 #include "saving.h"
@@ -42,7 +44,7 @@ struct run_summary {
 
 class trainer {
 public:
-  trainer(const program &p, const options &o, transport &world);
+  trainer(const job &j, const options &o, transport &world);
   /// Runs to the end. An error that `is_agreed` is known to every rank; any other one has to abort the job.
   status run();
   bool is_agreed() const { return is_agreed_; }
@@ -59,10 +61,15 @@ private:
   /// The labels of the next step that count, over all ranks, where its loss is the mean over them.
   status count_labels(std::int64_t &all);
   status step(std::int64_t s, step_metrics &row);
-  /// Runs rows of the table, in this turn of the repeat around them.
-  status run_actions(std::int64_t first, std::int64_t count, std::int64_t turn);
+  /// Runs the position's table.
+  status run_actions();
   status run_action(const action &what, std::int64_t micro_batch);
-  status write_inputs(data_source &from, std::int64_t k);
+  /// Runs a function of the step.
+  status compute(const action &what, std::int64_t micro_batch);
+  /// Fills the inputs of a chunk in one of its slots with those of micro-batch `k`.
+  status write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot);
+  /// The loss of a step, from the position that has it.
+  status read_loss(float &loss);
   /// What has to be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
   status before_update();
   status find_bad_gradient(bool &is_bad);
@@ -79,18 +86,26 @@ private:
   void count_kernels(bool on, bool keeps = false);
   void say(std::string_view text);
 
-  const program &p_;
+  const job &j_;
+  const member its_;
+  const program &p_; ///< that this rank runs
   options o_;
   transport &world_;
   std::int32_t threads_ = 1;
   control ranks_;
+  position_messages messages_; // before the context, whose streams may still use it when they end
   context context_;
   action_graphs graphs_; // after what the graphs work on
   run_start start_;
   run_sources sources_;
   std::optional<label_counter> labels_;
-  std::vector<tensor_part> input_parts_;
-  std::vector<host_copy> input_copies_;
+  /// This rank's part of an input, and where it goes in each slot.
+  struct local_input {
+    const input_placement *of;
+    tensor_part part;
+    std::vector<host_copy> slots;
+  };
+  std::vector<local_input> inputs_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
   run_lock lock_;                               ///< of rank 0
   metrics_file metrics_;
@@ -107,7 +122,8 @@ private:
   bool is_traced_ = false;             ///< this step's timeline is wanted, so that nothing waits in its middle
   std::vector<const action *> traced_; ///< that step's actions
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
-  double action_seconds_[8] = {};
+  static constexpr std::size_t activities = 10; ///< what a profile tells apart
+  double action_seconds_[activities] = {};
   std::vector<kernel_times> kernel_times_; ///< one per stream
   kernel_report kernels_;
 };

@@ -18,10 +18,10 @@ sched.program @program on <[]> {
 // CHECK: emitc.file "step.cpp"
 // CHECK: func @block_0(%[[C:.*]]: !emitc.opaque<"context &">, %[[ROW:.*]]: !emitc.opaque<"row">, %[[ADDS:.*]]: !emitc.opaque<"bool">)
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[IN:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"0">
-// CHECK: %[[OUT:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"1">
+// CHECK: %[[IN:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"{0, 0}">
+// CHECK: %[[OUT:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"{0, 1}">
 // CHECK: call_opaque "map_views"(%[[S]], %[[OUT]], %[[IN]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
-// CHECK: %[[W:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: %[[W:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
 // CHECK: call_opaque "matmul"
 // CHECK: %[[RECORDED:.*]] = call_opaque "row_event"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"2">]
 // CHECK: call_opaque "record_event"(%[[S]], %[[RECORDED]])

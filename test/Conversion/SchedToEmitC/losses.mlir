@@ -5,12 +5,12 @@ sched.program @program on <[]> {
 
 // CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[Y:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"192">
-// CHECK: %[[N:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"256">
+// CHECK: %[[Y:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 192}">
+// CHECK: %[[N:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">
 // CHECK: call_opaque "count_labels"(%[[S]], %[[N]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"-100">]}
-// CHECK: %[[D:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"64">
-// CHECK: %[[X:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"128">
-// CHECK: %[[SUM:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: %[[D:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 64}">
+// CHECK: %[[X:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 128}">
+// CHECK: %[[SUM:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
 // CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute

@@ -9,8 +9,8 @@
 // CHECK: call_opaque "copy"(%{{.*}}, %[[OUT]], %[[OWN]])
 // CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[IN:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
-// CHECK: %[[OUT:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"256">
+// CHECK: %[[IN:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
+// CHECK: %[[OUT:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">
 // CHECK: %[[OWN:.*]] = call_opaque "own_block"(%[[C]], %[[IN]]) {args = [0 : index, 1 : index, #emitc.opaque<"{2, 0}">]} : {{.*}} -> !emitc.opaque<"view">
 // CHECK: call_opaque "copy"(%[[S]], %[[OUT]], %[[OWN]])
 

@@ -21,15 +21,15 @@
 // CHECK: func @init(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 // CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">, %{{.*}}: !emitc.opaque<"std::int64_t">) -> !emitc.opaque<"status">
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">]}
-// CHECK: %[[Y:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"512">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">]}
+// CHECK: %[[Y:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 512}">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">]}
 // CHECK: call_opaque "fill"(%[[S]], %[[Y]]) {args = [0 : index, 1 : index, #emitc.opaque<"5.0000000000000000e-01">]}
 // CHECK: call_opaque "WINDLASS_TRY"
-// CHECK: %[[W:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
-// CHECK: %[[B:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"256">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">, #emitc.opaque<"{0}">]}
+// CHECK: %[[W:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
+// CHECK: %[[B:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">, #emitc.opaque<"{0}">]}
 // CHECK: call_opaque "map_views"(%[[S]], %[[Y]], %[[W]], %[[B]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
 // CHECK: call_opaque "ok_status"
 
-// CHECK: func @backward(%{{.*}}: !emitc.opaque<"context &">, %[[INDEX:.*]]: !emitc.opaque<"std::int64_t">, %[[LAST:.*]]: i1)
+// CHECK: func @backward(%{{.*}}: !emitc.opaque<"context &">, %[[INDEX:[a-z0-9]+]]: !emitc.opaque<"std::int64_t">, %{{.*}}: !emitc.opaque<"std::int64_t">, %[[LAST:.*]]: i1)
 // CHECK: %[[ADDS:.*]] = call_opaque "adds_to_earlier"(%[[INDEX]])
 // CHECK: call_opaque "map_views_adding"(%{{.*}}, %[[ADDS]], %{{.*}}, %{{.*}}, %{{.*}})
 
@@ -43,7 +43,7 @@
 // CHECK: call_opaque "all_reduce"(%[[OTHER]], %[[MEMBERS]], %{{.*}}) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"reduction::sum">]}
 // CHECK-NEXT: call_opaque "WINDLASS_TRY"{{.*$}}
 // CHECK-NEXT: }
-// CHECK-NEXT: call_opaque "device_view"(%{{.*}}) {args = [0 : index, #emitc.opaque<"2048">
+// CHECK-NEXT: call_opaque "view_at"(%{{.*}}) {args = [0 : index, #emitc.opaque<"{0, 2048}">
 // CHECK: func @reduce(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
 // CHECK: %[[BESIDE:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"1">]}
 // CHECK: call_opaque "record_event"(%[[BESIDE]], %{{.*}})

@@ -5,11 +5,11 @@ sched.program @program on <[]> {
 // the gradient and the rounded weight. One of one parameter takes views.
 
 // CHECK: func @update(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[RATE:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">
+// CHECK: %[[RATE:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
 // CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[P:.*]] = call_opaque "device_parameters"(%[[C]]) {args = [0 : index, #emitc.opaque<"element_type::bf16">, #emitc.opaque<"{{[{]}}{8, 128, 192, 256, 320, 384},\0A {{ *}}{4, 448, 512, 576, 640, 704}}">]}
+// CHECK: %[[P:.*]] = call_opaque "parameters_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"element_type::bf16">, #emitc.opaque<"{{[{][{]}}8, {0, 128}, {0, 192}, {0, 256}, {0, 320}, {0, 384}},\0A {{ *}}{4, {0, 448}, {0, 512}, {0, 576}, {0, 640}, {0, 704{{[}][}][}]}}">]}
 // CHECK: call_opaque "adamw_list"(%[[S]], %[[P]], %[[RATE]], {{.*}} #emitc.opaque<"true">
-// CHECK: %[[H:.*]] = call_opaque "device_view"(%[[C]]) {args = [0 : index, #emitc.opaque<"960">
+// CHECK: %[[H:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 960}">
 // CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
 sched.arena @device_arena bytes 4096
 sched.stream @compute compute

@@ -9,9 +9,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 namespace {
+
+/// The constant of a split.
+std::string split(int dim, int axis, int blocks) {
+  return "[] { auto out = split{}; out.dim = " + std::to_string(dim) + "; out.axis = " + std::to_string(axis) +
+         "; out.blocks = " + std::to_string(blocks) + "; return out; }()";
+}
 
 class ProgramTables : public testing::Test {
 protected:
@@ -68,17 +75,22 @@ sched.program @program on <[<"a", 2>, <"b", 2>, <"c", 2>]> {
 TEST_F(ProgramTables, SplitsSayOfHowManyBlocksTheyCutEach) {
   // Heads of a joint projection: each of the three blocks is cut.
   std::string text = tablesOf("#plan.factor<3>, #plan.factor<8, [\"a\"]>", "#plan.factor<24, [\"c\"]>");
-  EXPECT_THAT(text, HasSubstr("constexpr split splits_0[] = {{0, 1, 1}, {1, 0, 3}};"));
-  EXPECT_THAT(text, HasSubstr("constexpr split splits_2[] = {{0, 1, 1}, {1, 2, 1}};"));
-  EXPECT_THAT(text, HasSubstr("{{\"w\", element_type::f32, {sizes_1, 2}, {splits_0, 2}, 64}, {splits_0, 2}, 64, "));
-  EXPECT_THAT(text, HasSubstr("{0, {splits_2, 2}, 256}"));
+  EXPECT_THAT(text, HasSubstr("constexpr split splits_1[] = {" + split(0, 1, 1) + ", " + split(1, 0, 3) + "};"));
+  EXPECT_THAT(text, HasSubstr("constexpr split splits_2[] = {" + split(0, 1, 1) + ", " + split(1, 2, 1) + "};"));
+  EXPECT_THAT(text, HasSubstr("out.name = \"w\"; out.type = element_type::f32; out.sizes = {sizes_0, 2};"));
+  EXPECT_THAT(text,
+              HasSubstr("out.parameter = 0; out.type = element_type::f32; out.splits = {splits_1, 2}; out.at = {0, "
+                        "64}; out.master_splits = {splits_1, 2}; out.master = {0, 64};"));
+  EXPECT_THAT(text, HasSubstr("out.parameter = 0; out.splits = {splits_2, 2}; out.at = {0, 256};"));
 }
 
 TEST_F(ProgramTables, AxesOfOneFactorNest) {
   std::string text =
       tablesOf("#plan.factor<24, [\"c\", \"a\"]>", "#plan.factor<6, [\"c\"]>, #plan.factor<4, [\"a\"]>", 24, 4);
-  EXPECT_THAT(text, HasSubstr("splits_0[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 2}};"));
-  EXPECT_THAT(text, HasSubstr("splits_2[] = {{0, 1, 1}, {1, 2, 1}, {1, 0, 6}};"));
+  EXPECT_THAT(text,
+              HasSubstr("splits_1[] = {" + split(0, 1, 1) + ", " + split(1, 2, 1) + ", " + split(1, 0, 2) + "};"));
+  EXPECT_THAT(text,
+              HasSubstr("splits_2[] = {" + split(0, 1, 1) + ", " + split(1, 2, 1) + ", " + split(1, 0, 6) + "};"));
 }
 
 TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
@@ -88,22 +100,25 @@ TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
 
 TEST_F(ProgramTables, OnlyTheDeviceArenaIsDeviceMemory) {
   llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
-  EXPECT_THAT(tablesOf(columns, columns), HasSubstr("/*device_bytes=*/4096,"));
+  EXPECT_THAT(tablesOf(columns, columns),
+              HasSubstr("out.kind = memory_kind::device; out.bytes = 4096; out.name = \"device\";"));
 }
 
 TEST_F(ProgramTables, CommunicatorsNameTheirStreams) {
   llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
   std::string text = tablesOf(columns, columns);
-  EXPECT_THAT(text, HasSubstr("constexpr stream_entry streams[] = {\n    {stream_kind::communicator, \"over a x b\"},\n"
-                              "    {stream_kind::compute, \"compute\"},\n};"));
-  EXPECT_THAT(text, HasSubstr("{{communicator_axes_2, 2}, 0, false}"));
-  EXPECT_THAT(text, HasSubstr("/*streams=*/{streams, 2},"));
+  EXPECT_THAT(text,
+              ContainsRegex("stream_entry streams\\[\\] = \\{\n[^\n]*out.kind = stream_kind::communicator; out.name = "
+                            "\"over a x b\";[^\n]*\n[^\n]*out.kind = stream_kind::compute; out.name = \"compute\";"));
+  EXPECT_THAT(text,
+              ContainsRegex("out.axes = \\{communicator_axes_[0-9], 2\\}; out.stream = 0; out.exchanges = false;"));
+  EXPECT_THAT(text, HasSubstr("out.streams = {streams, 2};"));
 }
 
 TEST_F(ProgramTables, TooManyPiecesAreRefused) {
   // 2 parts of the rows times 2 * 1024 of the columns are as many as a checkpoint's tensor may have.
   llvm::StringRef most = "#plan.factor<1024>, #plan.factor<2, [\"a\"]>";
-  EXPECT_THAT(tablesOf(most, most, 2048), HasSubstr("{1, 0, 1024}"));
+  EXPECT_THAT(tablesOf(most, most, 2048), HasSubstr(split(1, 0, 1024)));
   llvm::StringRef more = "#plan.factor<1025>, #plan.factor<2, [\"a\"]>";
   EXPECT_THAT(tablesOf(more, more, 2050), HasSubstr("is cut into more than 4096 pieces at an inner factor of dim 1"));
 }
@@ -111,28 +126,28 @@ TEST_F(ProgramTables, TooManyPiecesAreRefused) {
 TEST_F(ProgramTables, FusedProductsHoldForOneLibrary) {
   windlass::ProductChoices products = {"a device", "a library", {}, {}};
   options.products = &products;
-  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
-              HasSubstr("/*products=*/{nullptr, nullptr, {nullptr, 0}},"));
+  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"), HasSubstr("out.products = {};"));
   products.epilogues["matmul_bias()"] = {1e-5, 2e-5};
   EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
-              HasSubstr("/*products=*/{\"a device\", \"a library\", {nullptr, 0}},"));
+              HasSubstr("out.device = \"a device\"; out.library = \"a library\"; out.choices = {nullptr, 0};"));
 }
 
 TEST_F(ProgramTables, AttentionsOfTheLibraryHaveTheirShapes) {
-  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"),
-              HasSubstr("/*attentions=*/{nullptr, nullptr, {nullptr, 0}},"));
+  EXPECT_THAT(tablesOf("#plan.factor<24>", "#plan.factor<24>"), HasSubstr("out.attentions = {};"));
   options.scratchBytes = 4096;
   options.attention = {
       "a \"device\"",
       "a library",
       {{{windlass::rt::element_type::bf16, true, false, 0.125, 2, 4, 2, 64, 96, 16, 8, {{1, 2, 3}}}, 4000}}};
   std::string text = tablesOf("#plan.factor<24>", "#plan.factor<24>");
-  EXPECT_THAT(text,
-              HasSubstr("constexpr attention_choice attentions[] = {\n    {{element_type::bf16, true, false, "
-                        "1.2500000000000000e-01, 2, 4, 2, 64, "
-                        "96, 16, 8, {{1, 2, 3}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, "
-                        "{0, 0, 0}}}, 4000},\n};"));
-  EXPECT_THAT(text, HasSubstr("/*attentions=*/{\"a \\\"device\\\"\", \"a library\", {attentions, 1}},"));
+  EXPECT_THAT(text, HasSubstr("out.shape = [] { auto out = attention_shape{}; out.type = element_type::bf16; "
+                              "out.is_gradient = true; out.is_causal = false; out.scale = 1.2500000000000000e-01; "
+                              "out.batch = 2; out.heads = 4; out.kv_heads = 2; out.queries = 64; out.keys = 96; "
+                              "out.depth = 16; out.value_depth = 8; out.strides[0][0] = 1; out.strides[0][1] = 2; "
+                              "out.strides[0][2] = 3; out.strides[1][0] = 0;"));
+  EXPECT_THAT(text, HasSubstr("out.workspace_bytes = 4000;"));
+  EXPECT_THAT(text, HasSubstr("out.device = \"a \\\"device\\\"\"; out.library = \"a library\"; out.choices = "
+                              "{attentions, 1};"));
 }
 
 } // namespace

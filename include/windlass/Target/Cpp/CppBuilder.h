@@ -5,6 +5,7 @@
 
 #include "windlass/rt/communicator.h"
 #include "windlass/rt/context.h"
+#include "windlass/rt/emitted.h"
 #include "windlass/rt/kernels.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
@@ -44,6 +45,18 @@ Expr<rt::reduction> reductionKind(rt::reduction kind);
 std::string elementTypeText(mlir::Type type);
 /// The C++ type of a scalar: float, double, bool, std::int64_t, std::int32_t.
 std::string scalarTypeText(mlir::Type type);
+/// Constants that say where something begins, as `{arena, offset}` and `{arena, column}`.
+Expr<rt::place> placeAt(std::int64_t arena, std::int64_t offset);
+Expr<rt::row_place> rowPlaceAt(std::int64_t arena, std::int64_t column);
+/// One parameter of an optimizer step for several: its elements, and where weight, state, gradient and rounded weight
+/// begin; the last is at an arena of -1 where there is none.
+template <class Place>
+Expr<rt::parameter_buffers<Place>> parameterBuffers(std::int64_t elements, const Expr<Place> &weight,
+                                                    const Expr<Place> &average, const Expr<Place> &squares,
+                                                    const Expr<Place> &gradient, const Expr<Place> &rounded) {
+  return Expr<rt::parameter_buffers<Place>>("{" + std::to_string(elements) + ", " + weight.text + ", " + average.text +
+                                            ", " + squares.text + ", " + gradient.text + ", " + rounded.text + "}");
+}
 /// `{1, 2, 3}`.
 std::string listText(llvm::ArrayRef<int64_t> values);
 
@@ -71,6 +84,9 @@ template <> struct TypeName<rt::updated_parameters> {
 };
 template <> struct TypeName<bool> {
   static constexpr char text[] = "bool";
+};
+template <> struct TypeName<std::int32_t> {
+  static constexpr char text[] = "std::int32_t";
 };
 template <> struct TypeName<std::int64_t> {
   static constexpr char text[] = "std::int64_t";
@@ -124,14 +140,13 @@ public:
   Event eventOf(const Context &c, int64_t index);
   Event rowEvent(const Context &c, const Row &row, int64_t column);
   Communicator communicatorOf(const Context &c, int64_t index);
-  View deviceView(const Context &c, int64_t offset, mlir::MemRefType type);
-  View rowView(const Context &c, const Row &row, int64_t column, mlir::MemRefType type);
+  View viewAt(const Context &c, const Expr<rt::place> &where, mlir::MemRefType type);
+  View rowView(const Context &c, const Row &row, const Expr<rt::row_place> &where, mlir::MemRefType type);
   View absentView();
-  /// Parameters of one optimizer step: each its elements, and where weight, state, gradient and rounded weight lie, or
-  /// -1. Offsets, or columns of a row. `rounded` is the element type of the rounded weights, f32 where there are none.
-  Parameters deviceParameters(const Context &c, mlir::Type rounded, llvm::ArrayRef<std::array<int64_t, 6>> offsets);
+  /// Parameters of one optimizer step. `rounded` is the element type of the rounded weights, f32 where there are none.
+  Parameters parametersAt(const Context &c, mlir::Type rounded, llvm::ArrayRef<Expr<rt::parameter_places>> places);
   Parameters rowParameters(const Context &c, const Row &row, mlir::Type rounded,
-                           llvm::ArrayRef<std::array<int64_t, 6>> columns);
+                           llvm::ArrayRef<Expr<rt::parameter_rows>> places);
   /// Of blocks [n, rest...] the one that the rank's coordinates on these axes of the mesh number.
   View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
   Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);

@@ -10,6 +10,7 @@
 
 #include "windlass/rt/detail/backend.h"
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -23,32 +24,36 @@ public:
   arena &operator=(const arena &) = delete;
   ~arena();
   /// `threads` touch a part each: the system puts pages on the memory node of the processor that touches them first.
-  status allocate(std::int64_t bytes, const char *what, detail::memory_kind kind = detail::memory_kind::device,
+  status allocate(std::int64_t bytes, const char *what, memory_kind kind = memory_kind::device,
                   std::int32_t threads = 1);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
   std::int64_t size() const { return size_; }
+  memory_kind kind() const { return kind_; }
 
 private:
   std::byte *base_ = nullptr;
   std::int64_t size_ = 0;
-  detail::memory_kind kind_ = detail::memory_kind::device;
+  memory_kind kind_ = memory_kind::device;
 };
 
 class context {
 public:
-  /// Allocates what `p` plans for rank `world.rank()`; `threads` is the size of the compute team.
-  status create(const program &p, transport &world, std::int32_t threads);
+  /// Allocates what the job plans for rank `world.rank()`; `threads` is the size of the compute team. Collective over
+  /// all ranks.
+  status create(const job &j, transport &world, std::int32_t threads);
 
-  arena &device() { return device_; }
-  arena &pinned() { return pinned_; }
+  arena &get_arena(std::int32_t i) { return arenas_[static_cast<std::size_t>(i)]; }
+  std::byte *at(const place &where) { return get_arena(where.arena).at(where.offset); }
   /// The stream of kind compute.
   stream &compute() { return *streams_[static_cast<std::size_t>(compute_)]; }
   stream &get_stream(std::int32_t i) { return *streams_[static_cast<std::size_t>(i)]; }
   event &get_event(std::int32_t i) { return events_[static_cast<std::size_t>(i)]; }
   communicator &get_communicator(std::int32_t i) { return *communicators_[static_cast<std::size_t>(i)]; }
+  /// Of this rank and peer `i` of its program, in the order of their positions.
+  communicator &get_peer(std::int32_t i) { return *peers_[static_cast<std::size_t>(i)]; }
   std::int32_t rank() const { return rank_; }
   std::int32_t ranks() const { return ranks_; }
-  /// This rank's position on axis `i` of the mesh.
+  /// This rank's coordinate on axis `i` of its position's mesh.
   std::int32_t coordinate(std::int32_t i) const { return coordinates_[static_cast<std::size_t>(i)]; }
   std::int32_t axis_size(std::int32_t i) const { return axis_sizes_[static_cast<std::size_t>(i)]; }
   /// Bytes of the collectives that this rank has issued since the last call, over all communicators.
@@ -57,14 +62,17 @@ public:
   status synchronize();
 
 private:
-  arena device_, pinned_, scratch_;
+  std::deque<arena> arenas_;
+  arena scratch_;
   std::vector<event> events_;
-  std::vector<std::unique_ptr<communicator>> communicators_;
+  std::vector<std::unique_ptr<communicator>> communicators_, peers_;
   std::vector<std::unique_ptr<stream>> streams_; // after what their commands use: they end first
   std::vector<std::int32_t> coordinates_, axis_sizes_;
   std::int32_t rank_ = 0, ranks_ = 1, compute_ = 0;
 
-  status create_streams(const program &p, transport &world, std::int32_t threads, std::int64_t scratch_bytes);
+  status create_communicators(const job &j, std::int32_t position, transport &world);
+  status create_streams(const job &j, const program &p, std::int32_t threads, std::int64_t scratch_bytes);
+  status create_device_communicators(const job &j, const program &p, transport &world);
 };
 
 } // namespace windlass::rt

@@ -10,61 +10,68 @@
 
 namespace windlass::rt {
 
-/// Offsets of one instance of a repeated block, in bytes of the device arena.
+/// Offsets of one instance of a repeated block, in bytes of the arenas that the block names.
 using row = const std::int64_t *;
 
 inline stream &stream_of(context &c, std::int32_t index) { return c.get_stream(index); }
 inline event &event_of(context &c, std::int32_t index) { return c.get_event(index); }
 inline communicator &communicator_of(context &c, std::int32_t index) { return c.get_communicator(index); }
 
-inline view device_view(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes) {
-  return dense_view(c.device().at(offset), type, sizes);
+inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes) {
+  return dense_view(c.at(where), type, sizes);
 }
-inline view device_view(context &c, std::int64_t offset, element_type type, std::initializer_list<std::int64_t> sizes,
-                        std::initializer_list<std::int64_t> strides) {
-  return strided_view(c.device().at(offset), type, sizes, strides);
+inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes,
+                    std::initializer_list<std::int64_t> strides) {
+  return strided_view(c.at(where), type, sizes, strides);
 }
-/// The same at an offset that differs between the instances of a repeated block.
-inline view row_view(context &c, row offsets, std::int32_t column, element_type type,
+/// Where something begins whose offset differs between the instances of a repeated block: its arena, and the column of
+/// the row that has the offset.
+struct row_place {
+  std::int32_t arena, column;
+};
+inline view row_view(context &c, row offsets, const row_place &where, element_type type,
                      std::initializer_list<std::int64_t> sizes) {
-  return dense_view(c.device().at(offsets[column]), type, sizes);
+  return dense_view(c.at({where.arena, offsets[where.column]}), type, sizes);
 }
-inline view row_view(context &c, row offsets, std::int32_t column, element_type type,
+inline view row_view(context &c, row offsets, const row_place &where, element_type type,
                      std::initializer_list<std::int64_t> sizes, std::initializer_list<std::int64_t> strides) {
-  return strided_view(c.device().at(offsets[column]), type, sizes, strides);
+  return strided_view(c.at({where.arena, offsets[where.column]}), type, sizes, strides);
 }
 /// An event whose number differs between them.
 inline event &row_event(context &c, row numbers, std::int32_t column) {
   return c.get_event(static_cast<std::int32_t>(numbers[column]));
 }
-/// A parameter of an optimizer step for several: its elements, and where it lies. Offsets of the device arena in bytes,
-/// or the columns of a row that have them; -1 where no weight is rounded.
-struct parameter_place {
-  std::int64_t elements, weight, exp_avg, exp_avg_sq, gradient, rounded;
+/// A parameter of an optimizer step for several: its elements, and where each of its buffers begins, as a `place` or a
+/// `row_place`. An arena of -1 says that no weight is rounded.
+template <class Place> struct parameter_buffers {
+  std::int64_t elements;
+  Place weight, exp_avg, exp_avg_sq, gradient, rounded;
 };
+using parameter_places = parameter_buffers<place>;
+using parameter_rows = parameter_buffers<row_place>;
 namespace detail {
-template <class At>
-updated_parameters parameters_at(element_type rounded, std::initializer_list<parameter_place> places, At at) {
+template <class Place, class At>
+updated_parameters parameters_at(element_type rounded, std::initializer_list<parameter_buffers<Place>> all, At at) {
   updated_parameters parameters;
   parameters.rounded = rounded;
-  for (const parameter_place &place : places) {
-    const auto floats = [&at](std::int64_t where) { return reinterpret_cast<float *>(at(where)); };
-    parameters.of[parameters.count++] = {place.elements,         floats(place.weight),
-                                         floats(place.exp_avg),  floats(place.exp_avg_sq),
-                                         floats(place.gradient), place.rounded < 0 ? nullptr : at(place.rounded)};
+  for (const parameter_buffers<Place> &its : all) {
+    const auto floats = [&at](const Place &where) { return reinterpret_cast<float *>(at(where)); };
+    parameters.of[parameters.count++] = {its.elements,         floats(its.weight),
+                                         floats(its.exp_avg),  floats(its.exp_avg_sq),
+                                         floats(its.gradient), its.rounded.arena < 0 ? nullptr : at(its.rounded)};
   }
   return parameters;
 }
 } // namespace detail
 /// At most updated_parameters::most of them.
-inline updated_parameters device_parameters(context &c, element_type rounded,
-                                            std::initializer_list<parameter_place> offsets) {
-  return detail::parameters_at(rounded, offsets, [&c](std::int64_t offset) { return c.device().at(offset); });
+inline updated_parameters parameters_at(context &c, element_type rounded,
+                                        std::initializer_list<parameter_places> places) {
+  return detail::parameters_at(rounded, places, [&c](const place &where) { return c.at(where); });
 }
 inline updated_parameters row_parameters(context &c, row offsets, element_type rounded,
-                                         std::initializer_list<parameter_place> columns) {
-  return detail::parameters_at(rounded, columns,
-                               [&c, offsets](std::int64_t column) { return c.device().at(offsets[column]); });
+                                         std::initializer_list<parameter_rows> places) {
+  return detail::parameters_at(
+      rounded, places, [&c, offsets](const row_place &where) { return c.at({where.arena, offsets[where.column]}); });
 }
 /// An optional operand that the model does not have.
 inline view absent_view() { return {}; }

@@ -9,7 +9,7 @@
 
 namespace windlass::rt {
 
-struct program;
+struct job;
 
 struct program_flag {
   std::string name;     ///< without dashes; one letter: a short flag
@@ -21,10 +21,10 @@ struct program_flag {
 std::vector<program_flag> program_flags();
 /// Whether the flag `name` (without dashes) can have the value `text`; nothing is opened.
 status check_flag(const std::string &name, const std::string &text);
-/// Whether a run of `p` with these flags can begin: what the program finds wrong with its flags, data, checkpoint,
+/// Whether a run of `j` with these flags can begin: what the program finds wrong with its flags, data, checkpoint,
 /// initial values and folder before its first step, found without it. Nothing of `p` is called, and its offsets are not
 /// read.
-status check_run(const program &p, const std::vector<std::string> &flags);
+status check_run(const job &j, const std::vector<std::string> &flags);
 /// The settings of a --config file as flags.
 status read_config(const std::string &path, std::vector<std::string> &flags);
 

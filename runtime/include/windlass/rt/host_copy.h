@@ -1,4 +1,4 @@
-// The device arena as the host reads and writes it.
+// Arenas as the host reads and writes them.
 #ifndef WINDLASS_RT_HOST_COPY_H
 #define WINDLASS_RT_HOST_COPY_H
 
@@ -8,11 +8,11 @@
 
 namespace windlass::rt {
 
-/// Some bytes of the device arena for the host: the bytes themselves where it shares memory with the device, else a
-/// copy. Copies take their turn in the order of the compute stream's commands.
+/// Some bytes of an arena for the host: the bytes themselves where the host shares its memory, else a copy. Copies take
+/// their turn in the order of the compute stream's commands.
 class host_copy {
 public:
-  host_copy(context &c, std::int64_t offset, std::int64_t bytes);
+  host_copy(context &c, const place &from, std::int64_t bytes);
   std::byte *data() { return own_ ? own_.get() : memory_; }
   template <class T> T *as() { return reinterpret_cast<T *>(data()); }
   /// Brings what the device holds; waits for the commands before.

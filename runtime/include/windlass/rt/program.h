@@ -3,6 +3,8 @@
 #define WINDLASS_RT_PROGRAM_H
 
 #include "windlass/rt/attention_shape.h"
+#include "windlass/rt/communicator.h"
+#include "windlass/rt/place.h"
 #include "windlass/rt/products.h"
 #include "windlass/rt/span.h"
 #include "windlass/rt/status.h"
@@ -16,11 +18,11 @@ class context;
 /// experts.
 enum class axis_role : std::int32_t { model, replica, batch, expert };
 
-/// A mesh axis; a rank's coordinate on it follows from row-major order of the axes. Those of replicas carry P groups of
-/// ranks together, numbered in the same order.
+/// A mesh axis; the coordinate of a member of the mesh on it follows from row-major order of the axes. Those of
+/// replicas carry P groups of ranks together, numbered in the same order.
 struct axis {
-  const char *name;
-  std::int32_t size;
+  const char *name = nullptr;
+  std::int32_t size = 1;
   axis_role role = axis_role::model;
 };
 
@@ -32,83 +34,61 @@ struct axis {
 /// Splits whose dim is `flat_dim` cut what those of dims leave: as one dim, in row-major order, filled with zeros to a
 /// multiple of their axes' members. `blocks` is the members of the outer ones of them.
 struct split {
-  std::int32_t dim;
-  std::int32_t axis;
-  std::int64_t blocks;
+  std::int32_t dim = 0;
+  std::int32_t axis = 0;
+  std::int64_t blocks = 1;
 };
 
 constexpr std::int32_t flat_dim = -1;
-
-/// A tensor of the device arena. `sizes` are of the whole tensor; the local part follows from `splits` and is dense,
-/// its indices in their order.
-struct tensor_entry {
-  const char *name; ///< logical name: the ONNX initializer's or input's
-  element_type type;
-  span<std::int64_t> sizes;
-  span<split> splits;
-  std::int64_t offset; ///< bytes into the device arena
-};
 
 enum class source_kind : std::int32_t { none, packed, external };
 
 /// Where the initial bytes of a parameter come from.
 struct source {
-  source_kind kind;    ///< packed: `params.safetensors` beside the program, by name; external: below `--weights`
-  const char *file;    ///< external: relative path
-  std::int64_t offset; ///< external: bytes
-  std::int64_t length;
-  element_type type; ///< external: of the bytes; a packed file says it itself
+  source_kind kind = source_kind::none; ///< packed: `params.safetensors` beside the program, by name; external: below
+                                        ///< `--weights`
+  const char *file = nullptr;           ///< external: relative path
+  std::int64_t offset = 0;              ///< external: bytes
+  std::int64_t length = 0;
+  element_type type = element_type::f32; ///< external: of the bytes; a packed file says it itself
 };
 
 /// How `--init random` fills a parameter.
 enum class initializer : std::int32_t { zeros, ones, normal };
 
-/// A parameter as the step reads it, and its master copy, to which the optimizer and checkpoints refer: f32, unless
-/// both are one buffer, which has one offset and the same splits.
+/// A parameter of the model, whatever positions hold it.
 struct parameter_entry {
-  tensor_entry tensor;
-  span<split> master_splits;
-  std::int64_t master_offset;
+  const char *name = nullptr;            ///< logical name: the ONNX initializer's
+  element_type type = element_type::f32; ///< of its master, which checkpoints hold
+  span<std::int64_t> sizes;              ///< of the whole tensor
   source bytes;
-  initializer random;
-  bool is_trainable; ///< false: a buffer or a frozen weight
-  bool decays;
-};
-
-/// Optimizer state of `parameter` (index into parameters), cut as its master, stored as `<parameter>/<suffix>`; zero at
-/// the start.
-struct state_entry {
-  const char *suffix; ///< exp_avg, exp_avg_sq, momentum_buffer
-  std::int32_t parameter;
-  std::int64_t offset;
-};
-
-/// The reduced gradient of `parameter`, of the mean of the G losses, before clipping; valid between reduce and update.
-struct gradient_entry {
-  std::int32_t parameter;
-  span<split> splits;
-  std::int64_t offset;
+  initializer random = initializer::zeros;
+  bool is_trainable = false; ///< false: a buffer or a frozen weight
+  bool decays = false;
 };
 
 /// How an input finds its values in a token file when `--inputs` does not say. An input fed `random` is none of the
 /// model's, but the keys of its dropouts, i64 [batch, dropouts], which the program makes; it comes last.
 enum class feed : std::int32_t { none, tokens, next, random };
 
+/// An input of the model, of one micro-batch.
 struct input_entry {
-  tensor_entry tensor; ///< of one micro-batch
-  feed default_feed;
-  std::int64_t vocabulary; ///< ids must be below it; 0: unknown
+  const char *name = nullptr; ///< logical name: the ONNX input's
+  element_type type = element_type::f32;
+  span<std::int64_t> sizes; ///< of the whole tensor
+  feed default_feed = feed::none;
+  std::int64_t vocabulary = 0; ///< ids must be below it; 0: unknown
 };
 
 /// The labels that the loss of a step is the mean of, over all its micro-batches: the elements of a box of an input
 /// that are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
 struct counted_labels {
-  std::int32_t input;
-  std::int64_t ignored;
+  std::int32_t input = 0;
+  std::int64_t ignored = 0;
   span<std::int64_t> starts, sizes;
 };
 
-/// Runtime scalars, f32, written into the device arena before the functions that read them.
+/// Runtime scalars, f32, written into the arena before the functions that read them.
 enum class scalar : std::int32_t {
   learning_rate,
   one_minus_beta1, // in f32 a beta near 1 would have lost the digits of the difference
@@ -123,89 +103,198 @@ enum class scalar : std::int32_t {
   inverse_loss_scale,
   inverse_label_count ///< 1 over the labels of the step: see `counted_labels`
 };
-struct scalar_entry {
-  scalar kind;
-  std::int64_t offset;
-};
 
 enum class optimizer : std::int32_t { adamw, sgd };
 
-/// What runs on a stream: the kernels of the step, or the collectives of one communicator.
-enum class stream_kind : std::int32_t { compute, communicator };
+// What a position holds and runs. Each rank of it does the same with its own parts of tensors. `place`s are in the
+// program's arenas; what a split or a communicator calls an axis is one of the position's mesh.
 
-struct stream_entry {
-  stream_kind kind;
-  const char *name; ///< in timelines
+/// An arena of a program: one allocation, of this size.
+struct arena_entry {
+  memory_kind kind = memory_kind::device;
+  std::int64_t bytes = 0;
+  const char *name = nullptr; ///< in errors and records
 };
 
-/// The members of a communicator: the ranks that differ from a rank in the coordinates of `axes` only.
+/// A parameter of the job as this position's step reads it, and its master copy, to which the optimizer and checkpoints
+/// refer: of the parameter's type, and at the same place with the same splits where both are one buffer. A parameter
+/// that several positions read has its master in one of them; the others have none.
+struct parameter_placement {
+  std::int32_t parameter = 0; ///< of the job
+  element_type type = element_type::f32;
+  span<split> splits;
+  place at;
+  span<split> master_splits;
+  place master = no_place;
+};
+
+/// Optimizer state, f32, cut as the master of a parameter, stored as `<parameter>/<suffix>`; zero at the start.
+struct state_entry {
+  std::int32_t parameter = 0;   ///< of the job; this position has its master
+  const char *suffix = nullptr; ///< exp_avg, exp_avg_sq, momentum_buffer
+  place at;
+};
+
+/// The reduced gradient of a parameter, f32, of the mean of the G losses, before clipping; valid between reduce and
+/// update, in the position that has the master.
+struct gradient_entry {
+  std::int32_t parameter = 0; ///< of the job
+  span<split> splits;
+  place at;
+};
+
+/// An input as a chunk reads it. In slot s of the chunk it begins `s * slot_stride` bytes behind `at`.
+struct input_placement {
+  std::int32_t input = 0; ///< of the job
+  std::int32_t chunk = 0;
+  span<split> splits;
+  place at;
+  std::int64_t slot_stride = 0;
+};
+
+struct scalar_entry {
+  scalar kind = scalar::learning_rate;
+  place at;
+};
+
+/// What runs on a stream: the kernels of the step, the collectives of one communicator, sends and receives of actions,
+/// or copies from host memory to the device's or back.
+enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h };
+
+struct stream_entry {
+  stream_kind kind = stream_kind::compute;
+  const char *name = nullptr; ///< in timelines
+};
+
+/// The members of a communicator: the ranks of the position that differ from a rank in the coordinates of `axes` only.
+/// One that `spans_positions` joins those of all positions, the ranks of the first position first; axes then have the
+/// same sizes in all of them.
 struct communicator_entry {
   span<std::int32_t> axes;
-  std::int32_t stream;    ///< that its collectives run on, a place in the program's `streams`, of kind communicator
-  bool exchanges = false; ///< the program has all-to-alls or permutes on it
+  std::int32_t stream = 0; ///< that its collectives run on, a place in the program's `streams`, of kind communicator
+  bool exchanges = false;  ///< the program has all-to-alls or permutes on it
+  bool spans_positions = false; ///< such as for the norm of all gradients
+};
+
+/// Another position that this one exchanges messages with: each rank with the one of the same number there.
+struct peer_entry {
+  std::int32_t position = 0;
+  std::int32_t stream = 0; ///< that its messages run on, of kind peer; several peers may share one
+};
+
+/// A tensor that passes from a chunk to one of another position, or comes from there: an activation, or on the way back
+/// its gradient. Both ends list the tensors of a border in the same order. In slot s of the chunk it begins `s *
+/// slot_stride` bytes behind `at`.
+struct message_entry {
+  direction way = direction::send;
+  std::int32_t chunk = 0;
+  std::int32_t peer_chunk = 0;
+  std::int32_t peer = 0; ///< of the program
+  element_type type = element_type::f32;
+  span<std::int64_t> sizes; ///< of the whole tensor
+  span<split> splits;
+  place at;
+  std::int64_t slot_stride = 0;
+};
+
+/// A chunk of the model: its slots, each for the inputs, the stash and the borders of a micro-batch in flight, and its
+/// functions. `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to
+/// after.
+struct chunk_entry {
+  std::int32_t chunk = 0; ///< its number in the model
+  std::int32_t slots = 1;
+  status (*forward)(context &, std::int64_t index, std::int64_t slot) = nullptr;
+  /// `is_last`: of the step.
+  status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
 };
 
 enum class action_kind : std::int32_t {
   repeat,   ///< the next `length` actions, `count` times
   forward,  ///< of a micro-batch; its inputs are in place
   backward, ///< of a micro-batch; the last one begins the reductions of gradients that are complete
-  reduce,   ///< the rest of the reductions, and the wait for all
+  send,     ///< of a micro-batch's activation to the next chunk, or of a gradient to the one before
+  receive,
+  reduce, ///< the rest of the reductions, and the wait for all
   update,
 };
 
 /// A row of a step. In turn t of the repeat around it, from 0, an action is of micro-batch `micro_batch + t * per_turn`
 /// of the rank's in the step; all else is the same in each turn.
 struct action {
-  action_kind kind;
-  std::int32_t chunk;
-  std::int32_t micro_batch;
-  std::int32_t per_turn;
-  std::int32_t slot; ///< of the chunk, that holds the micro-batch's inputs and stash
-  bool is_first;     ///< of its kind and chunk in the step
-  bool is_last;
-  std::int32_t count; ///< of a repeat
-  std::int32_t length;
+  action_kind kind = action_kind::repeat;
+  std::int32_t chunk = 0;
+  std::int32_t peer_chunk = -1; ///< the chunk at the other end of a send or receive
+  std::int32_t micro_batch = 0;
+  std::int32_t per_turn = 0;
+  std::int32_t slot = 0; ///< of the chunk, that holds the micro-batch's inputs and stash
+  bool is_first = false; ///< of its kind and chunk in the step
+  bool is_last = false;
+  std::int32_t count = 0; ///< of a repeat
+  std::int32_t length = 0;
 };
 
+/// What all ranks of a position run.
 struct program {
-  std::int32_t version; ///< of this structure
-  const char *model;    ///< name to print
-  const char *plan_hash;
-  span<axis> axes;
-  std::int32_t micro_batches; ///< G
-  optimizer kind;
-  bool clips;
-  const char *precision;      ///< that values are computed in: f32, tf32, bf16 or f16
-  std::int64_t device_bytes;  ///< device arena
-  std::int64_t pinned_bytes;  ///< pinned host arena
-  std::int64_t scratch_bytes; ///< of the compute stream for one thread, times threads
-  span<stream_entry> streams; ///< one of kind compute, and one of kind communicator for each communicator
-  std::int32_t events;
+  span<arena_entry> arenas;
+  std::int64_t scratch_bytes = 0; ///< of the compute stream for one thread, times threads
+  span<stream_entry> streams;     ///< one of kind compute, and one of kind communicator for each communicator
+  std::int32_t events = 0;
   span<communicator_entry> communicators;
-  span<parameter_entry> parameters;
+  span<peer_entry> peers;
+  span<parameter_placement> parameters;
   span<state_entry> states;
   span<gradient_entry> gradients;
-  span<input_entry> inputs;
-  counted_labels labels;
+  span<input_placement> inputs;
+  span<message_entry> messages;
   span<scalar_entry> scalars;
-  std::int64_t loss_offset;      ///< f32: the step's mean loss after reduce
-  std::int64_t grad_norm_offset; ///< f32: global norm of the step's gradient before clipping, after update
-  std::int64_t evaluate_offset;  ///< f32: loss of the micro-batch after evaluate
-  span<action> actions;          ///< of one step
+  place loss = no_place;      ///< f32: the step's mean loss after reduce; one position has it
+  place grad_norm;            ///< f32: global norm of the step's gradient before clipping, after update
+  place evaluated = no_place; ///< f32: loss of the micro-batch after evaluate; where the loss is
+  span<chunk_entry> chunks;
+  span<action> actions; ///< of one step
   product_choices products;
   attention_choices attentions;
-  status (*init)(context &); ///< once, after parameters are loaded
-  /// `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to after.
-  status (*forward)(context &, std::int64_t index);
-  /// `is_last`: of the step.
-  status (*backward)(context &, std::int64_t index, bool is_last);
-  status (*reduce)(context &);
-  status (*update)(context &);
-  status (*evaluate)(context &);
+  status (*init)(context &) = nullptr; ///< once, after parameters are loaded
+  status (*reduce)(context &) = nullptr;
+  status (*update)(context &) = nullptr;
+  /// Of a micro-batch whose inputs are in slot 0 of each chunk.
+  status (*evaluate)(context &) = nullptr;
 };
 
+/// A position: ranks `first_rank` to `first_rank + ranks - 1` of the job, which are the members of its mesh in
+/// row-major order.
+struct position_entry {
+  span<axis> axes;
+  std::int32_t first_rank = 0;
+  std::int32_t ranks = 1; ///< the product of the axes' sizes
+  const program *runs = nullptr;
+};
+
+/// What the ranks of a job train together. Those of replicas carry P groups of ranks, in each position as many.
+struct job {
+  std::int32_t version = 0;    ///< of these structures
+  const char *model = nullptr; ///< name to print
+  const char *plan_hash = nullptr;
+  const char *precision = nullptr; ///< that values are computed in: f32, tf32, bf16 or f16
+  optimizer kind = optimizer::adamw;
+  bool clips = false;
+  std::int32_t micro_batches = 1; ///< G
+  span<parameter_entry> parameters;
+  span<input_entry> inputs;
+  counted_labels labels;
+  span<position_entry> positions;
+};
+
+/// The position that a rank of the job is in, by its number; -1 where it is in none.
+std::int32_t position_of(const job &j, std::int32_t rank);
+/// The ranks of all positions.
+std::int32_t count_ranks(const job &j);
+
+/// The version that this runtime reads.
+constexpr std::int32_t job_version = 2;
+
 /// The emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
-int run_program(const program &p, int argc, char **argv);
+int run_program(const job &j, int argc, char **argv);
 
 } // namespace windlass::rt
 

@@ -8,7 +8,7 @@
 
 namespace windlass::rt {
 
-struct program;
+struct job;
 class transport;
 
 /// What the reserve follows from.
@@ -21,6 +21,7 @@ struct reserve_need {
     bool exchanges = false; ///< it sends from each member to others, in all-to-alls or permutes
   };
   std::vector<communicator> communicators; ///< those that the plan has
+  std::int32_t copy_streams = 0;           ///< between the device's memory and the host's
   std::int64_t scratch_bytes = 0;          ///< of the compute stream, per thread
   std::int64_t tensors = 0;                ///< parameters, optimizer state and inputs
   std::int64_t input_bytes = 0;            ///< of the inputs of one micro-batch
@@ -57,8 +58,8 @@ reserve declare_device_reserve(const reserve_need &need);
 /// that are threads of one process each count as one.
 reserve declare_reserve(const reserve_need &need);
 
-/// The reserve of each rank of a program in a job.
-reserve reserve_of(const program &p, const transport &world, std::int32_t threads);
+/// The reserve of each rank of a position of a job, by its number.
+reserve reserve_of(const job &j, std::int32_t position, const transport &world, std::int32_t threads);
 
 } // namespace windlass::rt
 

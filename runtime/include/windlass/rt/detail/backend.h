@@ -3,6 +3,7 @@
 #define WINDLASS_RT_DETAIL_BACKEND_H
 
 #include "windlass/rt/attention_shape.h"
+#include "windlass/rt/place.h"
 #include "windlass/rt/products.h"
 #include "windlass/rt/status.h"
 
@@ -36,8 +37,6 @@ constexpr bool backend_has_device = true;
 #else
 constexpr bool backend_has_device = false;
 #endif
-
-enum class memory_kind { device, pinned };
 
 // Of back ends with a device only.
 
