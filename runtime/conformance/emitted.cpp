@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace windlass::rt {
 namespace {
 
@@ -38,6 +40,61 @@ TEST(Emitted, OwnBlockIsNumberedByTheAxesInTheirOrder) {
     EXPECT_EQ(own.strides[0], 12);
     EXPECT_EQ(own.strides[1], 1);
   }
+}
+
+/// Two positions of one rank each, an arena of the device and one of the host, and a stream for each direction.
+TEST(Emitted, ValuesGoBetweenArenasAndPositions) {
+  const arena_entry arenas[] = {{memory_kind::device, 4096, "device"}, {memory_kind::pinned, 4096, "host"}};
+  const stream_entry streams[] = {{stream_kind::compute, "compute"},
+                                  {stream_kind::h2d, "to the device"},
+                                  {stream_kind::d2h, "to the host"},
+                                  {stream_kind::peer, "messages"}};
+  const peer_entry peers[] = {{1, 3}, {0, 3}};
+  program programs[2];
+  for (std::int32_t i : {0, 1}) {
+    programs[i].arenas = {arenas, 2};
+    programs[i].streams = {streams, 4};
+    programs[i].events = 3;
+    programs[i].peers = {peers + i, 1};
+  }
+  const position_entry positions[] = {{{}, 0, 1, &programs[0]}, {{}, 1, 1, &programs[1]}};
+  job j;
+  j.positions = {positions, 2};
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(2);
+  const auto run = [&](std::int32_t rank) -> status {
+    context c;
+    WINDLASS_TRY(c.create(j, *world[static_cast<std::size_t>(rank)], 1));
+    const view device = view_at(c, {0, 256}, element_type::f32, {100}),
+               host = view_at(c, {1, 512}, element_type::f32, {100}),
+               other = view_at(c, {0, 1024}, element_type::f32, {100});
+    const std::int32_t peer = 1 - peer_of(c, 0).index();
+    if (rank == 0) {
+      for (std::int64_t i = 0; i < 100; ++i)
+        host.as<float>()[i] = static_cast<float>(i) + 0.5f;
+      WINDLASS_TRY(copy(stream_of(c, 1), device, host));
+      WINDLASS_TRY(record_event(stream_of(c, 1), event_of(c, 0)));
+      WINDLASS_TRY(wait_event(stream_of(c, 3), event_of(c, 0)));
+      WINDLASS_TRY(send(stream_of(c, 3), peer_of(c, 0), device, peer));
+      return c.synchronize();
+    }
+    WINDLASS_TRY(receive(stream_of(c, 3), peer_of(c, 0), device, peer));
+    WINDLASS_TRY(record_event(stream_of(c, 3), event_of(c, 0)));
+    WINDLASS_TRY(wait_event(stream_of(c, 0), event_of(c, 0)));
+    WINDLASS_TRY(copy(stream_of(c, 0), other, device));
+    WINDLASS_TRY(record_event(stream_of(c, 0), event_of(c, 1)));
+    WINDLASS_TRY(wait_event(stream_of(c, 2), event_of(c, 1)));
+    WINDLASS_TRY(copy(stream_of(c, 2), host, other));
+    WINDLASS_TRY(c.synchronize());
+    for (std::int64_t i = 0; i < 100 && detail::backend_moves_data; ++i)
+      EXPECT_EQ(host.as<float>()[i], static_cast<float>(i) + 0.5f) << i;
+    return {};
+  };
+  status first;
+  std::thread beside([&] { first = run(0); });
+  const status second = run(1);
+  beside.join();
+  EXPECT_TRUE(first.is_ok()) << first.message();
+  EXPECT_TRUE(second.is_ok()) << second.message();
 }
 
 } // namespace

@@ -27,6 +27,11 @@ Communicator RuntimeCalls::communicatorOf(const Context &c, int64_t index) {
       callOpaque("communicator_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
 }
 
+Communicator RuntimeCalls::peerOf(const Context &c, int64_t index) {
+  return Communicator(
+      callOpaque("peer_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+}
+
 /// Sizes, and strides where they are not row-major.
 static void appendShape(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, MemRefType type) {
   arguments.push_back({{}, elementTypeText(type.getElementType())});
@@ -300,4 +305,12 @@ void RuntimeCalls::permute(const Stream &s, const Communicator &c, const View &o
                            llvm::ArrayRef<int64_t> destinations) {
   check(callOpaque("permute", typeOf<rt::status>(),
                    {{s.value, ""}, {c.value, ""}, {out.value, ""}, {in.value, ""}, {{}, listText(destinations)}}));
+}
+
+void RuntimeCalls::send(const Stream &s, const Communicator &c, const View &in, int64_t to) {
+  WINDLASS_RUNTIME_STATEMENT(send, s, c, in, int32(to));
+}
+
+void RuntimeCalls::receive(const Stream &s, const Communicator &c, const View &out, int64_t from) {
+  WINDLASS_RUNTIME_STATEMENT(receive, s, c, out, int32(from));
 }

@@ -81,7 +81,7 @@ status copy(stream &s, const view &out, const view &in) {
                     if (nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1)
                       return cuda::check(cudaMemcpyAsync(nest.data[0], nest.data[1],
                                                          static_cast<std::size_t>(nest.sizes[0] * bytes),
-                                                         cudaMemcpyDeviceToDevice, cuda::native(s)),
+                                                         cudaMemcpyDefault, cuda::native(s)),
                                          "a copy");
                     switch (bytes) {
                     case 8:

@@ -140,6 +140,8 @@ public:
   Event eventOf(const Context &c, int64_t index);
   Event rowEvent(const Context &c, const Row &row, int64_t column);
   Communicator communicatorOf(const Context &c, int64_t index);
+  /// The communicator of this rank and one of its program's peers.
+  Communicator peerOf(const Context &c, int64_t index);
   View viewAt(const Context &c, const Expr<rt::place> &where, mlir::MemRefType type);
   View rowView(const Context &c, const Row &row, const Expr<rt::row_place> &where, mlir::MemRefType type);
   View absentView();
@@ -222,6 +224,9 @@ public:
   void allToAll(const Stream &s, const Communicator &c, const View &out, const View &in);
   void permute(const Stream &s, const Communicator &c, const View &out, const View &in,
                llvm::ArrayRef<int64_t> destinations);
+  /// A message to a member of the communicator, or from it.
+  void send(const Stream &s, const Communicator &c, const View &in, int64_t to);
+  void receive(const Stream &s, const Communicator &c, const View &out, int64_t from);
 };
 
 } // namespace windlass::cpp

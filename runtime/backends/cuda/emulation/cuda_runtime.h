@@ -72,7 +72,12 @@ using cudaGraph_t = struct emulated_graph *;
 using cudaGraphExec_t = struct emulated_graph *;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 using cudaEvent_t = struct emulated_event *;
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
+};
 constexpr unsigned long long cudaGraphInstantiateFlagUseNodePriority = 8;
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
                    cudaHostAllocDefault = 0;

@@ -16,6 +16,7 @@ using row = const std::int64_t *;
 inline stream &stream_of(context &c, std::int32_t index) { return c.get_stream(index); }
 inline event &event_of(context &c, std::int32_t index) { return c.get_event(index); }
 inline communicator &communicator_of(context &c, std::int32_t index) { return c.get_communicator(index); }
+inline communicator &peer_of(context &c, std::int32_t index) { return c.get_peer(index); }
 
 inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes) {
   return dense_view(c.at(where), type, sizes);

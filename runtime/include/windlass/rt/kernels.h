@@ -17,7 +17,8 @@ namespace windlass::rt {
 enum class reduction : std::int32_t { sum, max, min };
 
 /// out <- in, element by element, converting the type where they differ (float to integer truncates, x != 0 for
-/// boolean).
+/// boolean). Between dense views of one type it moves the bytes of any arena to any other, and does nothing else: so
+/// streams of the kinds h2d and d2h bring them to a device's memory and back.
 status copy(stream &s, const view &out, const view &in);
 /// Every element of `out` becomes `value` (rounded to its type).
 status fill(stream &s, const view &out, double value);
