@@ -400,6 +400,8 @@ Expr<rt::span<rt::chunk_entry>> Tables::chunkTable(const schedule::Schedule &ste
   WINDLASS_SET(row, forward, function<std::remove_pointer_t<decltype(Structure::forward)>>(sched::StepRole::forward));
   WINDLASS_SET(row, backward,
                function<std::remove_pointer_t<decltype(Structure::backward)>>(sched::StepRole::backward));
+  WINDLASS_SET(row, reduce, function<std::remove_pointer_t<decltype(Structure::reduce)>>(sched::StepRole::reduce));
+  WINDLASS_SET(row, update, function<std::remove_pointer_t<decltype(Structure::update)>>(sched::StepRole::update));
   return arrays.table<Structure>("chunks", row.build());
 }
 
@@ -531,8 +533,6 @@ FailureOr<Expr<rt::program>> Tables::programRecord() {
   WINDLASS_SET(all, products, products());
   WINDLASS_SET(all, attentions, attentions());
   WINDLASS_SET(all, init, function<Stage>(sched::StepRole::init));
-  WINDLASS_SET(all, reduce, function<Stage>(sched::StepRole::reduce));
-  WINDLASS_SET(all, update, function<Stage>(sched::StepRole::update));
   WINDLASS_SET(all, evaluate, function<Stage>(sched::StepRole::evaluate));
   return all.buildLines();
 }

@@ -160,7 +160,7 @@ const action two_actions[] = {act(action_kind::forward), act(action_kind::backwa
                               act(action_kind::update)};
 
 template <bool scales> one_job make(span<axis> axes, span<action> actions) {
-  static const chunk_entry chunks[] = {{0, 1, forward, backward<scales>}};
+  static const chunk_entry chunks[] = {{0, 1, forward, backward<scales>, reduce_gradients, update<scales>}};
   program p = {};
   p.arenas = {arenas, 1};
   p.scratch_bytes = 1 << 20;
@@ -177,8 +177,6 @@ template <bool scales> one_job make(span<axis> axes, span<action> actions) {
   p.evaluated = {0, evaluate_at};
   p.chunks = {chunks, 1};
   p.actions = actions;
-  p.reduce = reduce_gradients;
-  p.update = update<scales>;
   p.evaluate = evaluate;
   job j = {};
   j.model = "bigram";

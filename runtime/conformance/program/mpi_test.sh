@@ -44,6 +44,27 @@ cmp "$work/local.bytes" "$work/mpi.bytes" || fail "mpi and local count other byt
   --instructions baseline >"$work/out" 2>"$work/err" || fail "run by the baseline's kernels"
 grep -q '"gemm": ".*openblas' "$work/baseline/run.json" || fail "kernels of the baseline"
 
+# Two positions, each a process, train as one does; each writes what it holds.
+BIGRAM_POSITIONS=1 "$program" --data "$work/text.txt" --bytes --init random --threads 1 --steps 6 -o "$work/one" \
+  --dump-gradients "$work/one.gradients" >"$work/out" 2>"$work/err" || fail "run of one position"
+export BIGRAM_POSITIONS=2
+launch 2 --steps 6 -o "$work/two" --dump-gradients "$work/two.gradients" || fail "run of two positions"
+"$program" --data "$work/text.txt" --bytes --init random --threads 1 --steps 6 -o "$work/threads" >"$work/out" \
+  2>"$work/err" || fail "run of two positions as threads"
+for run in two threads; do
+  for key in loss grad_norm; do
+    grep -o "\"$key\": [^,]*" "$work/one/metrics.jsonl" >"$work/one.$key"
+    grep -o "\"$key\": [^,]*" "$work/$run/metrics.jsonl" >"$work/$run.$key"
+    cmp "$work/one.$key" "$work/$run.$key" || fail "$key of $run positions"
+  done
+  for file in parameters-00000 parameters-00001 state-00000 state-00001; do
+    cmp "$work/two/checkpoints/step-000006/$file.safetensors" \
+      "$work/$run/checkpoints/step-000006/$file.safetensors" || fail "$file of $run positions"
+  done
+done
+cmp "$work/one.gradients" "$work/two.gradients" || fail "gradients of two positions"
+unset BIGRAM_POSITIONS
+
 launch 3 --steps 3 -o "$work/three"
 [ $? = 1 ] || fail "exit code of a wrong rank count"
 [ "$(grep -c 'the plan is for 2 ranks, but 3 were started' "$work/err")" = 1 ] || fail "message of a wrong rank count"

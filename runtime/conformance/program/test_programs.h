@@ -16,6 +16,10 @@ const one_job &bigram_program(int groups);
 const one_job &scaled_bigram_program(int groups);
 constexpr std::int64_t bigram_vocabulary = 256, bigram_batch = 4, bigram_tokens = 8;
 
+/// The bigram model cut into two chunks, table and bias, in one position or in two, each of `groups` (1 or 2) data
+/// parallel ranks with four micro-batches in two slots: one after the other, or 1F1B.
+const job &pipeline_job(int positions, int groups);
+
 /// How the sharded program cuts its parameter of [4, 3 * 2 * 2].
 enum class cut {
   whole,          ///< 1 rank

@@ -36,7 +36,7 @@ public:
   status run(std::deque<message_step> &messages) {
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
-      chunks_[row.chunk] = {row.slots, std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), {}};
+      chunks_[row.chunk] = {row.slots, std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
     for (std::int64_t i = 0; i < p_.actions.size; ++i) {
       const action &row = p_.actions[i];
       if (row.kind != action_kind::repeat) {
@@ -51,18 +51,18 @@ public:
       i += row.length;
     }
     for (const auto &[number, chunk] : chunks_)
-      if (chunk.reductions != 1 ||
+      if (chunk.reductions != 1 || chunk.updates != 1 ||
           std::any_of(chunk.done.begin(), chunk.done.end(), [](int each) { return each != 2; }))
         return wrong("chunk " + std::to_string(number) +
-                     " has not all micro-batches of a step, or is not reduced once");
-    return updates_ == 1 ? ok_status() : wrong("the action table has " + std::to_string(updates_) + " updates");
+                     " has not all micro-batches of a step, or is not reduced and updated once");
+    return ok_status();
   }
 
 private:
   struct chunk_state {
     std::int32_t slots = 0;
     std::vector<std::int8_t> done; ///< of each micro-batch: 1 after its forward, 2 after its backward
-    std::int32_t reductions = 0;
+    std::int32_t reductions = 0, updates = 0;
   };
 
   status wrong(const std::string &what) const { return wrong_tables(what + where_); }
@@ -70,16 +70,12 @@ private:
   status follow(const action &row, std::int32_t turn) {
     if (row.kind == action_kind::repeat)
       return wrong("a repeat in a repeat");
-    if (row.kind == action_kind::update) {
-      ++updates_;
-      return ok_status();
-    }
     const auto found = chunks_.find(row.chunk);
     if (found == chunks_.end())
       return wrong("an action of chunk " + std::to_string(row.chunk) + ", which the position lacks");
     chunk_state &chunk = found->second;
-    if (row.kind == action_kind::reduce) {
-      ++chunk.reductions;
+    if (row.kind == action_kind::reduce || row.kind == action_kind::update) {
+      ++(row.kind == action_kind::reduce ? chunk.reductions : chunk.updates);
       return ok_status();
     }
     const std::int32_t micro_batch = row.micro_batch + turn * row.per_turn;
@@ -109,7 +105,7 @@ private:
   }
 
   const program &p_;
-  std::int32_t per_rank_, updates_ = 0;
+  std::int32_t per_rank_;
   std::string where_;
   std::map<std::int32_t, chunk_state> chunks_;
   std::deque<message_step> *messages_ = nullptr;

@@ -34,8 +34,6 @@ public:
   }
 
   status run() const {
-    if (!p_.reduce || !p_.update)
-      return wrong("a step function is missing");
     WINDLASS_TRY(check_arenas());
     WINDLASS_TRY(check_streams());
     WINDLASS_TRY(check_chunks());
@@ -101,7 +99,7 @@ private:
     if (p_.chunks.size == 0)
       return wrong("no chunk");
     for (const chunk_entry &row : p_.chunks)
-      if (row.slots < 1 || !row.forward || !row.backward)
+      if (row.slots < 1 || !row.forward || !row.backward || !row.reduce || !row.update)
         return wrong("a step function or a slot of chunk " + std::to_string(row.chunk) + " is missing");
     for (const input_placement &row : p_.inputs) {
       const chunk_entry *chunk = find_chunk(row.chunk);

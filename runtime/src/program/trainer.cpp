@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace windlass::rt {
 
@@ -128,7 +129,8 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
     WINDLASS_TRY(
         write_inputs(*sources_.data, next_micro_batch_ + micro_batch * groups_ + group_, what.chunk, what.slot));
   if (what.kind == action_kind::update) {
-    WINDLASS_TRY(before_update());
+    if (!std::exchange(is_reduced_, true))
+      WINDLASS_TRY(before_update());
     if (skips_update_)
       return ok_status();
   }
@@ -145,11 +147,11 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
 status trainer::compute(const action &what, std::int64_t micro_batch) {
   if (is_traced_)
     traced_.push_back(&what);
-  const bool is_of_chunk = what.kind == action_kind::forward || what.kind == action_kind::backward;
+  const bool has_slot = what.kind == action_kind::forward || what.kind == action_kind::backward;
   const chunk_entry *chunk = p_.chunks.begin();
-  while (is_of_chunk && chunk->chunk != what.chunk)
+  while (chunk->chunk != what.chunk)
     ++chunk;
-  if (is_of_chunk)
+  if (has_slot)
     WINDLASS_TRY(messages_.begin(what));
   WINDLASS_TRY(graphs_.run(what, [&]() -> status {
     switch (what.kind) {
@@ -158,12 +160,12 @@ status trainer::compute(const action &what, std::int64_t micro_batch) {
     case action_kind::backward:
       return chunk->backward(context_, micro_batch, what.slot, what.is_last);
     case action_kind::reduce:
-      return p_.reduce(context_);
+      return chunk->reduce(context_);
     default:
-      return p_.update(context_);
+      return chunk->update(context_);
     }
   }));
-  return is_of_chunk ? messages_.end(what) : ok_status();
+  return has_slot ? messages_.end(what) : ok_status();
 }
 
 status trainer::run_actions() {
@@ -204,7 +206,7 @@ status trainer::count_labels(std::int64_t &all) {
 status trainer::step(std::int64_t s, step_metrics &row) {
   const detail::named_range range("step");
   double start = clock_seconds();
-  skips_update_ = false;
+  skips_update_ = is_reduced_ = false;
   std::int64_t labels = 0;
   WINDLASS_TRY(count_labels(labels));
   graphs_.take_sent(); // of evaluation, before the step

@@ -121,6 +121,7 @@ private:
   update_history past_;
   bool is_traced_ = false;             ///< this step's timeline is wanted, so that nothing waits in its middle
   std::vector<const action *> traced_; ///< that step's actions
+  bool is_reduced_ = false;            ///< all chunks of the position are, in this step
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
   static constexpr std::size_t activities = 10; ///< what a profile tells apart
   double action_seconds_[activities] = {};

@@ -206,6 +206,8 @@ struct chunk_entry {
   status (*forward)(context &, std::int64_t index, std::int64_t slot) = nullptr;
   /// `is_last`: of the step.
   status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
+  status (*reduce)(context &) = nullptr;
+  status (*update)(context &) = nullptr; ///< after all chunks of the position are reduced
 };
 
 enum class action_kind : std::int32_t {
@@ -255,8 +257,6 @@ struct program {
   product_choices products;
   attention_choices attentions;
   status (*init)(context &) = nullptr; ///< once, after parameters are loaded
-  status (*reduce)(context &) = nullptr;
-  status (*update)(context &) = nullptr;
   /// Of a micro-batch whose inputs are in slot 0 of each chunk.
   status (*evaluate)(context &) = nullptr;
 };
