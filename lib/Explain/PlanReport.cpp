@@ -24,8 +24,14 @@ constexpr size_t kMostRows = 40;
 
 ArenaBytes measureArena(sched::ProgramOp program) {
   ArenaBytes memory;
+  sched::ArenaOp arena = sched::getDeviceArena(program);
+  if (!arena)
+    return memory;
+  memory.arena = arena.getBytes();
+  if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
+    memory.largestLiveSet = live.getInt();
   for (auto resource : program.getOps<sched::ResourceOp>()) {
-    if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
+    if (resource.getArena() != arena.getSymName())
       continue;
     int64_t bytes = getTensorBytes(resource.getTensorType());
     switch (resource.getKind()) {
@@ -46,11 +52,6 @@ ArenaBytes measureArena(sched::ProgramOp program) {
     default:
       memory.other += bytes;
     }
-  }
-  if (sched::ArenaOp arena = sched::getDeviceArena(program)) {
-    memory.arena = arena.getBytes();
-    if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
-      memory.largestLiveSet = live.getInt();
   }
   return memory;
 }

@@ -11,7 +11,7 @@
 // ROUNDS: error: can be rounded as programs do at level L5 only, and where floats are doubles
 
 // The gradient in an arena of its own, at the offset that the weight has in the other one; a part that nothing wrote there.
-// RUN: sed 's/device_arena, offset = 64/host_arena, offset = 0/; s/device_arena\[64\]/host_arena[0]/; s/^  sched.arena.*/&\n  sched.arena @host_arena bytes 64/' %s > %t.8.mlir
+// RUN: sed 's/device_arena, offset = 64/host_arena, offset = 0/; s/device_arena\[64\]/host_arena[0]/; s/^  sched.arena.*/&\n  sched.arena @host_arena host bytes 64/' %s > %t.8.mlir
 // RUN: windlass-run %t.8.mlir --initial %S/Inputs/step.safetensors | FileCheck %s
 // RUN: sed 's/%%w = sched.buffer @device_arena\[0\]/%%w = sched.buffer @host_arena[8]/' %t.8.mlir > %t.9.mlir
 // RUN: not windlass-run %t.9.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=ARENA
@@ -62,7 +62,7 @@
 #scalar = #plan.layout<[]>
 module attributes {train.settings = {micro_batches = 1 : i64}} {
 sched.program @program on <[<"batch", 2, batch>]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_batch communicator
   sched.communicator @communicator over ["batch"] on @over_batch

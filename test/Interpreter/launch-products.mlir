@@ -15,7 +15,7 @@
 #scalar = #plan.layout<[]>
 module attributes {train.settings = {micro_batches = 1 : i64}} {
 sched.program @program on <[<"data", 1>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.resource parameter @w : tensor<2xf32> of tensor<2xf32> #vector {logical_name = "w", arena = @device_arena, offset = 0 : i64}
   sched.resource loss @loss : tensor<f32> of tensor<f32> #scalar {arena = @device_arena, offset = 64 : i64}

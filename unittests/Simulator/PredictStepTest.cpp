@@ -22,7 +22,7 @@ namespace {
 constexpr char kModule[] = R"(
 module {
 sched.program @program on <[<"data", 2>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data

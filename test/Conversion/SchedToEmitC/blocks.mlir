@@ -34,7 +34,7 @@ sched.program @program on <[]> {
 // CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[1]">, 1 : index]
 // CHECK: func @backward
 
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func private @chain(%x: f32) -> f32 attributes {sched.scalar_function} {
   %y = train.relu %x : f32

@@ -21,7 +21,7 @@ sched.program @program on <[]> {
 // CHECK: func @forward
 // CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_0">
 
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<3xf32>

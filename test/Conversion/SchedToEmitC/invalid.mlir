@@ -20,7 +20,7 @@ sched.program @second on <[]> {}
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
@@ -41,7 +41,7 @@ sched.program @program on <[<"a", 2>, <"b", 2>]> {
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4x4xf32>
@@ -62,7 +62,7 @@ sched.program @program on <[<"a", 2>, <"b", 2>]> {
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x4xf32>
@@ -83,7 +83,7 @@ sched.program @program on <[<"a", 2>, <"b", 2>]> {
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<2x3xf32>
@@ -103,7 +103,7 @@ sched.program @program on <[<"a", 2>, <"b", 2>]> {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -130,9 +130,9 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // Equal offsets into two arenas are two places, which emitted code cannot say.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
-  sched.arena @host_arena bytes 64
+  sched.arena @host_arena host bytes 64
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
     %a = sched.buffer @device_arena[0] : memref<4xf32>
     // expected-error@+1 {{lies in @host_arena: emitted programs have the arena @device_arena only}}
@@ -153,7 +153,7 @@ sched.program @program on <[]> {
 // The runtime makes streams for kernels and collectives.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
   sched.stream @compute compute
   // expected-error@+1 {{is of kind h2d: emitted programs have streams of the kinds compute and communicator only}}
   sched.stream @fetch h2d

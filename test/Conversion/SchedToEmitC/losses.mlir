@@ -12,7 +12,7 @@ sched.program @program on <[]> {
 // CHECK: %[[X:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 128}">
 // CHECK: %[[SUM:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
 // CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {

@@ -16,7 +16,7 @@
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 4>, <"c", 3>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {

@@ -8,7 +8,7 @@
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_a_x_b communicator
   sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b

@@ -52,7 +52,7 @@
 
 module {
 sched.program @program on <[<"data", 2>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c0 over ["data"] on @over_data

@@ -11,7 +11,7 @@ sched.program @program on <[]> {
 // CHECK: call_opaque "adamw_list"(%[[S]], %[[P]], %[[RATE]], {{.*}} #emitc.opaque<"true">
 // CHECK: %[[H:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 960}">
 // CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }

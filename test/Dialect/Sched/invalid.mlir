@@ -367,7 +367,7 @@ sched.program @program on <[]> {
 // Arenas and commands.
 
 // expected-error @below {{has -1 bytes; an allocation has at least 0}}
-sched.arena @device_arena bytes -1
+sched.arena @device_arena device bytes -1
 }
 
 // -----
@@ -445,7 +445,7 @@ func.func @f() {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @c bytes 64
+sched.arena @c device bytes 64
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{names @c, which is no sched.communicator of the program}}
@@ -535,7 +535,7 @@ sched.communicator @c over ["data"] on @s
 // -----
 
 sched.program @program on <[]> {
-sched.arena @s bytes 64
+sched.arena @s device bytes 64
 func.func @f() {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   // expected-error @below {{'sched.launch' op names @s, which is no sched.stream of the program}}

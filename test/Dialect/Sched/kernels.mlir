@@ -5,7 +5,7 @@ sched.program @program on <[]> {
 
 // In place: a result over the operand that its kernel names, both results of a sum of norms over terms, and updates.
 // CHECK-LABEL: func.func @forward
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
@@ -36,7 +36,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -49,7 +49,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -62,7 +62,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -75,7 +75,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
@@ -91,7 +91,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32>
@@ -108,7 +108,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 
 sched.program @program on <[]> {
 // Every parameter has three operands, then there are four scalars.
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -124,7 +124,7 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 
 sched.program @program on <[]> {
 // The runtime has no step of SGD for several parameters.
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -140,7 +140,7 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -160,7 +160,7 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
@@ -178,7 +178,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 
 sched.program @program on <[]> {
 // A copy onto itself is no command.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -192,7 +192,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 
 sched.program @program on <[]> {
 // Of a gradient of a softmax only the gradient that arrives may go, not the softmax.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %y = sched.buffer @device_arena[0] : memref<4xf32>
@@ -208,7 +208,7 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 
 sched.program @program on <[]> {
 // The place of a term may take the sum or the norm, not the statistics.
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<1x1xf32>
@@ -223,7 +223,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<2x4xf32>
@@ -240,7 +240,7 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
@@ -255,7 +255,7 @@ func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
 
 sched.program @program on <[]> {
 // Sums add up, greatest numbers do not.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>

@@ -82,8 +82,12 @@ sched.program @program on <[<"data", 2>, <"model", 2>]> {
 // CHECK-LABEL: module @cmd
 module @cmd {
 sched.program @program on <[<"data", 2>]> {
-  // CHECK: sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
-  sched.arena @device_arena bytes 4096 {sched.largest_live_set = 512 : i64}
+  // CHECK: sched.arena @device_arena device bytes 4096 {sched.largest_live_set = 512 : i64}
+  sched.arena @device_arena device bytes 4096 {sched.largest_live_set = 512 : i64}
+  // CHECK: sched.arena @host_arena host bytes 64
+  sched.arena @host_arena host bytes 64
+  // CHECK: sched.arena @file disk bytes 0
+  sched.arena @file disk bytes 0
   // CHECK: sched.stream @compute compute
   sched.stream @compute compute
   // CHECK: sched.stream @over_data communicator

@@ -20,7 +20,7 @@ namespace {
 constexpr char kModule[] = R"(
 module {
 sched.program @program on <[<"data", 1>]> {
-  sched.arena @device_arena bytes 65536
+  sched.arena @device_arena device bytes 65536
   sched.stream @compute compute
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %q = sched.buffer @device_arena[0] : memref<2x4x16x8xbf16, strided<[1536, 8, 96, 1]>>

@@ -38,9 +38,9 @@ protected:
     std::string text = R"(
 module {
 sched.program @program on <[<"data", 1>]> {
-  sched.arena @device_arena bytes 65536
+  sched.arena @device_arena device bytes 65536
   sched.stream @compute compute
-  sched.arena @host_arena bytes 65536
+  sched.arena @host_arena host bytes 65536
   func.func private @add(%a: T, %b: T) -> T attributes {sched.scalar_function} {
     %c = train.add %a, %b : T
     return %c : T

@@ -23,7 +23,7 @@ TEST_F(OperatorNames, AreInOrderOfIssueByStream) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_batch communicator
   sched.communicator @communicator over ["batch"] on @over_batch

@@ -36,11 +36,11 @@ protected:
 module attributes {train.settings = {optimizer = "sgd", micro_batches = 1 : i64}} {
   train.parameter weight @w "w" : tensor<4xWIDTHxf32> from <packed, "", 0, 384> {trainable}
 sched.program @program on <[<"a", 2>, <"b", 2>, <"c", 2>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @over_a_x_b communicator
   sched.stream @compute compute
   sched.communicator @communicator_0 over ["a", "b"] on @over_a_x_b
-  sched.arena @host_arena bytes 512
+  sched.arena @host_arena host bytes 512
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
   sched.resource parameter @p : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> LAYOUT {logical_name = "w", of = @w, arena = @device_arena, offset = 64 : i64}
   sched.resource gradient @g : tensor<2xPARTxf32> of tensor<4xWIDTHxf32> GRADIENT {of = @w, arena = @ARENA, offset = 256 : i64}

@@ -45,7 +45,19 @@ std::optional<Extent> sched::getExtent(ResourceOp resource) {
   return Extent{place->arena, {place->offset, place->offset + getTensorBytes(resource.getTensorType())}};
 }
 
-ArenaOp sched::getDeviceArena(ProgramOp program) { return program.lookupSymbol<ArenaOp>(kDeviceArena); }
+ArenaOp sched::getArena(ProgramOp program, plan::MemoryKind kind) {
+  for (ArenaOp arena : program.getOps<ArenaOp>())
+    if (arena.getKind() == kind)
+      return arena;
+  return nullptr;
+}
+
+ArenaOp sched::findArena(ProgramOp program, StringAttr name) {
+  for (ArenaOp arena : program.getOps<ArenaOp>())
+    if (arena.getSymNameAttr() == name)
+      return arena;
+  return nullptr;
+}
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
 

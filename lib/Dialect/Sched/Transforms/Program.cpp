@@ -301,7 +301,7 @@ void Program::emit() {
   }
 
   auto builder = OpBuilder::atBlockBegin(program.getBody());
-  auto arenaOp = ArenaOp::create(builder, program.getLoc(), kDeviceArena, arenaBytes);
+  auto arenaOp = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device, arenaBytes);
   arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
   arenaOp->setAttr(kPeakAttr, peak);
   arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));

@@ -36,6 +36,7 @@ struct PlacedResource {
 /// An allocation, what lies in it, by offset, and what its bytes hold.
 struct Arena {
   StringAttr name;
+  plan::MemoryKind kind = plan::MemoryKind::device;
   int64_t bytes = 0;
   schedule::MemoryTimeline memory;
   SmallVector<PlacedResource> resources;
@@ -51,7 +52,9 @@ struct Window {
 
 class Verifier {
 public:
-  Verifier(ProgramOp program, int64_t memoryLimit) : program(program), memoryLimit(memoryLimit), streams(program) {}
+  /// `limits` are the bytes that the arena of a kind may have at most, for the kinds that have a limit.
+  Verifier(ProgramOp program, std::map<plan::MemoryKind, int64_t> limits)
+      : program(program), limits(std::move(limits)), streams(program) {}
 
   LogicalResult run() {
     return success(succeeded(checkLevel()) && succeeded(checkStreams()) && succeeded(checkArenas()) &&
@@ -94,23 +97,29 @@ private:
   }
 
   LogicalResult checkArenas() {
-    for (ArenaOp arena : program.getOps<ArenaOp>())
-      arenas.insert(
-          {arena.getSymNameAttr(),
-           {arena.getSymNameAttr(), static_cast<int64_t>(arena.getBytes()), schedule::MemoryTimeline(order), {}}});
-    ArenaOp device = getDeviceArena(program);
-    if (!device)
-      return program.emitOpError("has no arena @") << kDeviceArena;
-    // The other arenas take no device memory.
-    int64_t bytes = device.getBytes();
-    if (memoryLimit > 0 && bytes > memoryLimit)
-      return program.emitOpError("needs ") << bytes << " bytes of device memory but the limit is " << memoryLimit
-                                           << ": use more ranks, a smaller micro-batch or a larger --memory-limit";
+    for (ArenaOp arena : program.getOps<ArenaOp>()) {
+      if (arena.getKind() == plan::MemoryKind::disk)
+        return arena.emitOpError("is of kind disk, which no stream reads or writes; keep it in the host's memory");
+      if (getArena(program, arena.getKind()) != arena)
+        return arena.emitOpError("is a second arena of kind ") << stringifyMemoryKind(arena.getKind());
+      int64_t bytes = arena.getBytes();
+      arenas.insert({arena.getSymNameAttr(),
+                     {arena.getSymNameAttr(), arena.getKind(), bytes, schedule::MemoryTimeline(order), {}}});
+      // Each kind of memory has its own limit: no sum over arenas means anything.
+      auto limit = limits.find(arena.getKind());
+      if (limit != limits.end() && bytes > limit->second)
+        return program.emitOpError("needs ")
+               << bytes << " bytes of " << stringifyMemoryKind(arena.getKind()) << " memory but the limit is "
+               << limit->second << ": use more ranks, a smaller micro-batch or a larger "
+               << (arena.getKind() == plan::MemoryKind::device ? "--memory-limit" : "limit");
+    }
+    if (!getDeviceArena(program))
+      return program.emitOpError("has no arena of kind device");
     return success();
   }
 
   /// The arena that the op's bytes are in.
-  FailureOr<Arena *> getArena(Operation *op, StringAttr name) {
+  FailureOr<Arena *> arenaOf(Operation *op, StringAttr name) {
     auto found = arenas.find(name);
     if (found == arenas.end())
       return op->emitOpError("lies in @") << name.getValue() << ", which is no arena of the program";
@@ -122,7 +131,7 @@ private:
       std::optional<Place> place = getPlace(resource);
       if (!place)
         return resource.emitOpError("is placed in no arena");
-      FailureOr<Arena *> arena = getArena(resource, place->arena);
+      FailureOr<Arena *> arena = arenaOf(resource, place->arena);
       if (failed(arena))
         return failure();
       int64_t begin = place->offset, size = getTensorBytes(resource.getTensorType());
@@ -170,7 +179,7 @@ private:
       int64_t offset = buffer.getOffset(), end = offset + element;
       for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
         end += (size - 1) * stride * element;
-      FailureOr<Arena *> arena = getArena(buffer, buffer.getArenaAttr().getAttr());
+      FailureOr<Arena *> arena = arenaOf(buffer, buffer.getArenaAttr().getAttr());
       if (failed(arena))
         return WalkResult::interrupt();
       if (offset < 0 || end > (*arena)->bytes)
@@ -195,20 +204,21 @@ private:
   /// Checks that a command's operands and results are in the memories that its stream works on.
   LogicalResult checkMemories(Operation *op) {
     StreamKind kind = streams.getKind(streams.getNumber(op));
-    auto check = [&](StringRef verb, Value buffer, bool isOnDevice) -> LogicalResult {
-      StringRef arena = windows[buffer].arena->name;
-      if ((arena == kDeviceArena) == isOnDevice)
+    auto check = [&](StringRef verb, Value buffer, bool isOnHost) -> LogicalResult {
+      const Arena &arena = *windows[buffer].arena;
+      plan::MemoryKind memory = isOnHost ? plan::MemoryKind::host : plan::MemoryKind::device;
+      if (arena.kind == memory)
         return success();
-      return op->emitOpError(verb) << "s @" << arena << ", but on a stream of kind " << stringifyStreamKind(kind)
-                                   << " commands " << verb << (isOnDevice ? " @" : " other arenas than @")
-                                   << kDeviceArena;
+      return op->emitOpError(verb) << "s @" << arena.name.getValue() << ", of kind " << stringifyMemoryKind(arena.kind)
+                                   << ", but on a stream of kind " << stringifyStreamKind(kind) << " commands " << verb
+                                   << " memory of kind " << stringifyMemoryKind(memory);
     };
     auto [ins, outs] = getInsAndOuts(op);
     for (Value in : ins)
-      if (failed(check("read", in, kind != StreamKind::h2d && kind != StreamKind::host)))
+      if (failed(check("read", in, kind == StreamKind::h2d || kind == StreamKind::host)))
         return failure();
     for (Value out : outs)
-      if (failed(check("write", out, kind != StreamKind::d2h && kind != StreamKind::host)))
+      if (failed(check("write", out, kind == StreamKind::d2h || kind == StreamKind::host)))
         return failure();
     return success();
   }
@@ -452,7 +462,7 @@ private:
   }
 
   ProgramOp program;
-  int64_t memoryLimit;
+  std::map<plan::MemoryKind, int64_t> limits;
   llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;
   StreamTable streams;
@@ -463,6 +473,11 @@ struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {
   using VerifyCommandsBase::VerifyCommandsBase;
 
   void runOnOperation() override {
+    limits.clear();
+    if (memoryLimit > 0)
+      limits[plan::MemoryKind::device] = memoryLimit;
+    if (hostMemoryLimit > 0)
+      limits[plan::MemoryKind::host] = hostMemoryLimit;
     if (getPrograms(getOperation()).empty()) {
       getOperation().emitError("has no sched.program");
       return signalPassFailure();
@@ -475,11 +490,13 @@ struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {
 
   LogicalResult check(Operation &op) {
     if (auto program = dyn_cast<ProgramOp>(op))
-      return Verifier(program, memoryLimit).run();
+      return Verifier(program, limits).run();
     if (isa<train::ParameterOp>(op))
       return success();
     return op.emitOpError("does not belong to the level of commands");
   }
+
+  std::map<plan::MemoryKind, int64_t> limits;
 };
 
 } // namespace

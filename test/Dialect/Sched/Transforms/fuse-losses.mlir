@@ -4,7 +4,7 @@
 // @evaluate stays.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -87,7 +87,7 @@ sched.program @program on <[]> {
 // The factor may have had a place of its own.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy_with_grad on @compute
@@ -126,7 +126,7 @@ sched.program @program on <[]> {
 // The logits are read behind the loss, or before the gradient.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -164,7 +164,7 @@ sched.program @program on <[]> {
 
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -203,7 +203,7 @@ sched.program @program on <[]> {
 // Another stream may still read the logits.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -245,7 +245,7 @@ sched.program @program on <[]> {
 // Somebody else reads the logarithms.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -284,7 +284,7 @@ sched.program @program on <[]> {
 // Somebody else reads the factor.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -323,7 +323,7 @@ sched.program @program on <[]> {
 // The factor depends on what the host does not write.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -361,7 +361,7 @@ sched.program @program on <[]> {
 // The count is no longer there for the factor.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -397,7 +397,7 @@ sched.program @program on <[]> {
 // The sum is read before the count is known everywhere.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -435,7 +435,7 @@ sched.program @program on <[]> {
 // Ranks join their sums first.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -480,7 +480,7 @@ sched.program @program on <[]> {
 // Another label is ignored.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -517,7 +517,7 @@ sched.program @program on <[]> {
 // The gradient has a place of its own.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -555,7 +555,7 @@ sched.program @program on <[]> {
 // The logits are computed again.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -594,7 +594,7 @@ sched.program @program on <[]> {
 // The loss belongs to a repeated block.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -631,7 +631,7 @@ sched.program @program on <[]> {
 // The factor is a hyperparameter: it is read as it is, and nothing counts labels that nobody asks for.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.resource scalar @inverse : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 704 : i64}
   // CHECK-LABEL: func.func @forward
@@ -683,9 +683,9 @@ sched.program @program on <[]> {
 // Equal offsets into two arenas are two places: the factor is not the hyperparameter.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
-  sched.arena @host_arena bytes 4096
+  sched.arena @host_arena host bytes 4096
   sched.resource scalar @scale : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @host_arena, offset = 512 : i64}
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy on @compute
@@ -722,9 +722,9 @@ sched.program @program on <[]> {
 // The logarithms and the factor lie in no resource: that is in the other arena.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
-  sched.arena @host_arena bytes 4096
+  sched.arena @host_arena host bytes 4096
   sched.resource value @kept : tensor<64xf32> of tensor<64xf32> #plan.layout<[#plan.dim<[#plan.factor<64>]>]> {arena = @host_arena, offset = 320 : i64}
   // CHECK-LABEL: func.func @forward
   // CHECK: launch softmax_cross_entropy_with_grad on @compute

@@ -3,7 +3,7 @@
 // A norm adds up what it reads: three terms, the brackets as they were, and two; operator and block are the norm's.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @forward
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
@@ -48,7 +48,7 @@ sched.program @program on <[]> {
 // What forbids it.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // The function does something else, the sum is read before, another stream may wait for it, or bytes overlap.
   // CHECK-LABEL: func.func @stays
@@ -93,7 +93,7 @@ sched.program @program on <[]> {
 // The gradient of a norm adds to the gradients of its parameters, and what a map adds to that of its input.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @backward
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
@@ -165,9 +165,9 @@ sched.program @program on <[]> {
 // Equal offsets into two arenas are two places: the sum is not what the norm reads.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
-  sched.arena @host_arena bytes 4096
+  sched.arena @host_arena host bytes 4096
   // CHECK-LABEL: func.func @other_arena
   // CHECK: launch_map @two
   // CHECK-NEXT: launch rms_norm
@@ -210,7 +210,7 @@ sched.program @program on <[]> {
 // Sums of the parameters' gradients pass what begins the reduction of another one, as they move up.
 module {
 sched.program @program on <[<"data", 2>]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @all over ["data"] on @over_data

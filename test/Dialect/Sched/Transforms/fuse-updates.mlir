@@ -3,7 +3,7 @@
 // A step writes the weight in 16 bits where a map behind it only rounds; operator and block are named as before.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   // CHECK-LABEL: func.func @update
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
@@ -38,7 +38,7 @@ sched.program @program on <[]> {
 
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
   sched.stream @host host
   // The step moves over what touches none of its bytes, and over waits, to the map.
@@ -188,9 +188,9 @@ sched.program @program on <[]> {
 // Equal offsets into two arenas are two places.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 4096
+  sched.arena @device_arena device bytes 4096
   sched.stream @compute compute
-  sched.arena @host_arena bytes 4096
+  sched.arena @host_arena host bytes 4096
   // What is rounded is no weight of the step.
   // CHECK-LABEL: func.func @other_arena
   // CHECK: launch sgd{{.*}} outs(%{{[^,]*}}, %{{[^,]*}}) {}

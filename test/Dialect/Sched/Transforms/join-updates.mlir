@@ -3,7 +3,7 @@
 sched.program @program on <[]> {
 // Steps of equal settings and scalars are one, at the place of the last; those with decay are another. What the scalars
 // of a step are, that it rounds, or a stride makes it none of them.
-sched.arena @device_arena bytes 4096
+sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 // CHECK-LABEL: func.func @update
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
@@ -114,7 +114,7 @@ func.func @between() {
 }
 
 // Equal offsets into two arenas are two places: another scalar, other state, and bytes that no step touches.
-sched.arena @host_arena bytes 4096
+sched.arena @host_arena host bytes 4096
 // CHECK-LABEL: func.func @two_arenas
 // CHECK: sched.launch adamw{{.*}} {train.id = "other scalar"}
 // CHECK-NEXT: sched.launch adamw{{.*}} {train.id = "other state"}

@@ -390,7 +390,7 @@ sched.program @program on <[]> {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   // expected-error @below {{does not belong to L4}}
-  sched.arena @device_arena bytes 64
+  sched.arena @device_arena device bytes 64
 }
 }
 

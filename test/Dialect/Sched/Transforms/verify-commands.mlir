@@ -1,8 +1,8 @@
-// RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-verify-commands=memory-limit=4096
+// RUN: windlass-opt %s -split-input-file -verify-diagnostics -sched-verify-commands="memory-limit=4096 host-memory-limit=8192"
 
 sched.program @program on <[]> {
 // Two values share bytes one after the other; a softmax runs in place.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 sched.resource evaluate @e : tensor<f32> of tensor<f32> #plan.layout<[]> {arena = @device_arena, offset = 0 : i64}
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -23,13 +23,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 module {
 // expected-error @below {{needs 8192 bytes of device memory but the limit is 4096: use more ranks, a smaller micro-batch or a larger --memory-limit}}
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 8192
+  sched.arena @device_arena device bytes 8192
 }
 }
 
 // -----
 
-// expected-error @below {{has no arena @device_arena}}
+// expected-error @below {{has no arena of kind device}}
 sched.program @program on <[]> {}
 
 // -----
@@ -41,7 +41,7 @@ module {}
 
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
 }
 // expected-error @below {{does not belong to the level of commands}}
 func.func private @forward()
@@ -50,7 +50,7 @@ func.func private @forward()
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{is no command: it must be lowered before}}
   %x = train.constant dense<1.0> : tensor<4xf32>
@@ -61,7 +61,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
 func.func @evaluate(%x: tensor<f32>) attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   return
@@ -71,7 +71,7 @@ func.func @evaluate(%x: tensor<f32>) attributes {sched.step = #sched.step<evalua
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 64 : i64}
@@ -80,7 +80,7 @@ sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> #plan.layout<[#pl
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 // expected-error @below {{is placed in no arena}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]>
 }
@@ -88,7 +88,7 @@ sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#pl
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 64
+sched.arena @device_arena device bytes 64
 // expected-error @below {{ends at byte 128 but @device_arena has 64}}
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#plan.dim<[#plan.factor<32>]>]> {arena = @device_arena, offset = 0 : i64}
 }
@@ -96,7 +96,7 @@ sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> #plan.layout<[#pl
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 64
+sched.arena @device_arena device bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{ends at byte 80 but @device_arena has 64}}
   %a = sched.buffer @device_arena[64] : memref<4xf32>
@@ -107,7 +107,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 64
+sched.arena @device_arena device bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{starts at byte 2, which is no multiple of its element's 4}}
   %a = sched.buffer @device_arena[2] : memref<4xf32>
@@ -118,7 +118,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -132,7 +132,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -150,7 +150,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 sched.program @program on <[]> {
 // A matrix product may not work in place, whatever the window.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<2x2xf32> {sched.storage = 1 : i64}
@@ -168,7 +168,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 sched.program @program on <[]> {
 // The stash lives from forward to backward; a transient does not live from backward to update.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -195,7 +195,7 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
 // A collective that does not wait for what it reduces.
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -214,7 +214,7 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 // A reader that does not wait for the collective.
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -235,7 +235,7 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{waits for event 3, which nothing has recorded}}
@@ -248,7 +248,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_model communicator
   // expected-error @below {{names axis 'model', which the mesh does not have}}
@@ -268,7 +268,7 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 
 sched.program @program on <[]> {
 // An optimizer step works in place on weight and state, and may write the weight in 16 bits beside.
-sched.arena @device_arena bytes 512
+sched.arena @device_arena device bytes 512
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %w = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -292,7 +292,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 sched.program @program on <[]> {
 // A norm may write the sum and its result over terms, of whatever value, but no statistics; its gradient goes over what is
 // added to it, and later micro-batches add to its parameters' gradients only.
-sched.arena @device_arena bytes 1024
+sched.arena @device_arena device bytes 1024
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -318,7 +318,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 1024
+sched.arena @device_arena device bytes 1024
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
@@ -337,7 +337,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
@@ -346,7 +346,7 @@ sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {are
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 64 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
@@ -355,7 +355,7 @@ sched.resource parameter @b : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {are
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 // expected-error @below {{does not belong to the level of commands}}
 builtin.module @inner {}
 }
@@ -364,7 +364,7 @@ builtin.module @inner {}
 
 sched.program @program on <[]> {
 // A function of a step has a body.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 // expected-error @below {{must be one block without arguments and results at the level of commands}}
 func.func private @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>}
 }
@@ -372,7 +372,7 @@ func.func private @evaluate() attributes {sched.step = #sched.step<evaluate, chu
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<?xf32>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<?xf32>
@@ -383,7 +383,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has type 'memref<4xf32, strided<[-1]>>': shape and strides must be static, strides not negative}}
   %a = sched.buffer @device_arena[0] : memref<4xf32, strided<[-1]>>
@@ -394,7 +394,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{has 9 dims but the runtime's views have at most 8}}
   %a = sched.buffer @device_arena[0] : memref<1x1x1x1x1x1x1x1x1xf32>
@@ -405,7 +405,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -421,7 +421,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.resource parameter @a : tensor<32xf32> of tensor<32xf32> <[<[<32>]>]> {arena = @device_arena, offset = 0 : i64}
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
@@ -434,7 +434,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -445,7 +445,7 @@ sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.a
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
@@ -456,7 +456,7 @@ sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<r
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 // expected-error @below {{runs the backward of micro-batch 1 of chunk 0 before its forward, at action 2}}
 sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<forward>, #sched.action<reduce>, #sched.action<update>]
 }
@@ -466,7 +466,7 @@ sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<b
 // What the last backward begins, the reduction waits for; a copy that it has made lives until then.
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over_data communicator
   sched.communicator @c over ["data"] on @over_data
@@ -497,7 +497,7 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 // The same where the other backwards do not write what all of them read.
 module {
 sched.program @program on <[]> {
-  sched.arena @device_arena bytes 256
+  sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
@@ -521,7 +521,7 @@ func.func @again() attributes {sched.step = #sched.step<update, chunk 0>} { retu
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   // expected-error @below {{is marked sched.in_last outside of a backward}}
@@ -536,8 +536,8 @@ sched.program @program on <[]> {
 // Two arenas, with the same offsets for resources, for values that live at one time, and for an operand and a result of
 // one command. Copies move what one arena holds to the other one, and what lies outside of the device's is computed with
 // by the host; events order all of them.
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 8192
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 8192
 sched.stream @compute compute
 sched.stream @fetch h2d
 sched.stream @flush d2h
@@ -561,7 +561,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   sched.record 1 on @flush
   sched.wait 1 on @host
-  sched.launch softmax on @host ins(%b) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
+  sched.launch_map @twice on @host ins(%b) outs(%b) : (memref<4xf32>) -> memref<4xf32>
   sched.launch_map @twice on @host ins(%b) outs(%m) : (memref<4xf32>) -> memref<4xf32>
   return
 }
@@ -571,8 +571,8 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 sched.program @program on <[]> {
 // The same without the event that orders the copy back behind the first.
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 8192
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 8192
 sched.stream @fetch h2d
 sched.stream @flush d2h
 sched.resource state @m : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
@@ -591,8 +591,8 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 sched.program @program on <[]> {
 // The other arena holds nothing at that offset.
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.stream @compute compute
 sched.stream @fetch h2d
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -610,13 +610,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 sched.program @program on <[]> {
 // What a stream's commands may read and write.
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.stream @compute compute
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @host_arena[64] : memref<4xf32>
-  // expected-error @below {{reads @host_arena, but on a stream of kind compute commands read @device_arena}}
+  // expected-error @below {{reads @host_arena, of kind host, but on a stream of kind compute commands read memory of kind device}}
   sched.launch copy on @compute ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
@@ -625,13 +625,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.stream @fetch h2d
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @host_arena[64] : memref<4xf32>
-  // expected-error @below {{reads @device_arena, but on a stream of kind h2d commands read other arenas than @device_arena}}
+  // expected-error @below {{reads @device_arena, of kind device, but on a stream of kind h2d commands read memory of kind host}}
   sched.launch copy on @fetch ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
@@ -640,13 +640,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.stream @flush d2h
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
   %b = sched.buffer @device_arena[128] : memref<4xf32>
-  // expected-error @below {{writes @device_arena, but on a stream of kind d2h commands write other arenas than @device_arena}}
+  // expected-error @below {{writes @device_arena, of kind device, but on a stream of kind d2h commands write memory of kind host}}
   sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
   return
 }
@@ -655,12 +655,16 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @host host
+func.func private @one() -> f32 attributes {sched.scalar_function} {
+  %0 = arith.constant 1.0 : f32
+  return %0 : f32
+}
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @device_arena[64] : memref<4xf32>
-  // expected-error @below {{writes @device_arena, but on a stream of kind host commands write other arenas than @device_arena}}
-  sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+  // expected-error @below {{writes @device_arena, of kind device, but on a stream of kind host commands write memory of kind host}}
+  sched.launch_map @one on @host ins() outs(%a) : () -> memref<4xf32>
   return
 }
 }
@@ -668,13 +672,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.stream @over_data communicator
 sched.communicator @c over ["data"] on @over_data
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %b = sched.buffer @host_arena[64] : memref<4xf32>
-  // expected-error @below {{reads @host_arena, but on a stream of kind communicator commands read @device_arena}}
+  // expected-error @below {{reads @host_arena, of kind host, but on a stream of kind communicator commands read memory of kind device}}
   sched.launch_collective all_reduce sum @c, %b -> %b : memref<4xf32> -> memref<4xf32>
   return
 }
@@ -683,7 +687,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 // expected-error @below {{is a second stream of kind compute}}
 sched.stream @other compute
@@ -692,7 +696,7 @@ sched.stream @other compute
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @over_data communicator
 sched.communicator @a over ["data"] on @over_data
 // expected-error @below {{runs on @over_data, the stream of @a}}
@@ -703,13 +707,17 @@ sched.communicator @b over ["data"] on @over_data
 
 sched.program @program on <[]> {
 // Transients of every arena are forgotten.
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @host host
 sched.stream @fetch h2d
-sched.arena @host_arena bytes 256
+sched.arena @host_arena host bytes 256
+func.func private @one() -> f32 attributes {sched.scalar_function} {
+  %0 = arith.constant 1.0 : f32
+  return %0 : f32
+}
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
-  sched.launch fill on @host ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch_map @one on @host ins() outs(%b) : () -> memref<4xf32>
   return
 }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
@@ -724,16 +732,20 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 sched.stream @host host
 sched.stream @fetch h2d
-sched.arena @host_arena bytes 256
+sched.arena @host_arena host bytes 256
+func.func private @one() -> f32 attributes {sched.scalar_function} {
+  %0 = arith.constant 1.0 : f32
+  return %0 : f32
+}
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
   %b = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
   %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 3 : i64}
-  sched.launch fill on @host ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
-  sched.launch fill on @host ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.launch_map @one on @host ins() outs(%a) : () -> memref<4xf32>
+  sched.launch_map @one on @host ins() outs(%b) : () -> memref<4xf32>
   sched.record 0 on @host
   sched.wait 0 on @fetch
   // expected-error @below {{reads byte 64 of value 1 after value 2 overwrote it, in @host_arena}}
@@ -745,8 +757,8 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 64
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 64
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{ends at byte 80 but @host_arena has 64}}
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
@@ -757,7 +769,7 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
+sched.arena @device_arena device bytes 256
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{lies in @host_arena, which is no arena of the program}}
   %a = sched.buffer @host_arena[64] : memref<4xf32> {sched.storage = 1 : i64}
@@ -768,9 +780,54 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 // -----
 
 sched.program @program on <[]> {
-sched.arena @device_arena bytes 256
-sched.arena @host_arena bytes 256
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
 sched.resource state @a : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 0 : i64}
 // expected-error @below {{overlaps @a}}
 sched.resource state @b : tensor<4xf32> of tensor<4xf32> #plan.layout<[#plan.dim<[#plan.factor<4>]>]> {arena = @host_arena, offset = 8 : i64}
+}
+
+// -----
+
+// Each kind of memory has a limit of its own, and no sum over arenas counts.
+// expected-error @below {{needs 16384 bytes of host memory but the limit is 8192: use more ranks, a smaller micro-batch or a larger limit}}
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 4096
+sched.arena @host_arena host bytes 16384
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
+// expected-error @below {{is a second arena of kind host}}
+sched.arena @more_host_memory host bytes 256
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 256
+// expected-error @below {{is of kind disk, which no stream reads or writes; keep it in the host's memory}}
+sched.arena @file disk bytes 256
+}
+
+// -----
+
+// Names of arenas mean nothing.
+sched.program @program on <[]> {
+sched.arena @a host bytes 256
+sched.arena @b device bytes 256
+sched.stream @compute compute
+sched.stream @flush d2h
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+  %b = sched.buffer @b[64] : memref<4xf32> {sched.storage = 1 : i64}
+  %a = sched.buffer @a[64] : memref<4xf32> {sched.storage = 2 : i64}
+  sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<4xf32>
+  sched.record 0 on @compute
+  sched.wait 0 on @flush
+  sched.launch copy on @flush ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
 }

@@ -13,7 +13,7 @@ protected:
   Scratch() { context.loadDialect<SchedDialect, mlir::func::FuncDialect>(); }
 
   int64_t perThread(llvm::StringRef commands) {
-    std::string text = "sched.program @program on <[]> {\nsched.arena @device_arena bytes 1048576\nsched.stream "
+    std::string text = "sched.program @program on <[]> {\nsched.arena @device_arena device bytes 1048576\nsched.stream "
                        "@compute compute\nfunc.func @forward() "
                        "attributes {sched.step = #sched.step<forward, chunk 0>} {\n" +
                        commands.str() + "\n  return\n}\n}\n";

@@ -12,6 +12,8 @@ class Plan_Attr<string name, string attrMnemonic, list<Trait> traits = []> : Att
   let mnemonic = attrMnemonic;
 }
 
+def Plan_MemoryKindAttr : EnumAttr<PlanDialect, Plan_MemoryKind, "memory_kind">;
+
 def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
   let summary = "a mesh axis, its size and its role";
   let description = [{

@@ -43,8 +43,14 @@ Extent getExtent(mlir::Value buffer);
 std::optional<Place> getPlace(ResourceOp resource);
 std::optional<Extent> getExtent(ResourceOp resource);
 
-/// The only arena whose bytes are the device's; none before a program has buffers.
-ArenaOp getDeviceArena(ProgramOp program);
+/// Returns the arena of a kind; null where the program has none of it, such as before it has buffers.
+ArenaOp getArena(ProgramOp program, plan::MemoryKind kind);
+
+/// Returns the same of the device, whose bytes count against the memory of a device.
+inline ArenaOp getDeviceArena(ProgramOp program) { return getArena(program, plan::MemoryKind::device); }
+
+/// Returns the arena that a place's name means; null where the program has none of that name.
+ArenaOp findArena(ProgramOp program, mlir::StringAttr name);
 
 /// Whether two buffers are the same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);

@@ -3,6 +3,7 @@
 #define WINDLASS_SCHED_CMD_OPS_TD
 
 include "mlir/IR/BuiltinTypes.td"
+include "windlass/Dialect/Plan/IR/PlanAttributes.td"
 include "windlass/Dialect/Sched/IR/SchedBase.td"
 
 def Sched_Buffer : MemRefOf<[Train_Element]>;
@@ -18,9 +19,14 @@ def Sched_KernelAttr : AttrDef<SchedDialect, "Kernel"> {
 }
 
 def ArenaOp : Sched_Declaration<"arena", [Symbol]> {
-  let summary = "one allocation of `bytes`";
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes);
-  let assemblyFormat = "$sym_name `bytes` $bytes attr-dict";
+  let summary = "one allocation of `bytes` in a kind of memory";
+  let description = [{
+    `device` is the memory that kernels of the compute stream and collectives work on, `host` memory of the host that
+    copies between the two reach (pinned, where the device is a GPU). A program has one arena of a kind at most. `disk`
+    is reserved: no stream moves what is there, and nothing runs a program that has such an arena.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_MemoryKindAttr:$kind, I64Attr:$bytes);
+  let assemblyFormat = "$sym_name $kind `bytes` $bytes attr-dict";
   let hasVerifier = 1;
 }
 
@@ -29,8 +35,10 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
   let description = [{
     A stream has a number, by which schedules are checked and emitted programs name it: its place among the streams of
     the program. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a program), the
-    collectives of one communicator (`communicator`), copies from another arena to the device's (`h2d`) and back
-    (`d2h`), or kernels on memory of other arenas (`host`). Emitted programs have streams of the first two kinds only.
+    collectives of one communicator (`communicator`), copies from the host's arena to the device's (`h2d`) and back
+    (`d2h`), or kernels that the host runs on its own arena (`host`): fused functions, and the kernels of which the
+    table Kernels.def says so. A copy to another memory moves bytes: its operand and result are dense and of one type.
+    Emitted programs have streams of the first two kinds only.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_StreamKindAttr:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";

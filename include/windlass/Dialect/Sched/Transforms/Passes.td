@@ -93,7 +93,7 @@ def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   let description = [{
     Fails where an op is no command, a resource or buffer leaves its arena, resources overlap, a byte is read before it
     is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
-    update in place, streams use a byte without an event that orders them, the device arena exceeds the limit, or the
+    update in place, streams use a byte without an event that orders them, an arena exceeds the limit of its kind, or the
     collectives of the ranks do not meet. Each arena has bytes of its own; streams and events are common to all. The kind
     of a stream says which arenas its commands read and write; one stream computes, and each communicator has its own.
     Two steps are followed, of two micro-batches and of one. Where the module has a schedule, the order of its actions
@@ -101,6 +101,7 @@ def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes that the device arena may have at most; 0: no limit">,
+    Option<"hostMemoryLimit", "host-memory-limit", "int64_t", "0", "The same of the host arena">,
   ];
 }
 
