@@ -14,7 +14,7 @@ TEST(KernelTable, EveryEntryIsThere) {
     function entry;
   } kernels[] = {
 #define KERNEL(name, origin, operands, results, in_place, accumulation, rows, flops, bytes, key, settings, family,     \
-               indices, scratch, entry, interpreter, null_backend)                                                     \
+               indices, scratch, entry, interpreter, null_backend, host)                                               \
   {#name, reinterpret_cast<function>(&rt::entry)},
 #include "windlass/Dialect/Sched/IR/Kernels.def"
 #undef KERNEL

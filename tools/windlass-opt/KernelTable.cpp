@@ -13,9 +13,9 @@ using namespace windlass::sched;
 
 namespace {
 
-constexpr llvm::StringRef kTitles[] = {"kernel",  "origin",       "operands",    "results",      "in place", "adds to",
-                                       "rows",    "FLOPs",        "bytes",       "timed as",     "family",   "indices",
-                                       "scratch", "runtime call", "interpreter", "null back end"};
+constexpr llvm::StringRef kTitles[] = {"kernel",  "origin",       "operands",    "results",       "in place", "adds to",
+                                       "rows",    "FLOPs",        "bytes",       "timed as",      "family",   "indices",
+                                       "scratch", "runtime call", "interpreter", "null back end", "host"};
 
 Cell getOrigin(const KernelRow &row) {
   constexpr llvm::StringRef names[] = {"operator", "lowering", "fusion"};
@@ -109,11 +109,12 @@ bool windlass::printKernelTable(llvm::raw_ostream &out, llvm::raw_ostream &error
   std::vector<TableRow> rows;
   for (const KernelRow &row : getKernelTable()) {
     Cell rowOrder = {row.rows == Rows::dense ? "dense" : "any"}, family = {stringifyKernelKind(row.family).str()},
-         nullBackend = {row.isInNullBackend ? "yes" : ""};
+         nullBackend = {row.isInNullBackend ? "yes" : ""},
+         host = row.runsOnHost ? Cell{"yes"} : Cell{"device only", true};
     rows.push_back({row.name.str(),
                     {getOrigin(row), getOperands(row), getResults(row), getInPlace(row), getAccumulation(row), rowOrder,
                      getFlops(row), getBytes(row), getKey(row), family, getIndices(row), getScratch(row), getCall(row),
-                     getInterpreter(row), nullBackend}});
+                     getInterpreter(row), nullBackend, host}});
   }
   out << "Operands and results count from 0. In parentheses: why there is nothing.\n";
   return printTable(kTitles, rows, out, errors);

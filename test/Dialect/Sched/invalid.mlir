@@ -583,6 +583,44 @@ func.func @f() {
 // -----
 
 sched.program @program on <[]> {
+sched.stream @fetch h2d
+func.func @f() {
+  %a = sched.buffer @host_arena[0] : memref<4xbf16>
+  %b = sched.buffer @device_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch' op copies 'memref<4xbf16>' to 'memref<4xf32>'; between memories, operand and result are dense and of one type}}
+  sched.launch copy on @fetch ins(%a) outs(%b) {} : (memref<4xbf16>) -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @flush d2h
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4x2xf32, strided<[4, 1]>>
+  %b = sched.buffer @host_arena[0] : memref<4x2xf32, strided<[4, 1]>>
+  // expected-error @below {{'sched.launch' op copies 'memref<4x2xf32, strided<[4, 1]>>' to 'memref<4x2xf32, strided<[4, 1]>>'; between memories, operand and result are dense and of one type}}
+  sched.launch copy on @flush ins(%a) outs(%b) {} : (memref<4x2xf32, strided<[4, 1]>>) -> memref<4x2xf32, strided<[4, 1]>>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @host host
+func.func @f() {
+  %a = sched.buffer @host_arena[0] : memref<4xf32>
+  // expected-error @below {{'sched.launch' op runs on @host, a stream of kind host, but kernel 'softmax' runs on devices only}}
+  sched.launch softmax on @host ins(%a) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
 sched.stream @flush d2h
 func.func private @s(%x: f32) -> f32 attributes {sched.scalar_function}
 func.func @f() {

@@ -14,7 +14,7 @@ namespace {
 // The cells of Kernels.def
 //===----------------------------------------------------------------------===//
 
-constexpr bool yes = true;
+constexpr bool yes = true, no = false;
 
 constexpr OperandCounts between(unsigned least, unsigned most) { return {OperandCounts::Kind::plain, least, most}; }
 constexpr OperandCounts exactly(unsigned count) { return between(count, count); }
@@ -59,7 +59,7 @@ constexpr IndexLimit classesOf(BufferNumber of) { return {IndexLimit::Kind::clas
 
 constexpr KernelRow kTable[] = {
 #define KERNEL(name, origin, operands, results, inPlace, accumulation, rows, flops, bytes, key, settings, family,      \
-               indices, scratch, entry, interpreter, nullBackend)                                                      \
+               indices, scratch, entry, interpreter, nullBackend, host)                                                \
   {KernelKind::name,                                                                                                   \
    #name,                                                                                                              \
    KernelOrigin::origin,                                                                                               \
@@ -77,7 +77,8 @@ constexpr KernelRow kTable[] = {
    ScratchRule::scratch,                                                                                               \
    #entry,                                                                                                             \
    KernelSemantics::interpreter,                                                                                       \
-   nullBackend},
+   nullBackend,                                                                                                        \
+   host},
 #include "windlass/Dialect/Sched/IR/Kernels.def"
 #undef KERNEL
 };

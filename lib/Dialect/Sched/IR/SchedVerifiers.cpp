@@ -45,8 +45,18 @@ static FailureOr<StreamOp> findStream(Operation *op, FlatSymbolRefAttr name, Sym
   return op->emitOpError("names ") << name << ", which is no sched.stream of the program";
 }
 
-/// A stream that runs a kernel; `isCopy` says whether it only moves bytes.
-static LogicalResult verifyKernelStream(Operation *op, FlatSymbolRefAttr name, bool isCopy,
+/// Checks that a copy is one of bytes that follow each other.
+static LogicalResult verifyMovedBytes(Operation *op) {
+  auto from = llvm::cast<MemRefType>(op->getOperand(0).getType()),
+       to = llvm::cast<MemRefType>(op->getOperand(1).getType());
+  if (from == to && from.getLayout().isIdentity())
+    return success();
+  return op->emitOpError("copies ") << from << " to " << to
+                                    << "; between memories, operand and result are dense and of one type";
+}
+
+/// Checks that a stream runs a command: a launch of `kernel`, or of a fused function where there is none.
+static LogicalResult verifyKernelStream(Operation *op, FlatSymbolRefAttr name, const KernelRow *kernel,
                                         SymbolTableCollection &tables) {
   FailureOr<StreamOp> stream = findStream(op, name, tables);
   if (failed(stream))
@@ -54,15 +64,19 @@ static LogicalResult verifyKernelStream(Operation *op, FlatSymbolRefAttr name, b
   StringRef runs;
   switch (stream->getKind()) {
   case StreamKind::compute:
+    return success();
   case StreamKind::host:
+    if (kernel && !kernel->runsOnHost)
+      return op->emitOpError("runs on ") << name << ", a stream of kind host, but kernel '" << kernel->name
+                                         << "' runs on devices only";
     return success();
   case StreamKind::communicator:
     runs = "collectives";
     break;
   case StreamKind::h2d:
   case StreamKind::d2h:
-    if (isCopy)
-      return success();
+    if (kernel && kernel->kind == KernelKind::copy)
+      return verifyMovedBytes(op);
     runs = "copies";
     break;
   }
@@ -171,7 +185,7 @@ LogicalResult MapOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult LaunchMapOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (failed(verifyKernelStream(*this, getStreamAttr(), /*isCopy=*/false, tables)))
+  if (failed(verifyKernelStream(*this, getStreamAttr(), /*kernel=*/nullptr, tables)))
     return failure();
   return verifyScalarFunction(*this, getFunctionAttr(), getIns().getTypes(), getOuts().getTypes(), tables);
 }
@@ -205,7 +219,7 @@ LogicalResult LaunchCollectiveOp::verify() {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyKernelStream(*this, getStreamAttr(), getKernel() == KernelKind::copy, tables);
+  return verifyKernelStream(*this, getStreamAttr(), &getRow(), tables);
 }
 
 KernelArity LaunchOp::getArity() {

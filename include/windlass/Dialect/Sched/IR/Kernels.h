@@ -128,6 +128,8 @@ struct KernelRow {
   llvm::StringLiteral entry;
   KernelSemantics semantics;
   bool isInNullBackend;
+  /// Whether it runs on streams of kind host too.
+  bool runsOnHost;
 
   bool isProduct() const { return flops.kind == KernelFlops::Kind::product; }
   /// Whether devices run it on their matrix units.
