@@ -62,6 +62,7 @@ CollectiveWork CollectiveWork::ofRing(std::string kind, int64_t members, double 
 CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision) : profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
   overlaps = !isCpu;
+  sharesHostMemory = isCpu;
   auto assume = [&](const std::string &what, double value) {
     char text[32];
     std::snprintf(text, sizeof(text), "%.3g", value);
@@ -93,6 +94,9 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     narrowFlopsPerSecond = narrowFlopsPerSecond > 0 ? std::min(narrowFlopsPerSecond, narrowPeak) : narrowPeak;
     tf32FlopsPerSecond = tf32FlopsPerSecond > 0 ? std::min(tf32FlopsPerSecond, tf32Peak) : tf32Peak;
     memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
+    double linkRate = group.deviceLink.bytesPerSecond ? static_cast<double>(*group.deviceLink.bytesPerSecond) : 0;
+    hostLinkBytesPerSecond = &group == cluster.hosts.data() ? linkRate : std::min(hostLinkBytesPerSecond, linkRate);
+    hostLinkLatencySeconds = std::max(hostLinkLatencySeconds, group.deviceLink.latencySeconds.value_or(0));
   }
   if (isCpu)
     device.launchSeconds = kCpuLaunchSeconds;
@@ -144,6 +148,21 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
     if (std::optional<Cost> cost = collectiveFits->find(work))
       return *cost;
   return {toPicoseconds(getAnalyticSeconds(work))};
+}
+
+std::optional<Cost> CostModel::getCopyCost(double bytes) const {
+  if (sharesHostMemory) {
+    OperatorWork work;
+    work.bytes = 2 * bytes; // read and written
+    return Cost{toPicoseconds(getAnalyticSeconds(work))};
+  }
+  if (hostLinkBytesPerSecond <= 0)
+    return std::nullopt;
+  return Cost{toPicoseconds(device.launchSeconds + hostLinkLatencySeconds + bytes / hostLinkBytesPerSecond)};
+}
+
+std::optional<Cost> CostModel::getHostCost(const std::string &key, const OperatorWork &work) const {
+  return sharesHostMemory ? std::optional(getCost(key, work)) : std::nullopt;
 }
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {

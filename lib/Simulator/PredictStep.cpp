@@ -46,7 +46,8 @@ public:
     rank.isSerial = !costs.overlapsCollectives();
   }
 
-  /// Fails, with a diagnostic, where the table is malformed or repeats too much that differs.
+  /// Fails, with a diagnostic, where the table is malformed or repeats too much that differs, or where nobody knows how
+  /// long a command takes.
   LogicalResult build() {
     for (auto op : program.getOps<sched::ScheduleOp>()) {
       FailureOr<schedule::Schedule> actions = sched::expandSchedule(op);
@@ -54,7 +55,7 @@ public:
         return failure();
       addRows(schedule::makeRows(*actions));
     }
-    return success();
+    return success(!hasUnknownCost);
   }
 
   simulation::Rank rank;
@@ -124,11 +125,35 @@ private:
       work.span = group.span;
       addStep({Kind::Work, streams.getNumber(op)}, {op, costs.getCost(work), kind, {kind, 0, bytes, group.members}});
     } else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op)) {
-      const CommandKey &key = keys.get(op, isLater);
-      addStep(
-          {Kind::Work, streams.getNumber(op)},
-          {op, costs.getCost(key.text, key.work), key.work.family, {key.work.family, key.work.flops, key.work.bytes}});
+      addLaunch(op, isLater);
     }
+  }
+
+  /// Adds a kernel of the device or the host, or a copy between them.
+  void addLaunch(Operation *op, bool isLater) {
+    int64_t number = streams.getNumber(op);
+    sched::StreamKind kind = streams.getKind(number);
+    simulation::Step step = {simulation::Step::Kind::Work, number};
+    if (kind == sched::StreamKind::h2d || kind == sched::StreamKind::d2h) {
+      double bytes = getBytes(op->getOperand(0));
+      std::string family = stringifyStreamKind(kind).str();
+      std::optional<Cost> cost = costs.getCopyCost(bytes);
+      if (!cost)
+        return reportUnknown(op, kind, "how fast the link between devices and hosts is");
+      return addStep(step, {op, *cost, family, {family, 0, bytes}});
+    }
+    const CommandKey &key = keys.get(op, isLater);
+    std::optional<Cost> cost =
+        kind == sched::StreamKind::host ? costs.getHostCost(key.text, key.work) : costs.getCost(key.text, key.work);
+    if (!cost)
+      return reportUnknown(op, kind, "how fast hosts compute");
+    addStep(step, {op, *cost, key.work.family, {key.work.family, key.work.flops, key.work.bytes}});
+  }
+
+  void reportUnknown(Operation *op, sched::StreamKind kind, StringRef what) {
+    if (!std::exchange(hasUnknownCost, true))
+      op->emitError("cannot be simulated: runs on a stream of kind ")
+          << stringifyStreamKind(kind) << ", but the cluster does not say " << what;
   }
 
   static double getBytes(Value buffer) {
@@ -140,6 +165,7 @@ private:
   const CostModel &costs;
   CommandKeys keys;
   plan::MeshAttr mesh;
+  bool hasUnknownCost = false;
   llvm::StringMap<sched::CommunicatorOp> communicators;
 };
 

@@ -235,4 +235,75 @@ TEST_F(PredictStepTest, ManyMicroBatchesAreNotReplayedOneByOne) {
   }
 }
 
+/// A copy to the host, an update there and a copy back, behind each other; and what they run on.
+constexpr char kOffloaded[] = R"(
+module {
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 8000000
+  sched.arena @host_arena host bytes 16000000
+  sched.stream @compute compute
+  sched.stream @flush d2h
+  sched.stream @host host
+  sched.stream @fetch h2d
+  sched.schedule [#sched.action<update>]
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %g = sched.buffer @device_arena[4000000] : memref<1000000xf32>
+    %p = sched.buffer @device_arena[0] : memref<1000000xf32>
+    %there = sched.buffer @host_arena[0] : memref<1000000xf32>
+    %w = sched.buffer @host_arena[4000000] : memref<1000000xf32>
+    sched.launch copy on @flush ins(%g) outs(%there) {} : (memref<1000000xf32>) -> memref<1000000xf32>
+    sched.record 0 on @flush
+    sched.wait 0 on @host
+    sched.launch_map @twice on @host ins(%there) outs(%w) : (memref<1000000xf32>) -> memref<1000000xf32>
+    sched.record 0 on @host
+    sched.wait 0 on @fetch
+    sched.launch copy on @fetch ins(%w) outs(%p) {} : (memref<1000000xf32>) -> memref<1000000xf32>
+    return
+  }
+  func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %x : f32
+    return %0 : f32
+  }
+}
+})";
+
+TEST_F(PredictStepTest, CopiesAndHostKernelsTakeTheirTime) {
+  module = parseSourceString<ModuleOp>(kOffloaded, &context);
+  ASSERT_TRUE(module);
+  // Ranks on CPUs are their hosts: a copy reads and writes one memory.
+  Cluster cpus = llvm::cantFail(findCluster("cpu:1", 1 << 30));
+  CostModel costs(cpus);
+  StepPrediction prediction = predictStep(*module, costs);
+  OperatorWork work;
+  work.bytes = 8e6;
+  double copy = costs.getAnalyticSeconds(work);
+  EXPECT_NEAR(prediction.byFamily["d2h"], copy, 1e-9);
+  EXPECT_NEAR(prediction.byFamily["h2d"], copy, 1e-9);
+  EXPECT_GT(prediction.byFamily["map"], 0);
+  EXPECT_NEAR(prediction.seconds, 2 * copy + prediction.byFamily["map"], 1e-9);
+}
+
+TEST_F(PredictStepTest, WhatTheClusterDoesNotSayIsNotSimulated) {
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { error = diagnostic.str(); });
+  module = parseSourceString<ModuleOp>(kOffloaded, &context);
+  Cluster gpus = llvm::cantFail(findCluster("h200:1", 1 << 30));
+  EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
+  EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind host, but the cluster does not say how fast hosts "
+                   "compute");
+  // Without the host's work a copy takes as long as the link says.
+  std::string text = kOffloaded;
+  size_t map = text.find("    sched.launch_map");
+  text.erase(map, text.find('\n', map) - map);
+  module = parseSourceString<ModuleOp>(text, &context);
+  StepPrediction prediction = predictStep(*module, CostModel(gpus));
+  double rate = static_cast<double>(*gpus.hosts[0].deviceLink.bytesPerSecond);
+  EXPECT_NEAR(prediction.byFamily["h2d"], 4e6 / rate + DeviceModel().launchSeconds, 1e-9);
+  EXPECT_NEAR(prediction.seconds, 2 * prediction.byFamily["h2d"], 1e-9);
+  gpus.hosts[0].deviceLink.bytesPerSecond = std::nullopt;
+  EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
+  EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind d2h, but the cluster does not say how fast the link "
+                   "between devices and hosts is");
+}
+
 } // namespace

@@ -78,6 +78,13 @@ public:
   Cost getCost(const std::string &key, const OperatorWork &work) const;
   Cost getCost(const OperatorWork &work) const;
   Cost getCost(const CollectiveWork &work) const;
+  /// Of a copy of so many bytes between the memory of a device and pinned memory of its host: latency and bytes over
+  /// the link's rate; where both are one memory, of a copy in it. None where the cluster does not say how fast the link
+  /// is.
+  std::optional<Cost> getCopyCost(double bytes) const;
+  /// Of a command of L5 that the host runs on its own memory. None where the cluster does not say how fast hosts
+  /// compute, as that of GPUs does not: ranks on CPUs are their hosts.
+  std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
@@ -103,7 +110,9 @@ private:
     int64_t devices;
     double latencySeconds, bytesPerSecond;
   };
-  bool overlaps = false;
+  bool overlaps = false, sharesHostMemory = false;
+  /// Of the slowest link between a device and its host; 0: not known of all of them.
+  double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
   CostSource deviceSource = CostSource::Analytic;

@@ -25,9 +25,9 @@ struct SimulatedCommand {
 
 /// What a step's commands of one kind do each.
 struct CommandTotal {
-  /// As of OperatorWork; of a collective its kind.
+  /// As of OperatorWork; of a collective its kind, of a copy between memories its stream's.
   std::string family;
-  /// Of a collective, bytes of its larger buffer.
+  /// Of a collective, bytes of its larger buffer; of a copy between memories, those that it moves.
   double flops = 0, bytes = 0;
   /// Of a collective.
   int64_t members = 1;
@@ -66,8 +66,8 @@ struct StepPrediction {
 /// Simulates the action table of a module at L5 for one rank; all ranks run the same (EventSimulation.h). A stream runs
 /// its commands in order, once the host has issued them, and waits for events; where ranks share cores with their
 /// communication, no two commands run at a time. Equal micro-batches are simulated until they repeat. `visit`, where
-/// given, sees every command that is simulated. Where the table is malformed, an error is reported and the prediction
-/// is empty.
+/// given, sees every command that is simulated. Where the table is malformed, or the cluster does not say how fast what
+/// a command runs on is, an error is reported and the prediction is empty.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
                            const std::function<void(const SimulatedCommand &)> &visit = {});
 

@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -28,11 +29,13 @@ MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
 
 void MeasuredCommands::add(sched::ProgramOp schedule) {
   CommandKeys all(schedule);
+  sched::StreamTable streams(schedule);
   precision = train::getPrecision(schedule->getParentOfType<ModuleOp>()).str();
   for (func::FuncOp function : sched::getStepFunctions(schedule))
     if (!sched::hasRole(function, sched::StepRole::init) && !sched::hasRole(function, sched::StepRole::evaluate))
       for (Operation &op : function.getBody().front()) {
-        if (!llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
+        if (!llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op) ||
+            streams.getKind(streams.getNumber(&op)) != sched::StreamKind::compute)
           continue;
         for (bool isLater : {false, true}) {
           const CommandKey &key = all.get(&op, isLater);
