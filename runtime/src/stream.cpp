@@ -204,4 +204,8 @@ std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scra
   return std::make_unique<worker_stream>(threads, scratch, scratch_bytes);
 }
 
+std::unique_ptr<stream> make_host_stream(std::int32_t threads) {
+  return std::make_unique<worker_stream>(threads, nullptr, 0);
+}
+
 } // namespace windlass::rt

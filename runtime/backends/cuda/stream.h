@@ -32,6 +32,7 @@ public:
                 stream_priority priority);
   ~device_stream() override;
   bool is_inline() const override { return false; }
+  bool is_on_host() const override { return false; }
   status record(event &e) override;
   status wait(event &e) override;
   status synchronize() override;

@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #include "windlass/rt/detail/convert.h"
+#include "windlass/rt/detail/host_updates.h"
 #include "windlass/rt/detail/updates.h"
 
 namespace windlass::rt {
@@ -132,6 +133,10 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, bool decays) {
+  if (s.is_on_host())
+    return detail::adamw_on_host(s, weight, exp_avg, exp_avg_sq, rounded, gradient, learning_rate, one_minus_beta1,
+                                 one_minus_beta2, epsilon, weight_decay, bias_correction1, bias_correction2,
+                                 gradient_scale, decays);
   using namespace cuda;
   if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
@@ -151,6 +156,9 @@ status adamw_list(stream &s, const updated_parameters &parameters, const view &l
                   const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                   const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
                   const view &gradient_scale, bool decays) {
+  if (s.is_on_host())
+    return detail::adamw_list_on_host(s, parameters, learning_rate, one_minus_beta1, one_minus_beta2, epsilon,
+                                      weight_decay, bias_correction1, bias_correction2, gradient_scale, decays);
   const cuda::adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
                                bias_correction2, gradient_scale, decays);
   return s.submit(detail::work_of(parameters), [parameters, of, &s]() -> status {
@@ -168,6 +176,9 @@ status adamw_list(stream &s, const updated_parameters &parameters, const view &l
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,
            const view &learning_rate, const view &momentum, const view &weight_decay, const view &gradient_scale,
            bool decays) {
+  if (s.is_on_host())
+    return detail::sgd_on_host(s, weight, momentum_buffer, rounded, gradient, learning_rate, momentum, weight_decay,
+                               gradient_scale, decays);
   using namespace cuda;
   if (!detail::are_updatable(weight, {momentum_buffer, gradient}, rounded))
     return internal_error("sgd got a weight, state and gradient of different sizes or types");

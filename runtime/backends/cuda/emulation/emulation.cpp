@@ -340,6 +340,10 @@ cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStre
     std::memset(memory, value, bytes);
   });
 }
+// The host reaches its own memory only.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
+  return give(stream, [=] { function(data); });
+}
 // Streams do at once what they are given, so that events have always been reached.
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   *least = 0;

@@ -237,15 +237,24 @@ inline bool types_match(const view *, type_list<>) { return true; }
 
 namespace windlass::rt {
 
-/// Applies `f` element by element; see the top of this file.
-template <class F> status map(stream &s, F f, std::initializer_list<view> outs, std::initializer_list<view> ins) {
+/// F as a stream on the host runs it. A type of its own: few fused functions run there, and in programs for devices
+/// each would be compiled a second time.
+template <class F> struct on_host : F {};
+
+namespace detail {
+
+template <class F> struct is_for_host : std::false_type {};
+template <class F> struct is_for_host<on_host<F>> : std::true_type {};
+
+/// The loops of `f` over its operands, and what they do.
+template <class F>
+status make_map(std::initializer_list<view> outs, std::initializer_list<view> ins,
+                loop_nest<F::outputs::size + F::inputs::size> &nest, work &what) {
   constexpr int out_count = F::outputs::size, count = out_count + F::inputs::size;
   static_assert(out_count > 0, "a fused function writes something");
   if (static_cast<int>(outs.size()) != out_count || static_cast<int>(ins.size()) != count - out_count ||
-      !detail::types_match(outs.begin(), typename F::outputs()) ||
-      !detail::types_match(ins.begin(), typename F::inputs()))
+      !types_match(outs.begin(), typename F::outputs()) || !types_match(ins.begin(), typename F::inputs()))
     return internal_error("a fused function got operands of another number or type than it declares");
-  detail::loop_nest<count> nest;
   const view &space = *outs.begin();
   nest.rank = space.rank;
   for (int d = 0; d < space.rank; ++d)
@@ -264,18 +273,29 @@ template <class F> status map(stream &s, F f, std::initializer_list<view> outs, 
       ++k;
     }
   nest.simplify();
-  work what = {F::name, 0, 0, {space.elements()}, true};
+  what = {F::name, 0, 0, {space.elements()}, true};
   for (const std::initializer_list<view> &list : {outs, ins})
     what.bytes += bytes_of(list);
+  return {};
+}
+
+} // namespace detail
+
+/// Applies `f` element by element; see the top of this file.
+template <class F> status map(stream &s, F f, std::initializer_list<view> outs, std::initializer_list<view> ins) {
+  detail::loop_nest<F::outputs::size + F::inputs::size> nest;
+  work what;
+  WINDLASS_TRY(detail::make_map<F>(outs, ins, nest, what));
 #if defined(WINDLASS_BACKEND_CUDA)
-  return s.submit(what, [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
-#else
-  return s.submit(what, [f, nest, threads = s.threads()]() -> status {
-    if constexpr (detail::backend_moves_data)
-      detail::map_now(f, nest, threads);
-    return {};
-  });
+  if constexpr (!detail::is_for_host<F>::value)
+    return s.submit(what, [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
+  else
 #endif
+    return s.submit(what, [f, nest, threads = s.threads()]() -> status {
+      if constexpr (detail::backend_moves_data)
+        detail::map_now(f, nest, threads);
+      return {};
+    });
 }
 
 } // namespace windlass::rt

@@ -31,6 +31,8 @@ class stream {
 public:
   virtual ~stream() = default;
   virtual bool is_inline() const = 0;
+  /// Whether its kernels run on the host's threads, and so on memory of the host, rather than on a device.
+  virtual bool is_on_host() const { return true; }
   virtual status record(event &e) = 0;
   virtual status wait(event &e) = 0;
   virtual status synchronize() = 0;

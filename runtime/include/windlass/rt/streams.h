@@ -18,6 +18,10 @@ enum class stream_priority : std::int32_t { normal, high };
 std::unique_ptr<stream> make_worker_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
                                            stream_priority priority = stream_priority::normal);
 
+/// Runs kernels on a team of so many of the host's threads, beside other streams; events order them and commands of a
+/// device both ways. Kernels are the optimizer's, and fused functions as `on_host`.
+std::unique_ptr<stream> make_host_stream(std::int32_t threads);
+
 } // namespace windlass::rt
 
 #endif
