@@ -1,5 +1,7 @@
 // Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0,
-// `windlass-opt --random-plan MODEL ...` writes a random plan.json.
+// `windlass-opt --random-plan MODEL ...` writes a random plan.json, `windlass-opt --emit-schedule FILE DIR` the project
+// of a program that is written at L5.
+#include "EmitSchedule.h"
 #include "ImportOnnx.h"
 #include "KernelTable.h"
 #include "OpTable.h"
@@ -28,6 +30,8 @@ static int runRandomPlan(const std::vector<std::string> &words) {
 int main(int argc, char **argv) {
   if (argc >= 3 && llvm::StringRef(argv[1]) == "--import-onnx")
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
+  if (argc >= 4 && llvm::StringRef(argv[1]) == "--emit-schedule")
+    return windlass::emitSchedule(argv[2], argv[3], {argv + 4, argv + argc});
   if (argc >= 2 && llvm::StringRef(argv[1]) == "--random-plan")
     return runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
