@@ -1,5 +1,6 @@
 // What a device holds beside an arena, as every back end declares it.
 #include "windlass/rt/reserve.h"
+#include "windlass/rt/detail/backend.h"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +54,16 @@ TEST(Reserve, ThreadsOfOneProcessShareADevice) {
   reserve_need need;
   need.communicators = {{4, true}};
   EXPECT_EQ(declare_device_reserve(need).communication, 0);
+}
+
+/// The memory of a device is none of theirs.
+TEST(Reserve, StreamsOfCopiesAndOfTheHostTakeThreads) {
+  reserve_need none, copies, host;
+  none.threads = copies.threads = host.threads = 4;
+  copies.copy_streams = host.host_streams = 1;
+  const std::int64_t alone = declare_reserve(none).total();
+  EXPECT_EQ(declare_reserve(copies).total() > alone, !detail::backend_has_device);
+  EXPECT_EQ(declare_reserve(host).total() > declare_reserve(copies).total(), !detail::backend_has_device);
 }
 
 } // namespace

@@ -194,6 +194,8 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
       compute_ = i;
       streams_.push_back(detail::backend_has_device ? make_worker_stream(threads, scratch_.at(0), scratch_bytes)
                                                     : make_inline_stream(threads, scratch_.at(0), scratch_bytes));
+    } else if (p.streams[i].kind == stream_kind::host) {
+      streams_.push_back(make_host_stream(threads));
     } else if (is_alone[static_cast<std::size_t>(i)] && !detail::backend_has_device) {
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
     } else {

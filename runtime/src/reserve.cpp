@@ -29,6 +29,7 @@ reserve declare_reserve(const reserve_need &need) {
     out.program = process_bytes + file_bytes + need.tensors * tensor_bytes + 4 * need.input_bytes;
     out.threads = need.threads * (thread_bytes + need.scratch_bytes) + detail::kernel_bytes(need.threads);
     out.threads += need.copy_streams * (stream_bytes + thread_bytes);
+    out.threads += need.host_streams * (stream_bytes + need.threads * thread_bytes);
     if (need.has_processes)
       out.communication = mpi_bytes + message_bytes(need.ranks, need.is_one_host); // what the host's control exchanges
     for (const reserve_need::communicator &each : need.communicators) {
@@ -62,8 +63,10 @@ reserve reserve_of(const job &j, std::int32_t position, const transport &world, 
     its.members = 2;
     its.exchanges = true;
   }
-  for (const stream_entry &stream : p.streams)
+  for (const stream_entry &stream : p.streams) {
     need.copy_streams += stream.kind == stream_kind::h2d || stream.kind == stream_kind::d2h;
+    need.host_streams += stream.kind == stream_kind::host;
+  }
   need.scratch_bytes = p.scratch_bytes;
   need.tensors = p.parameters.size + p.states.size + j.inputs.size;
   for (const input_entry &row : j.inputs) {

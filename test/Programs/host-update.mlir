@@ -21,6 +21,18 @@
 // SAME: parameter {{.*}} of 2 tensors
 // SAME: state {{.*}} of 4 tensors
 
+// The program that is emitted for it (integration_test/test_host_update.py trains it) moves bytes between the two arenas.
+// RUN: rm -rf %t.project && windlass-opt --emit-schedule %s %t.project --backend cuda --memory-limit 1024 --host-memory-limit 1408
+// RUN: FileCheck %s --check-prefix=STEP < %t.project/src/step.cpp
+// RUN: FileCheck %s --check-prefix=TABLES < %t.project/src/tables.cpp
+// STEP: view_at({{.*}}, {0, 384}, element_type::f32, {4, 8})
+// STEP: view_at({{.*}}, {1, 384}, element_type::f32, {4, 8})
+// STEP: map_views<on_host<
+// TABLES: memory_kind::device; out.bytes = 1024
+// TABLES: memory_kind::pinned; out.bytes = 1408
+// RUN: not windlass-opt --emit-schedule %s %t.project --backend tpu 2>&1 | FileCheck %s --check-prefix=WORDS
+// WORDS: expected --backend cpu or cuda, --memory-limit BYTES or --host-memory-limit BYTES, got '--backend tpu'
+
 // What is wrong with a variant is said, by the verify pass, and where it is a race by the interpreter too.
 
 // A copy in the wrong direction.
@@ -65,6 +77,7 @@
 // LIMIT: error: 'sched.program' op needs 1408 bytes of host memory but the limit is 1024
 // RUN: not windlass-opt %s -sched-verify-commands="memory-limit=1023 host-memory-limit=1000000" 2>&1 | FileCheck %s --check-prefix=DEVICE-LIMIT
 // DEVICE-LIMIT: error: 'sched.program' op needs 1024 bytes of device memory but the limit is 1023
+// RUN: not windlass-opt --emit-schedule %s %t.project --host-memory-limit 1024 2>&1 | FileCheck %s --check-prefix=LIMIT
 
 // A forward that reads the parameters while they come back. Between steps the interpreter waits.
 // RUN: sed '/LINE: parameters-here/d' %s > %t.8.mlir

@@ -2,6 +2,7 @@
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
@@ -56,7 +57,7 @@ std::vector<std::string> tableOf(Attribute constant, llvm::StringRef name) {
 class StepEmitter {
 public:
   StepEmitter(sched::ProgramOp program, OpBuilder &builder, const llvm::StringMap<std::string> &functors)
-      : program(program), builder(builder), functors(functors), streams(program) {
+      : program(program), builder(builder), functors(functors), streams(program), arenas(program) {
     for (auto [i, communicator] : llvm::enumerate(program.getOps<sched::CommunicatorOp>()))
       communicators[communicator.getName()] = static_cast<int64_t>(i);
     program.walk([&](sched::LaunchOp op) {
@@ -142,8 +143,8 @@ private:
     return found->second;
   }
 
-  /// The number of a buffer's arena among the program's, which has one.
-  static int64_t arenaOf(sched::BufferOp) { return 0; }
+  /// The number of a buffer's arena among the program's. Commands that are measured by themselves share one.
+  int64_t arenaOf(sched::BufferOp buffer) const { return arenas.find(buffer.getArenaAttr().getAttr()).value_or(0); }
 
   /// The column of the block's next number; -1 for one that is written where it is used.
   static int nextColumn(Scope &scope) { return scope.block ? scope.block->columns[scope.place++] : -1; }
@@ -276,10 +277,12 @@ private:
           auto functor = functors.find(op.getFunction());
           if (functor == functors.end())
             return op.emitOpError("names no scalar function");
+          bool isOnHost = streams.getKind(streams.getNumber(op)) == sched::StreamKind::host;
+          std::string name = isOnHost ? "on_host<" + functor->second + ">" : functor->second;
           if (op.getAccumulateAfterFirst())
-            scope.calls.mapAdding(functor->second, stream, scope.adds, outs, ins);
+            scope.calls.mapAdding(name, stream, scope.adds, outs, ins);
           else
-            scope.calls.map(functor->second, stream, outs, ins);
+            scope.calls.map(name, stream, outs, ins);
           return success();
         })
         .Case([&](sched::LaunchCollectiveOp op) -> LogicalResult {
@@ -425,6 +428,7 @@ private:
   OpBuilder &builder;
   const llvm::StringMap<std::string> &functors;
   sched::StreamTable streams;
+  sched::ArenaTable arenas;
   llvm::StringMap<int64_t> communicators;            // name -> index
   llvm::MapVector<Attribute, std::string> constants; // elements -> table
 };
@@ -443,24 +447,17 @@ emitc::FileOp startFile(ModuleOp module, OpBuilder &builder, llvm::StringRef nam
 static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
                       kNamespaceEnd[] = "} // namespace windlass_program";
 
-/// What the runtime makes streams of.
-static LogicalResult checkStreams(sched::ProgramOp program) {
-  for (auto stream : program.getOps<sched::StreamOp>())
-    if (stream.getKind() != sched::StreamKind::compute && stream.getKind() != sched::StreamKind::communicator)
-      return stream.emitOpError("is of kind ") << sched::stringifyStreamKind(stream.getKind())
-                                               << ": emitted programs have streams of the kinds compute and "
-                                                  "communicator only";
+/// What the runtime makes arenas of.
+static LogicalResult checkArenas(sched::ProgramOp program) {
+  for (auto arena : program.getOps<sched::ArenaOp>())
+    if (arena.getKind() == plan::MemoryKind::disk)
+      return arena.emitOpError("is of kind disk: emitted programs have arenas of the kinds device and host only");
   return success();
 }
 
-/// Views have a bounded number of dims and lie in the device arena: an offset is all that emitted code says of a place.
+/// Views have a bounded number of dims.
 static LogicalResult checkBuffers(sched::ProgramOp program) {
   auto result = program.walk([](sched::BufferOp buffer) {
-    if (buffer.getArena() != sched::kDeviceArena) {
-      buffer.emitOpError("lies in @") << buffer.getArena() << ": emitted programs have the arena @"
-                                      << sched::kDeviceArena << " only";
-      return WalkResult::interrupt();
-    }
     if (buffer.getType().getRank() <= rt::max_rank)
       return WalkResult::advance();
     buffer.emitOpError("has ") << buffer.getType().getRank() << " dims but the runtime's views have at most "
@@ -507,7 +504,7 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   for (auto function : program->getOps<func::FuncOp>())
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       functions.push_back(function);
-  if (failed(checkStreams(*program)) || failed(checkBuffers(*program)))
+  if (failed(checkArenas(*program)) || failed(checkBuffers(*program)))
     return failure();
   OpBuilder builder(module.getContext());
   auto functors = emitFusedFile(*program, builder);
@@ -540,7 +537,7 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
     functions.push_back(function);
   }
 
-  if (failed(checkStreams(*program)) || failed(checkBuffers(*program)))
+  if (failed(checkArenas(*program)) || failed(checkBuffers(*program)))
     return failure();
 
   OpBuilder builder(module.getContext());
@@ -549,7 +546,7 @@ LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
     return failure();
 
   startFile(module, builder, kRowsFile,
-            {"// Offsets into the device arena, in bytes: a row per instance of a repeated block.", "#pragma once", "",
+            {"// Offsets into arenas, in bytes: a row per instance of a repeated block.", "#pragma once", "",
              "#include <cstdint>", "", kNamespaceBegin, ""});
   StepEmitter emitter(*program, builder, *functors);
   emitter.emitRows(functions, builder);

@@ -26,7 +26,8 @@ template <class S> using Rows = llvm::SmallVector<Expr<S>>;
 class Tables {
 public:
   Tables(sched::ProgramOp program, const ProjectOptions &options)
-      : program(program), module(program->getParentOfType<ModuleOp>()), mesh(program.getMesh()), options(options) {}
+      : program(program), module(program->getParentOfType<ModuleOp>()), mesh(program.getMesh()), options(options),
+        arenas(program) {}
 
   FailureOr<std::string> write();
 
@@ -37,7 +38,9 @@ private:
   Expr<rt::span<std::int64_t>> numbers(llvm::StringRef prefix, llvm::ArrayRef<int64_t> values);
   FailureOr<Expr<rt::span<rt::split>>> splitsOf(sched::ResourceOp resource);
   Expr<rt::source> sourceOf(train::ParameterOp parameter);
-  static Expr<rt::place> placeOf(sched::ResourceOp resource) { return placeAt(0, resource.getOffset().value_or(0)); }
+  Expr<rt::place> placeOf(sched::ResourceOp resource) {
+    return placeAt(arenas.find(resource.getArenaAttr().getAttr()).value_or(0), resource.getOffset().value_or(0));
+  }
   Expr<std::int32_t> parameterOf(sched::ResourceOp resource);
 
   // Tables of the job.
@@ -68,6 +71,7 @@ private:
   ModuleOp module;
   plan::MeshAttr mesh;
   const ProjectOptions &options;
+  sched::ArenaTable arenas;
   Arrays arrays;
   llvm::MapVector<StringAttr, size_t> parameterIndex;
   /// By parameter, where they are resources of their own.
@@ -78,11 +82,8 @@ private:
 
 LogicalResult Tables::collect() {
   for (auto resource : program.getOps<sched::ResourceOp>()) {
-    if (!resource.getOffset())
+    if (!resource.getOffset() || !arenas.find(resource.getArenaAttr().getAttr()))
       return resource.emitOpError("has no place in an arena");
-    if (resource.getArena() != llvm::StringRef(sched::kDeviceArena))
-      return resource.emitOpError("lies in @")
-             << *resource.getArena() << ": emitted programs have the arena @" << sched::kDeviceArena << " only";
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
       parameterIndex[resource.getOfAttr().getAttr()] = parameters.size();
@@ -354,12 +355,17 @@ Expr<rt::span<rt::scalar_entry>> Tables::scalarTable() {
 }
 
 Expr<rt::span<rt::arena_entry>> Tables::arenaTable() {
-  sched::ArenaOp arena = sched::getDeviceArena(program);
-  Record<rt::arena_entry> row;
-  WINDLASS_SET(row, kind, WINDLASS_ENUMERATOR(memory_kind, device));
-  WINDLASS_SET(row, bytes, int64(arena ? arena.getBytes() : 0));
-  WINDLASS_SET(row, name, literal("device"));
-  return arrays.table<rt::arena_entry>("arenas", row.build());
+  Rows<rt::arena_entry> rows;
+  for (sched::ArenaOp arena : arenas.getArenas()) {
+    Record<rt::arena_entry> row;
+    bool isOnDevice = arena.getKind() == plan::MemoryKind::device;
+    WINDLASS_SET(row, kind,
+                 isOnDevice ? WINDLASS_ENUMERATOR(memory_kind, device) : WINDLASS_ENUMERATOR(memory_kind, pinned));
+    WINDLASS_SET(row, bytes, int64(arena.getBytes()));
+    WINDLASS_SET(row, name, literal(stringifyMemoryKind(arena.getKind())));
+    rows.push_back(row.build());
+  }
+  return arrays.table<rt::arena_entry>("arenas", rows);
 }
 
 Expr<rt::span<rt::stream_entry>> Tables::streamTable() {

@@ -36,6 +36,13 @@ status action_graphs::open(context &c, const program &p, graph_policy policy, bo
   if (policy == graph_policy::on && !is_alone && world.is_one_process())
     return bad_input("--graphs on needs ranks that are processes; leave it out with --communicator local")
         .as(diagnostic::usage);
+  // What the host runs is handed over anew each time.
+  const bool has_host = std::any_of(p.streams.begin(), p.streams.end(),
+                                    [](const stream_entry &each) { return each.kind == stream_kind::host; });
+  if (policy == graph_policy::on && has_host)
+    return bad_input("--graphs on needs a program without kernels on the host; leave it out").as(diagnostic::usage);
+  if (has_host)
+    return {};
   // Times of commands are events between them. Collectives in graphs are for whoever asks for them.
   if (is_measuring || (policy == graph_policy::automatic && !is_alone))
     return {};

@@ -127,36 +127,13 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
 
 // -----
 
-// Equal offsets into two arenas are two places, which emitted code cannot say.
+// The runtime makes arenas of memory.
 module {
 sched.program @program on <[]> {
   sched.arena @device_arena device bytes 64
   sched.stream @compute compute
-  sched.arena @host_arena host bytes 64
-  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
-    %a = sched.buffer @device_arena[0] : memref<4xf32>
-    // expected-error@+1 {{lies in @host_arena: emitted programs have the arena @device_arena only}}
-    %b = sched.buffer @host_arena[0] : memref<4xf32>
-    sched.launch copy on @compute ins(%a) outs(%b) {} : (memref<4xf32>) -> memref<4xf32>
-    return
-  }
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
-  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
-  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
-}
-}
-
-// -----
-
-// The runtime makes streams for kernels and collectives.
-module {
-sched.program @program on <[]> {
-  sched.arena @device_arena device bytes 64
-  sched.stream @compute compute
-  // expected-error@+1 {{is of kind h2d: emitted programs have streams of the kinds compute and communicator only}}
-  sched.stream @fetch h2d
+  // expected-error@+1 {{is of kind disk: emitted programs have arenas of the kinds device and host only}}
+  sched.arena @file disk bytes 64
   func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }

@@ -93,15 +93,19 @@ TEST_F(ProgramTables, AxesOfOneFactorNest) {
               HasSubstr("splits_2[] = {" + split(0, 1, 1) + ", " + split(1, 2, 1) + ", " + split(1, 0, 6) + "};"));
 }
 
-TEST_F(ProgramTables, APlaceInAnotherArenaIsRefused) {
+TEST_F(ProgramTables, PlacesNameTheirArena) {
   llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
-  EXPECT_THAT(tablesOf(columns, columns, 24, 2, "host_arena"), HasSubstr("lies in @host_arena: emitted programs have"));
+  std::string text = tablesOf(columns, columns, 24, 2, "host_arena");
+  EXPECT_THAT(text, HasSubstr("out.parameter = 0; out.splits = {splits_1, 2}; out.at = {1, 256};"));
+  EXPECT_THAT(text, HasSubstr("out.loss = {0, 0};"));
+  EXPECT_THAT(tablesOf(columns, columns, 24, 2, "no_arena"), HasSubstr("has no place in an arena"));
 }
 
 TEST_F(ProgramTables, OnlyTheDeviceArenaIsDeviceMemory) {
   llvm::StringRef columns = "#plan.factor<24, [\"a\"]>";
-  EXPECT_THAT(tablesOf(columns, columns),
-              HasSubstr("out.kind = memory_kind::device; out.bytes = 4096; out.name = \"device\";"));
+  std::string text = tablesOf(columns, columns);
+  EXPECT_THAT(text, HasSubstr("out.kind = memory_kind::device; out.bytes = 4096; out.name = \"device\";"));
+  EXPECT_THAT(text, HasSubstr("out.kind = memory_kind::pinned; out.bytes = 512; out.name = \"host\";"));
 }
 
 TEST_F(ProgramTables, CommunicatorsNameTheirStreams) {

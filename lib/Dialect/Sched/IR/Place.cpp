@@ -52,11 +52,13 @@ ArenaOp sched::getArena(ProgramOp program, plan::MemoryKind kind) {
   return nullptr;
 }
 
-ArenaOp sched::findArena(ProgramOp program, StringAttr name) {
-  for (ArenaOp arena : program.getOps<ArenaOp>())
-    if (arena.getSymNameAttr() == name)
-      return arena;
-  return nullptr;
+ArenaTable::ArenaTable(ProgramOp program) : arenas(program.getOps<ArenaOp>()) {}
+
+std::optional<int64_t> ArenaTable::find(StringAttr name) const {
+  for (size_t number = 0; number < arenas.size(); ++number)
+    if (ArenaOp arena = arenas[number]; arena.getSymNameAttr() == name)
+      return number;
+  return std::nullopt;
 }
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }

@@ -127,6 +127,8 @@ template <class F, class... Out, class... In> struct adding<F, type_list<Out...>
   }
 };
 
+template <class F, class Outputs, class Inputs> struct is_for_host<adding<F, Outputs, Inputs>> : is_for_host<F> {};
+
 template <class F, std::size_t... Out, std::size_t... In>
 status map_views_adding(stream &s, const view *views, std::index_sequence<Out...>, std::index_sequence<In...>) {
   using sum = adding<F, typename F::outputs, typename F::inputs>;

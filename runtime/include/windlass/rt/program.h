@@ -158,8 +158,8 @@ struct scalar_entry {
 };
 
 /// What runs on a stream: the kernels of the step, the collectives of one communicator, sends and receives of actions,
-/// or copies from host memory to the device's or back.
-enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h };
+/// copies from host memory to the device's or back, or kernels on memory of the host, which its threads run.
+enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h, host };
 
 struct stream_entry {
   stream_kind kind = stream_kind::compute;

@@ -49,8 +49,17 @@ ArenaOp getArena(ProgramOp program, plan::MemoryKind kind);
 /// Returns the same of the device, whose bytes count against the memory of a device.
 inline ArenaOp getDeviceArena(ProgramOp program) { return getArena(program, plan::MemoryKind::device); }
 
-/// Returns the arena that a place's name means; null where the program has none of that name.
-ArenaOp findArena(ProgramOp program, mlir::StringAttr name);
+/// Numbers the arenas of a program, in the order of their declaration, by which emitted programs name them.
+class ArenaTable {
+public:
+  explicit ArenaTable(ProgramOp program);
+  llvm::ArrayRef<ArenaOp> getArenas() const { return arenas; }
+  /// Returns the number of the arena of a name; none where the program has no such arena.
+  std::optional<int64_t> find(mlir::StringAttr name) const;
+
+private:
+  llvm::SmallVector<ArenaOp> arenas;
+};
 
 /// Whether two buffers are the same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);

@@ -38,7 +38,6 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
     collectives of one communicator (`communicator`), copies from the host's arena to the device's (`h2d`) and back
     (`d2h`), or kernels that the host runs on its own arena (`host`): fused functions, and the kernels of which the
     table Kernels.def says so. A copy to another memory moves bytes: its operand and result are dense and of one type.
-    Emitted programs have streams of the first two kinds only.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_StreamKindAttr:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";
