@@ -255,8 +255,8 @@ void Labels::makeParameterLabels(unsigned group) {
     for (plan::SharedCopies shared : kSharedCopies) {
       ParameterLabel label{read, plan::layOutCopies(read, shared, mesh)};
       // What no axis cuts is not shared out, nor what does not train.
-      if ((shared.master && (!parameter.getTrainable() || !label.sharesMaster())) ||
-          (shared.compute && !label.sharesCompute()))
+      if ((shared.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
+          (shared.compute && !label.shardsCompute()))
         break;
       if (obeyPins(group, label))
         parameters[group].push_back(label);
@@ -306,9 +306,9 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
     return false;
   // What is shared out is so as the master.
   if (label.copies.master != free.master) {
-    if (label.sharesGradient() && !isPinned("gradient"))
+    if (label.shardsGradient() && !isPinned("gradient"))
       label.copies.gradient = label.copies.master;
-    if (label.sharesCompute() && !isPinned("compute"))
+    if (label.shardsCompute() && !isPinned("compute"))
       label.copies.compute = label.copies.master;
   }
   return true;

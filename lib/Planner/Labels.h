@@ -3,7 +3,7 @@
 #define WINDLASS_LIB_PLANNER_LABELS_H
 
 #include "Groups.h"
-#include "Reshards.h"
+#include "ParameterCosts.h"
 
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
@@ -16,17 +16,6 @@ struct OperatorLabel {
   llvm::SmallVector<plan::LayoutAttr, 2> results;
   /// Of one execution, with what a split inner reduction communicates.
   int64_t picoseconds = 0;
-};
-
-struct ParameterLabel {
-  /// In which operators find it.
-  plan::LayoutAttr read;
-  plan::ParameterLayouts copies;
-
-  /// Whether ranks share out the copy among themselves.
-  bool sharesCompute() const { return copies.compute != read; }
-  bool sharesGradient() const { return plan::dropUnreduced(copies.gradient) != read; }
-  bool sharesMaster() const { return copies.master != read; }
 };
 
 class Labels {

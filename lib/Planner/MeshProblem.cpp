@@ -1,12 +1,12 @@
 #include "MeshProblem.h"
 
+#include "StepCosts.h"
+
 #include "windlass/Planner/ChoosePlan.h"
 #include "windlass/Support/RunTasks.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/MapVector.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace windlass;
@@ -18,29 +18,37 @@ static constexpr int64_t kExposedShare = 20;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-/// Nanoseconds that something of so many picoseconds takes `count` times; search::kForbidden from there on.
-static int64_t toCost(int64_t count, int64_t picoseconds) {
-  if (picoseconds >= search::kForbidden)
-    return search::kForbidden;
-  double cost = static_cast<double>(count) * static_cast<double>(picoseconds) / 1000;
-  return cost < static_cast<double>(search::kForbidden) ? std::llround(cost) : search::kForbidden;
-}
-
-static int64_t multiply(int64_t count, int64_t cost) {
-  return cost >= search::kForbidden / std::max<int64_t>(count, 1) ? search::kForbidden : count * cost;
+/// What the costs of a group's parameters depend on beside their layouts: the members are alike.
+static ParameterTraits getTraits(const ParameterGroup &group) {
+  ParameterTraits traits;
+  traits.type = group.getType();
+  traits.computeType = group.getComputeType();
+  traits.isTrainable = train::ParameterOp(group.parameters.front()).getTrainable();
+  traits.states = group.states;
+  auto members = static_cast<int64_t>(group.parameters.size());
+  int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
+  traits.backwardReads = backward / members;
+  traits.forwardReads = static_cast<int64_t>(group.reads.size()) / members - traits.backwardReads;
+  return traits;
 }
 
 MeshProblem::MeshProblem(const Groups &groups, const Reruns &reruns, const Labels &labels, Reshards &reshards,
                          const CostModel &costs, const plan::StrategyChoice &choice, int threads)
-    : groups(groups), reruns(reruns), labels(labels), reshards(reshards), costs(costs), base(choice),
-      mesh(reshards.getMesh()), threads(threads) {
+    : groups(groups), reruns(reruns), labels(labels), reshards(reshards), base(choice), mesh(reshards.getMesh()),
+      threads(threads) {
   func::FuncOp function = groups.getFunction();
   rounds = std::max<int64_t>(1, plan::getMicroBatches(function->getParentOfType<ModuleOp>()) /
                                     mesh.sizeOf(plan::AxisRole::replica));
+  if (costs.overlapsCollectives())
+    windows = StepWindows::withCollectives();
+  // The gradients of a small model share one bucket.
+  int64_t bucketBytes = 0;
   for (const ParameterGroup &group : groups.getParameters())
     for (train::ParameterOp parameter : group.parameters)
       if (parameter.getTrainable() && bucketBytes < plan::kBucketBytes)
         bucketBytes = std::min(plan::kBucketBytes, bucketBytes + getTensorBytes(parameter.getTensorType()));
+  for (const ParameterGroup &group : groups.getParameters())
+    parameterCosts.emplace_back(getTraits(group), reshards, costs, StepCounts{rounds, bucketBytes});
 }
 
 search::Problem MeshProblem::build(int rerunParts) {
@@ -73,14 +81,10 @@ void MeshProblem::begin(int32_t rows) {
   chosenMemory.clear();
   wantedTables.clear();
   problem.capacity.assign(std::max(rows, 1), SearchLimits::kUnlimited);
-  if (!costs.overlapsCollectives())
-    return;
-  problem.load.assign(kWindows * kStreams, 0);
-  for (int32_t window = 1; window <= kWindows; ++window)
-    problem.windowEnd.push_back(window * kStreams);
+  windows.addTo(problem);
 }
 
-void MeshProblem::addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load) {
+void MeshProblem::addLoad(search::Node &node, int32_t stream, std::vector<int64_t> load) {
   if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
     return;
   // The sum of all loads stays within what rows may hold: operators run again have nodes of their own.
@@ -88,22 +92,25 @@ void MeshProblem::addLoad(search::Node &node, Window window, Stream stream, std:
       (int64_t(1) << 58) / static_cast<int64_t>(2 * groups.getOperators().size() + groups.getParameters().size());
   for (int64_t &each : load)
     each = std::min(each, most);
-  auto row = static_cast<int32_t>(problem.capacity.size()) + window * kStreams + stream;
+  int32_t row = static_cast<int32_t>(problem.capacity.size()) + stream;
   node.pieces.push_back({row, row + 1, std::move(load)});
 }
 
 void MeshProblem::addBackwardLoad(search::Node &node, const std::vector<Work> &works) {
-  std::vector<int64_t> last, before;
+  std::optional<int32_t> before = windows.find(WindowKind::backward, StreamKind::compute),
+                         last = windows.find(WindowKind::lastBackward, StreamKind::compute);
+  std::vector<int64_t> loadBefore, loadLast;
   for (auto [label, work] : llvm::enumerate(works)) {
-    if (!costs.overlapsCollectives())
-      node.costs[label] = search::addCosts(node.costs[label], toCost(rounds * work.count, work.picoseconds));
-    last.push_back(toCost(work.count, work.picoseconds));
-    before.push_back(toCost((rounds - 1) * work.count, work.picoseconds));
+    int64_t exposed = (before ? 0 : rounds - 1) + (last ? 0 : 1);
+    if (exposed > 0)
+      node.costs[label] = search::addCosts(node.costs[label], toCost(exposed * work.count, work.picoseconds));
+    loadBefore.push_back(toCost((rounds - 1) * work.count, work.picoseconds));
+    loadLast.push_back(toCost(work.count, work.picoseconds));
   }
-  if (!costs.overlapsCollectives())
-    return;
-  addLoad(node, kBackward, kCompute, std::move(before));
-  addLoad(node, kLastBackward, kCompute, std::move(last));
+  if (before)
+    addLoad(node, *before, std::move(loadBefore));
+  if (last)
+    addLoad(node, *last, std::move(loadLast));
 }
 
 void MeshProblem::addOperators(const RerunCounts &counts) {
@@ -117,10 +124,10 @@ void MeshProblem::addOperators(const RerunCounts &counts) {
       backward.push_back({isBackward ? members : counts[group], label.picoseconds});
     }
     search::Node &node = problem.nodes.emplace_back();
-    bool overlaps = costs.overlapsCollectives();
-    node.costs = overlaps ? std::vector<int64_t>(forward.size(), 0) : forward;
-    if (overlaps)
-      addLoad(node, kForward, kCompute, std::move(forward));
+    std::optional<int32_t> stream = windows.find(WindowKind::forward, StreamKind::compute);
+    node.costs = stream ? std::vector<int64_t>(forward.size(), 0) : forward;
+    if (stream)
+      addLoad(node, *stream, std::move(forward));
     addBackwardLoad(node, backward);
   }
 }
@@ -138,104 +145,32 @@ void MeshProblem::addPieces(search::Node &node, const std::vector<LiveRun> &runs
 void MeshProblem::addParameters(const Lifetimes &lifetimes) {
   firstParameter = static_cast<int32_t>(problem.nodes.size());
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
-    RankedTensorType type = its.getComputeType();
+    const ParameterCosts &own = parameterCosts[group];
     int64_t members = static_cast<int64_t>(its.parameters.size());
+    const std::vector<ParameterLabel> &choices = labels.ofParameter(group);
     search::Node &node = problem.nodes.emplace_back();
-    std::vector<int64_t> kept, gathered, loads[kWindows];
-    for (const ParameterLabel &label : labels.ofParameter(group)) {
-      ShareCosts share = getShareCosts(group, label);
-      bool overlaps = costs.overlapsCollectives();
-      int64_t exposed = share.exposed;
-      for (int window = 0; window < kWindows; ++window) {
-        loads[window].push_back(overlaps ? multiply(members, share.inWindow[window]) : 0);
-        exposed += overlaps ? share.inWindow[window] / kExposedShare : share.inWindow[window];
+    std::vector<int64_t> kept, gathered;
+    // By stream.
+    std::map<int32_t, std::vector<int64_t>> loads;
+    for (auto [label, choice] : llvm::enumerate(choices)) {
+      ParameterTimes times = own.getTimes(choice);
+      int64_t exposed = times.exposed;
+      for (auto [window, nanoseconds] : times.collectives) {
+        std::optional<int32_t> stream = windows.find(window, StreamKind::communicator, own.getSpan());
+        exposed += stream ? nanoseconds / kExposedShare : nanoseconds;
+        if (stream)
+          loads.try_emplace(*stream, choices.size(), 0).first->second[label] = multiplyCost(members, nanoseconds);
       }
-      node.costs.push_back(multiply(members, exposed));
-      kept.push_back(getCopyBytes(group, label));
-      gathered.push_back(label.sharesCompute() ? getTensorBytes(label.read.getLocalType(type, mesh)) : 0);
+      node.costs.push_back(multiplyCost(members, exposed));
+      kept.push_back(own.getCopyBytes(choice)[plan::MemoryKind::device]);
+      gathered.push_back(own.getGatheredBytes(choice));
     }
     addPieces(node, {{0, static_cast<int32_t>(problem.capacity.size()), members * kRerunParts}}, kept);
     if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
       addPieces(node, lifetimes.getReadRuns(group), gathered);
-    for (int window = 0; window < kWindows; ++window)
-      addLoad(node, static_cast<Window>(window), kShare, std::move(loads[window]));
+    for (auto &[stream, load] : loads)
+      addLoad(node, stream, load);
   }
-}
-
-int64_t MeshProblem::getCopyBytes(unsigned group, const ParameterLabel &label) const {
-  train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
-  RankedTensorType type = parameter.getTensorType(), computeType = parameter.getComputeTensorType();
-  plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
-  int64_t computeBytes = getTensorBytes(compute.getLocalType(computeType, mesh));
-  if (!parameter.getTrainable())
-    return computeBytes;
-  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
-  // The update reads a gradient as the master lies: one that is accumulated otherwise has that beside it.
-  int64_t reducedBytes = gradient == master ? 0 : getTensorBytes(master.getLocalType(type, mesh));
-  // What has the layout and the type of the master is the master.
-  return reducedBytes + getTensorBytes(gradient.getLocalType(type, mesh)) +
-         getTensorBytes(master.getLocalType(type, mesh)) * (1 + groups.getParameters()[group].states) +
-         (compute == master && computeType == type ? 0 : computeBytes);
-}
-
-/// A step's collectives among the ranks that hold the same part of the weight (Rajbhandari et al.: ZeRO, 2020, section
-/// 7), and its update: gradient, weight and state are read, the latter two written, and where operators find the weight
-/// in another type it is written in that too.
-MeshProblem::ShareCosts MeshProblem::getShareCosts(unsigned group, const ParameterLabel &label) const {
-  const ParameterGroup &its = groups.getParameters()[group];
-  ShareCosts share;
-  if (!train::ParameterOp(its.parameters.front()).getTrainable())
-    return share;
-  RankedTensorType type = its.getType(), computeType = its.getComputeType();
-  plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
-  auto getBytes = [&](RankedTensorType moved) { return getTensorBytes(label.read.getLocalType(moved, mesh)); };
-  auto getCost = [&](RankedTensorType moved) {
-    return reshards.getGatherCost(labels.getDataAxes(), static_cast<double>(getBytes(moved)));
-  };
-  int64_t gradient = getCost(type), weight = getCost(computeType);
-  OperatorWork update;
-  update.family = its.states > 1 ? "adamw" : "sgd";
-  update.bytes = static_cast<double>(getTensorBytes(master.getLocalType(type, mesh)) * (3 + 2 * its.states));
-  if (computeType != type)
-    update.bytes += static_cast<double>(getTensorBytes(master.getLocalType(computeType, mesh)));
-  share.exposed = toCost(1, costs.getPicoseconds(update));
-  // The last micro-batch's gradient is brought to the master; those before it are where the gradient is shared out.
-  share.inWindow[kLastBackward] =
-      label.sharesMaster() ? toCost(1, gradient)
-                           : toCost(1, reshards.getReduceCost(labels.getDataAxes(), getBytes(type), bucketBytes));
-  if (label.sharesGradient())
-    share.inWindow[kBackward] = toCost(rounds - 1, gradient);
-  // The update brings the master to where the weight lies between steps.
-  if (compute != master)
-    share.exposed += toCost(1, weight);
-  if (label.sharesCompute()) {
-    auto members = static_cast<int64_t>(its.parameters.size());
-    int64_t backward = llvm::count_if(its.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
-    int64_t backwardReads = backward / members,
-            forwardReads = static_cast<int64_t>(its.reads.size()) / members - backwardReads;
-    share.inWindow[kForward] = toCost(rounds * forwardReads, weight);
-    share.inWindow[kBackward] += toCost((rounds - 1) * backwardReads, weight);
-    share.inWindow[kLastBackward] += toCost(backwardReads, weight);
-  }
-  return share;
-}
-
-int64_t MeshProblem::getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made,
-                                     const ParameterLabel &label) {
-  RankedTensorType type = groups.getParameters()[group].getType();
-  SmallVector<plan::UnreducedAttr> kept;
-  SmallVector<StringAttr> later;
-  for (plan::UnreducedAttr unreduced : made.getUnreduced())
-    if (!plan::usesAxis(label.read, unreduced.getAxis())) {
-      kept.push_back(unreduced);
-      if (!llvm::is_contained(labels.getDataAxes(), unreduced.getAxis()))
-        later.push_back(unreduced.getAxis());
-    }
-  int64_t cost = toCost(count * rounds, reshards.getCost(type, made, plan::addUnreduced(label.read, kept, mesh)));
-  if (cost < search::kForbidden && !later.empty())
-    cost +=
-        toCost(count, reshards.getReduceCost(later, getTensorBytes(label.read.getLocalType(type, mesh)), bucketBytes));
-  return cost;
 }
 
 int64_t MeshProblem::getReadCost(int64_t count, RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
@@ -372,7 +307,7 @@ int32_t MeshProblem::addValue(unsigned group, unsigned result, std::vector<int64
   for (auto [parameter, count] : gradients)
     addEdge(source, firstParameter + static_cast<int32_t>(parameter), groups.getParameters()[parameter].getType(),
             [=, parameter = parameter, count = count](size_t i, size_t j) {
-              return getGradientCost(count, parameter, found[i], labels.ofParameter(parameter)[j]);
+              return parameterCosts[parameter].getGradientCost(count, found[i], labels.ofParameter(parameter)[j]);
             });
   return source;
 }

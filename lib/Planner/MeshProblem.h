@@ -84,25 +84,13 @@ private:
   void fillTables();
   /// Two labels that belong together, of which one follows from the other.
   void addLink(int32_t from, int32_t to, const std::function<bool(size_t, size_t)> &belong);
-  /// Of a parameter's copies, by label.
-  int64_t getCopyBytes(unsigned group, const ParameterLabel &label) const;
-  /// What a step's update of a parameter and the collectives of its copies take: those that nothing runs beside, and
-  /// those in each window.
-  struct ShareCosts {
-    int64_t exposed = 0, inWindow[3] = {};
-  };
-  ShareCosts getShareCosts(unsigned group, const ParameterLabel &label) const;
-  /// Adds to a node what it puts on a stream, by label.
-  enum Window { kForward, kBackward, kLastBackward, kWindows };
-  enum Stream { kCompute, kShare, kStreams };
-  void addLoad(search::Node &node, Window window, Stream stream, std::vector<int64_t> load);
+  /// Adds to a node what it puts on a stream of the windows, by label.
+  void addLoad(search::Node &node, int32_t stream, std::vector<int64_t> load);
   /// Adds to a node what so many operators take in the backward passes, by label.
   struct Work {
     int64_t count, picoseconds;
   };
   void addBackwardLoad(search::Node &node, const std::vector<Work> &works);
-  /// Of bringing so many gradients that is made in a layout to the copy that a label accumulates.
-  int64_t getGradientCost(int64_t count, unsigned group, plan::LayoutAttr made, const ParameterLabel &label);
   int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
                       bool isStashed);
 
@@ -110,13 +98,13 @@ private:
   const Reruns &reruns;
   const Labels &labels;
   Reshards &reshards;
-  const CostModel &costs;
   const plan::StrategyChoice base;
   plan::MeshAttr mesh;
+  StepWindows windows;
   /// Micro-batches of a rank in a step.
   int64_t rounds = 1;
-  /// Of gradients that are reduced together, of a small model all.
-  int64_t bucketBytes = 0;
+  /// By parameter group.
+  std::vector<ParameterCosts> parameterCosts;
   search::Problem problem;
   std::vector<ValueNode> values;
   int32_t firstParameter = 0;

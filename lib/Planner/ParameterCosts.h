@@ -1,0 +1,101 @@
+// What a parameter's three copies take: bytes from step to step, and the time of its collectives and its update.
+#ifndef WINDLASS_LIB_PLANNER_PARAMETERCOSTS_H
+#define WINDLASS_LIB_PLANNER_PARAMETERCOSTS_H
+
+#include "Reshards.h"
+#include "StepWindows.h"
+
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+
+#include <map>
+
+namespace windlass::planner {
+
+/// Where the copies of a parameter lie, and how operators find it.
+struct ParameterLabel {
+  plan::LayoutAttr read;
+  plan::ParameterLayouts copies;
+
+  /// Whether data-parallel ranks shard the copy, in whichever memory it lies.
+  bool shardsCompute() const { return isShard(copies.compute); }
+  bool shardsGradient() const { return isShard(copies.gradient); }
+  bool shardsMaster() const { return isShard(copies.master); }
+
+private:
+  bool isShard(plan::LayoutAttr copy) const {
+    return copy.getDims() != read.getDims() || copy.getFlat() != read.getFlat();
+  }
+};
+
+/// What the costs and the bytes of a parameter depend on beside its layouts.
+struct ParameterTraits {
+  /// The type of the master copy, the optimizer's state and the accumulated gradient.
+  mlir::RankedTensorType type;
+  /// The type in which operators find it.
+  mlir::RankedTensorType computeType;
+  bool isTrainable = true;
+  /// Tensors of the optimizer's state.
+  int64_t states = 0;
+  /// How often the forward and the backward pass of one micro-batch read it, each with a gather where it is sharded.
+  int64_t forwardReads = 1, backwardReads = 1;
+};
+
+/// How often a rank repeats what a step is made of.
+struct StepCounts {
+  /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
+  int64_t accumulationSteps = 1;
+  /// The bytes of gradients on a rank that one all-reduce takes together.
+  int64_t bucketBytes = 0;
+};
+
+/// The time of a step's update of a parameter and of the collectives of its copies, in nanoseconds.
+struct ParameterTimes {
+  /// What nothing runs beside.
+  int64_t exposed = 0;
+  /// What communicators may carry beside the operators of a window.
+  std::map<WindowKind, int64_t> collectives;
+};
+
+/// Costs and bytes of one parameter on a mesh, by its label. Layouts of copies may lie in any memory; times are those
+/// of collectives and of the update on the device, without copies between memories.
+class ParameterCosts {
+public:
+  /// `reshards` and `costs` outlive this object.
+  ParameterCosts(const ParameterTraits &traits, Reshards &reshards, const CostModel &costs, StepCounts counts)
+      : traits(traits), reshards(reshards), costs(costs), counts(counts), mesh(reshards.getMesh()) {}
+
+  /// Returns the bytes of a rank's copies from step to step, by the kind of their memory: compute copy, accumulated
+  /// gradient, master copy with the optimizer's state. Copies of one layout and one type are one.
+  std::map<plan::MemoryKind, int64_t> getCopyBytes(const ParameterLabel &label) const;
+
+  /// Returns the bytes of the whole weight that a rank gathers from a sharded compute copy to read it; 0 without
+  /// shards.
+  int64_t getGatheredBytes(const ParameterLabel &label) const;
+
+  /// Returns the time of a step's collectives among the data-parallel ranks (Rajbhandari et al.: ZeRO, 2020, section 7)
+  /// and of the update, which reads gradient, weight and state, writes the latter two, and writes the weight in the
+  /// compute type too where that differs.
+  ParameterTimes getTimes(const ParameterLabel &label) const;
+
+  /// Returns the nanoseconds of a step in which each micro-batch brings `count` gradients of the layout `made` to the
+  /// copy in which the label accumulates them; search::kForbidden where no reshard leads there.
+  int64_t getGradientCost(int64_t count, plan::LayoutAttr made, const ParameterLabel &label) const;
+
+  /// Returns the consecutive devices that the groups of data-parallel ranks span.
+  int64_t getSpan() const { return plan::getSpan(mesh, mesh.getDataAxes()).span; }
+
+private:
+  int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Returns the nanoseconds of the update.
+  int64_t getUpdateCost(plan::LayoutAttr master) const;
+
+  ParameterTraits traits;
+  Reshards &reshards;
+  const CostModel &costs;
+  StepCounts counts;
+  plan::MeshAttr mesh;
+};
+
+} // namespace windlass::planner
+
+#endif

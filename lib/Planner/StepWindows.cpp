@@ -1,0 +1,30 @@
+#include "StepWindows.h"
+
+using namespace windlass;
+using namespace windlass::planner;
+
+StepWindows StepWindows::withCollectives() {
+  std::vector<Window> windows;
+  for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward})
+    windows.push_back({kind, {{"compute", StreamKind::compute}, {"collectives", StreamKind::communicator}}});
+  return StepWindows(std::move(windows));
+}
+
+std::optional<int32_t> StepWindows::find(WindowKind window, StreamKind stream, int64_t span) const {
+  int32_t index = 0;
+  for (const Window &its : windows)
+    for (const Stream &each : its.streams) {
+      bool carries = each.kind == stream && (stream != StreamKind::communicator || span <= each.mostDevices);
+      if (its.kind == window && carries)
+        return index;
+      ++index;
+    }
+  return std::nullopt;
+}
+
+void StepWindows::addTo(search::Problem &problem) const {
+  for (const Window &window : windows) {
+    problem.load.resize(problem.load.size() + window.streams.size(), 0);
+    problem.windowEnd.push_back(static_cast<int32_t>(problem.load.size()));
+  }
+}

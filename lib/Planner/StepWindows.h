@@ -1,0 +1,64 @@
+// The windows of a step: parts of it in which streams carry work beside each other.
+#ifndef WINDLASS_LIB_PLANNER_STEPWINDOWS_H
+#define WINDLASS_LIB_PLANNER_STEPWINDOWS_H
+
+#include "windlass/Search/Problem.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace windlass::planner {
+
+/// What a stream carries: operators of the device, collectives of one link tier, copies between the memories of device
+/// and host, operators of the host, transfers to and from a peer.
+enum class StreamKind { compute, communicator, hostToDevice, deviceToHost, host, peer };
+
+/// Something that works beside the other streams of its window.
+struct Stream {
+  std::string name;
+  StreamKind kind = StreamKind::compute;
+  /// The most consecutive devices that a group of a communicator's stream may span: those of its link tier.
+  int64_t mostDevices = std::numeric_limits<int64_t>::max();
+};
+
+/// The parts of a step: all forward passes, the backward passes of all micro-batches but the last, that of the last
+/// micro-batch, and the update.
+enum class WindowKind { forward, backward, lastBackward, update };
+
+/// A part of a step that takes as long as the busiest of its streams.
+struct Window {
+  WindowKind kind = WindowKind::forward;
+  std::vector<Stream> streams;
+};
+
+/// The windows of a step. What no stream of them carries is exposed: its time is added to the step.
+class StepWindows {
+public:
+  /// Without windows everything is exposed.
+  StepWindows() = default;
+  /// There is at most one window of each kind. The names of a window's streams differ; its communicators' streams stand
+  /// in the order of their tiers, the tier of the fewest devices first.
+  explicit StepWindows(std::vector<Window> windows) : windows(std::move(windows)) {}
+
+  /// Returns the windows of a step in which collectives of parameters and gradients run beside operators: the forward
+  /// passes and both kinds of backward passes, each with a stream of operators and one of collectives.
+  static StepWindows withCollectives();
+
+  const std::vector<Window> &getWindows() const { return windows; }
+
+  /// Returns the index among the streams of all windows of the stream that carries work of a kind in a window; of
+  /// collectives the one of the least tier that joins `span` consecutive devices. Nothing where no stream does.
+  std::optional<int32_t> find(WindowKind window, StreamKind stream, int64_t span = 1) const;
+
+  /// Gives a problem the windows, whose streams carry nothing yet.
+  void addTo(search::Problem &problem) const;
+
+private:
+  std::vector<Window> windows;
+};
+
+} // namespace windlass::planner
+
+#endif

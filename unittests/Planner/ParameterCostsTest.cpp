@@ -1,0 +1,135 @@
+#include "../../lib/Planner/ParameterCosts.h"
+
+#include "TestCluster.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+using testing::ElementsAre;
+using testing::Pair;
+
+namespace {
+
+/// A weight of 8 x 6 elements of f32 (192 bytes) that operators find in bf16 (96 bytes), under AdamW. Four
+/// micro-batches follow one another; four times its gradient fill a bucket (768 bytes).
+class ParameterCostsTest : public testing::Test {
+protected:
+  ParameterCostsTest() {
+    context.loadDialect<plan::PlanDialect>();
+    Builder builder(&context);
+    traits.type = RankedTensorType::get({8, 6}, builder.getF32Type());
+    traits.computeType = RankedTensorType::get({8, 6}, builder.getBF16Type());
+    traits.states = 2;
+    setMesh(/*replicas=*/4, /*modelRanks=*/1);
+  }
+
+  void setMesh(int64_t replicas, int64_t modelRanks) {
+    mesh = plan::makeMesh(&context, replicas, 1, modelRanks);
+    reshards = std::make_unique<Reshards>(mesh, devices.costs);
+  }
+
+  ParameterCosts makeCosts() const { return {traits, *reshards, devices.costs, {/*accumulationSteps=*/4, 768}}; }
+
+  ParameterLabel makeLabel(plan::SharedCopies shared) const {
+    plan::LayoutAttr whole = plan::LayoutAttr::getWhole(traits.type);
+    return {whole, plan::layOutCopies(whole, shared, mesh)};
+  }
+
+  int64_t getDeviceBytes(const ParameterLabel &label) const {
+    return makeCosts().getCopyBytes(label).at(plan::MemoryKind::device);
+  }
+
+  TestCluster devices{4};
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  ParameterTraits traits;
+  plan::MeshAttr mesh;
+  std::unique_ptr<Reshards> reshards;
+};
+
+const plan::SharedCopies kWhole, kMaster{false, false, true}, kGradient{false, true, true}, kAll{true, true, true};
+
+TEST_F(ParameterCostsTest, BytesOfCopies) {
+  // 96 to compute with, 192 of gradient, and three times 192 of master copy and state.
+  EXPECT_EQ(getDeviceBytes(makeLabel(kWhole)), 96 + 192 + 3 * 192);
+  // A rank has 48 bytes of a sharded master copy, and the reduced gradient beside the accumulated one.
+  EXPECT_EQ(getDeviceBytes(makeLabel(kMaster)), 96 + 192 + 48 + 3 * 48);
+  EXPECT_EQ(getDeviceBytes(makeLabel(kGradient)), 96 + 48 + 3 * 48);
+  EXPECT_EQ(getDeviceBytes(makeLabel(kAll)), 24 + 48 + 3 * 48);
+  EXPECT_EQ(makeCosts().getGatheredBytes(makeLabel(kGradient)), 0);
+  EXPECT_EQ(makeCosts().getGatheredBytes(makeLabel(kAll)), 96);
+}
+
+TEST_F(ParameterCostsTest, EqualCopiesAreOne) {
+  traits.computeType = traits.type;
+  traits.states = 0;
+  EXPECT_EQ(getDeviceBytes(makeLabel(kWhole)), 192 + 192);
+  EXPECT_EQ(getDeviceBytes(makeLabel(kMaster)), 192 + 192 + 48 + 48);
+  traits.isTrainable = false;
+  EXPECT_EQ(getDeviceBytes(makeLabel(kWhole)), 192);
+}
+
+TEST_F(ParameterCostsTest, BytesByMemory) {
+  ParameterLabel label = makeLabel(kMaster);
+  plan::LayoutAttr master = label.copies.master;
+  label.copies.master = plan::LayoutAttr::get(&context, master.getDims(), master.getFlat(), master.getUnreduced(),
+                                              plan::MemoryKind::host);
+  EXPECT_THAT(makeCosts().getCopyBytes(label),
+              ElementsAre(Pair(plan::MemoryKind::device, 96 + 192), Pair(plan::MemoryKind::host, 48 + 3 * 48)));
+  EXPECT_TRUE(label.shardsMaster());
+  // In another memory it is no shard for that.
+  label.copies.master = plan::LayoutAttr::get(&context, label.read.getDims(), {}, {}, plan::MemoryKind::host);
+  EXPECT_FALSE(label.shardsMaster());
+}
+
+TEST_F(ParameterCostsTest, TimesWithoutShards) {
+  ParameterTimes times = makeCosts().getTimes(makeLabel(kWhole));
+  // Gradient, weight and two states of 192 bytes are read, the latter three written, and 96 bytes in bf16.
+  EXPECT_EQ(times.exposed, 7 * 192 + 96);
+  // A quarter of the all-reduce of a bucket: 6 messages, and 3/4 of 768 bytes twice.
+  EXPECT_THAT(times.collectives, ElementsAre(Pair(WindowKind::lastBackward, (6000 + 2 * 576) / 4)));
+}
+
+TEST_F(ParameterCostsTest, TimesWithShards) {
+  // Of a ring over four ranks: 3 messages, and 3/4 of the bytes.
+  const int64_t gradient = 3000 + 144, weight = 3000 + 72, update = 7 * 48 + 24;
+  ParameterTimes master = makeCosts().getTimes(makeLabel(kMaster));
+  EXPECT_EQ(master.exposed, update + weight);
+  EXPECT_THAT(master.collectives, ElementsAre(Pair(WindowKind::lastBackward, gradient)));
+  ParameterTimes reduced = makeCosts().getTimes(makeLabel(kGradient));
+  EXPECT_EQ(reduced.exposed, update + weight);
+  EXPECT_THAT(reduced.collectives,
+              ElementsAre(Pair(WindowKind::backward, 3 * gradient), Pair(WindowKind::lastBackward, gradient)));
+  // The master lies as the weight does, so nothing is gathered for the update, but in each forward and backward pass.
+  ParameterTimes all = makeCosts().getTimes(makeLabel(kAll));
+  EXPECT_EQ(all.exposed, update);
+  EXPECT_THAT(all.collectives,
+              ElementsAre(Pair(WindowKind::forward, 4 * weight), Pair(WindowKind::backward, 3 * (gradient + weight)),
+                          Pair(WindowKind::lastBackward, gradient + weight)));
+}
+
+TEST_F(ParameterCostsTest, FrozenWeightsTakeNoTime) {
+  traits.isTrainable = false;
+  ParameterTimes times = makeCosts().getTimes(makeLabel(kWhole));
+  EXPECT_EQ(times.exposed, 0);
+  EXPECT_TRUE(times.collectives.empty());
+}
+
+TEST_F(ParameterCostsTest, GradientsAreBroughtToTheAccumulatedOne) {
+  setMesh(/*replicas=*/2, /*modelRanks=*/2);
+  ParameterLabel label = makeLabel(kWhole);
+  auto unreducedOver = [&](StringRef axis) {
+    auto sum = plan::UnreducedAttr::get(&context, StringAttr::get(&context, axis), train::ReductionKind::sum);
+    return plan::addUnreduced(label.read, sum, mesh);
+  };
+  // The sum over replicas is among the times of the parameter.
+  EXPECT_EQ(makeCosts().getGradientCost(3, unreducedOver("data"), label), 0);
+  // That over the model's ranks is made once a step: a quarter of the all-reduce of a bucket over two ranks.
+  EXPECT_EQ(makeCosts().getGradientCost(3, unreducedOver("model"), label), 3 * ((2000 + 768) / 4));
+}
+
+} // namespace
