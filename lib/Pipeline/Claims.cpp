@@ -125,10 +125,10 @@ private:
   }
 
   LogicalResult checkCost() {
-    FailureOr<plan::Pins> pinned = plan::readPins(plan.planned, plan.pins);
+    plan::StrategyChoice chosen = planner::readChoice(plan.planned);
+    FailureOr<plan::Pins> pinned = plan::readPins(plan.planned, chosen.mesh, plan.pins);
     if (failed(pinned))
       return failure();
-    plan::StrategyChoice chosen = planner::readChoice(plan.planned);
     chosen.pins = std::move(*pinned);
     std::optional<int64_t> found = planner::evaluatePlan(plan.planned, chosen, costs);
     if (!found)

@@ -185,11 +185,11 @@ LogicalResult Compilation::exportOnnx(std::string &bytes) {
   return success();
 }
 
-LogicalResult Compilation::putPlan(const plan::PlanFile &plan, llvm::StringRef what) {
-  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
-  llvm::Error mismatch = plan::checkPlanFits(plan, settings, modelHash, *module);
+LogicalResult Compilation::putPlan(ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what) {
+  plan::PlanSettings settings = plan::getPlanSettings(unplanned, compiled.dims, compiled.loss);
+  llvm::Error mismatch = plan::checkPlanFits(plan, settings, modelHash, unplanned);
   if (!mismatch)
-    mismatch = plan::applyPlanFile(*module, plan);
+    mismatch = plan::applyPlanFile(unplanned, plan);
   if (mismatch)
     return error(Code::plan_mismatch) << what << " does not fit: " << llvm::toString(std::move(mismatch));
   return success();
@@ -199,26 +199,30 @@ LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::Pla
   if (start.cluster.getDevices() != cluster.getDevices())
     return error(Code::plan_mismatch) << "the plan to start from is for " << start.cluster.getDevices()
                                       << " ranks, but --cluster has " << cluster.getDevices();
-  if (failed(putPlan(start, "the plan to start from")))
+  OwningOpRef<ModuleOp> planned(module->clone());
+  if (failed(putPlan(*planned, start, "the plan to start from")))
     return failure();
-  if (!plans.startFrom("the older plan") && events.warning)
+  if (!plans.startFrom(*planned, "the older plan") && events.warning)
     events.warning("the plan to start from has something that is not searched: it is left out");
   return success();
 }
 
 LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose) {
   cluster = choice.cluster;
-  search.emplace();
   auto begin = [&](planner::PlanSearch &plans) { return choice.start ? startFrom(plans, *choice.start) : success(); };
-  if (failed(windlass::searchPlan(*module, choice, compiled.precision, purpose, begin, scheduled, *search)))
+  FailureOr<FoundPlan> found = windlass::searchPlan(*module, choice, compiled.precision, purpose, begin);
+  if (failed(found))
     return failure();
+  module = std::move(found->planned);
+  scheduled = std::move(found->schedule);
+  search = std::move(found->summary);
   return keepPlan(choice);
 }
 
 LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice, Purpose purpose) {
   cluster = plan.cluster;
   unplanned = module->clone();
-  if (failed(putPlan(plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
+  if (failed(putPlan(*module, plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
     return failure();
   planText = plan::writePlanFile(plan);
   // What an edit broke is said at the operator, before reshards are made for it.

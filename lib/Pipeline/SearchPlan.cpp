@@ -18,41 +18,37 @@
 using namespace mlir;
 using namespace windlass;
 
-/// So many plans are scheduled, to see what memory they take and what is run again in them.
+/// The most plans of the search that are scheduled, to see what memory they take and what is recomputed in them.
 static constexpr int kMostTries = 5;
-/// Plans that can save no more than one part in so many are not.
+/// Plans that can save less than one part in `kWorthTry` of the best step are not scheduled.
 static constexpr int kWorthTry = 50;
-/// So many named strategies too, of those whose cost is above the time of the best plan by one part in `kNamedShare` at
-/// most.
+/// The most named strategies that are scheduled besides, of those whose cost is above the time of the best plan by one
+/// part in `kNamedShare` at most.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
-
-/// Plans the module by choices of the search; that this fails is of kind `code`.
-static LogicalResult applyChoice(ModuleOp module, const plan::StrategyChoice &choice, Code code) {
-  CodeScope scope(module.getContext(), code);
-  return plan::applyStrategy(module, choice, plan::kBucketBytes);
-}
 
 namespace {
 
 /// Schedules plans, and keeps the one whose step is shortest when it is simulated.
 class Trials {
 public:
-  Trials(ModuleOp module, const PlanChoice &choice, const CostModel &costs)
-      : module(module), choice(choice), costs(costs) {}
+  Trials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs)
+      : module(module), plans(plans), choice(choice), costs(costs) {}
 
+  /// Plans a copy of the module by a candidate and schedules it.
   LogicalResult schedule(const planner::Candidate &candidate) {
     tried.insert(getKey(candidate));
-    // The labels do not know all that a pin may contradict.
-    if (failed(applyChoice(module, candidate.choice, choice.pins.empty() ? Code::internal : Code::pin)))
+    OwningOpRef<ModuleOp> planned(module.clone());
+    if (failed(apply(candidate, *planned)))
       return failure();
     Fit fit;
-    // The excess is over what the candidate's rows say, so of as many blocks run again.
-    int64_t expectedExcess = candidate.rerunParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
-    if (failed(fitMemory(module, choice, Purpose::trial, /*wantsLeast=*/candidate.rerunParts > 0, expectedExcess, fit)))
+    // The excess is over what the candidate's rows say, so of as many blocks recomputed.
+    int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
+    if (failed(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/candidate.recomputeParts > 0, expectedExcess,
+                         fit)))
       return failure();
     int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
     bool fits = excess <= 0;
-    if (candidate.rerunParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
+    if (candidate.recomputeParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
     // What it takes beside the rows of the model is known now. The next plan is likely to have the same reserve, and to
     // take a little more of the rest.
@@ -61,7 +57,7 @@ public:
     if (excess > 0)
       memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - std::max<int64_t>(excess - unexpected, 0) / 2);
     if (fits)
-      keep(candidate, std::move(fit));
+      keep(candidate, std::move(planned), std::move(fit));
     return success();
   }
 
@@ -73,13 +69,14 @@ public:
 
   bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
 
-  /// The best of all; without a module where none fits.
+  /// The copy of the module under the best plan, before `best` changes it to fit; null where none fits.
+  OwningOpRef<ModuleOp> planned;
   Fit best;
   plan::StrategyChoice bestChoice;
-  int bestRerunParts = 0;
+  int bestRecomputeParts = 0;
   int64_t bestCost = INT64_MAX;
   double bestSeconds = INFINITY;
-  /// In as much by the model's rows, plans are likely to fit.
+  /// The bytes, by the model's rows, in which plans are likely to fit.
   int64_t memoryBytes = INT64_MAX;
 
 private:
@@ -88,18 +85,26 @@ private:
     return {candidate.choice.mesh.getAsOpaquePointer(), candidate.solution};
   }
 
-  void keep(const planner::Candidate &candidate, Fit fit) {
+  LogicalResult apply(const planner::Candidate &candidate, ModuleOp copy) {
+    // The labels do not know all that a pin may contradict.
+    CodeScope scope(copy.getContext(), choice.pins.empty() ? Code::internal : Code::pin);
+    return plans.apply(candidate.choice, copy, plan::kBucketBytes);
+  }
+
+  void keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, Fit fit) {
     double seconds = predictStep(*fit.schedule.module, costs).seconds;
     if (seconds >= bestSeconds)
       return;
     bestSeconds = seconds;
     bestCost = candidate.costNanoseconds;
+    planned = std::move(copy);
     best = std::move(fit);
     bestChoice = candidate.choice;
-    bestRerunParts = candidate.rerunParts;
+    bestRecomputeParts = candidate.recomputeParts;
   }
 
   ModuleOp module;
+  const planner::PlanSearch &plans;
   const PlanChoice &choice;
   const CostModel &costs;
   std::set<Key> tried;
@@ -107,8 +112,8 @@ private:
 
 } // namespace
 
-/// The search, again with less memory where a plan takes more than the search thought. What that finds is scheduled
-/// before what was found for more memory, which is likely to take too much likewise.
+/// Searches and schedules, again with less memory where a plan takes more than the search thought. What that finds is
+/// scheduled before what was found for more memory, which is likely to take too much likewise.
 static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
                                        std::vector<SearchSummary::Named> &named) {
   std::vector<planner::Candidate> fittingNamed, candidates;
@@ -150,79 +155,91 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
   return success();
 }
 
-static bool applyNamed(ModuleOp module, const PlanChoice &named) {
-  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-  return succeeded(
-      runPasses(module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); }));
-}
-
-/// The last resort: a named strategy may fit where the search finds nothing that does, since its rows of memory take a
-/// block's peak for that of all. Takes the thriftiest one that suits the batch and the pins, and plans the module by
-/// it; false where none does.
-static bool planByName(ModuleOp module, planner::PlanSearch &plans, PlanChoice &named, Fit &fit) {
+/// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that
+/// does, since its rows of memory take a block's peak for that of all. Takes the thriftiest one that suits the batch
+/// and the pins; null where none does.
+static OwningOpRef<ModuleOp> planByName(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
+                                        Fit &fit) {
   for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {
     named.strategy = strategy->name.str();
-    if (applyNamed(module, named) && plans.evaluate(planner::readChoice(module)))
-      return succeeded(fitMemory(module, named, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit));
+    OwningOpRef<ModuleOp> planned(module.clone());
+    {
+      ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+      auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); };
+      if (failed(runPasses(*planned, Code::strategy, add)))
+        continue;
+    }
+    if (!plans.evaluate(*planned, planner::readChoice(*planned)))
+      continue;
+    if (failed(fitMemory(*planned, named, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+      return {};
+    return planned;
   }
-  return false;
+  return {};
 }
 
-LogicalResult windlass::searchPlan(ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
-                                   Purpose purpose, llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin,
-                                   Schedule &schedule, SearchSummary &summary) {
-  MLIRContext *context = module.getContext();
-  const Cluster &cluster = choice.cluster;
-  OwningOpRef<ModuleOp> unplanned(module.clone());
-  auto start = std::chrono::steady_clock::now();
-  CostModel costs(cluster, choice.profile.get(), precision.str());
-  summary.assumptions = costs.getAssumptions();
+static planner::SearchLimits makeLimits(const PlanChoice &choice) {
   planner::SearchLimits limits;
   limits.memoryBytes = getSearchedMemory(choice);
   limits.threads = static_cast<int>(choice.searchThreads);
   limits.workLimit = choice.searchWork;
-  for (const HostGroup &group : cluster.hosts)
+  for (const HostGroup &group : choice.cluster.hosts)
     limits.hostDevices = std::max(limits.hostDevices, group.devices);
+  return limits;
+}
+
+FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
+                                          Purpose purpose,
+                                          llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin) {
+  MLIRContext *context = module.getContext();
+  auto start = std::chrono::steady_clock::now();
+  CostModel costs(choice.cluster, choice.profile.get(), precision.str());
+  FoundPlan found;
+  SearchSummary &summary = found.summary;
+  summary.assumptions = costs.getAssumptions();
+  planner::SearchLimits limits = makeLimits(choice);
   CodeScope scope(context, Code::strategy);
-  auto plans = planner::PlanSearch::create(module, cluster.getDevices(), costs, limits.threads, choice.pins);
+  auto plans = planner::PlanSearch::create(module, choice.cluster.getDevices(), costs, limits.threads, choice.pins);
   if (failed(plans))
     return failure();
   summary.meshes = (*plans)->countMeshes();
-  (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, cluster); });
+  (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   if (begin && failed(begin(**plans)))
     return failure();
-  Trials trials(module, choice, costs);
+  Trials trials(module, **plans, choice, costs);
   if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
     return failure();
   Fit &best = trials.best;
-  plan::StrategyChoice mesh = trials.bestChoice;
+  plan::StrategyChoice chosen = trials.bestChoice;
+  found.planned = std::move(trials.planned);
   // What is bounded are plans that the rows of memory admit, with this one among them.
-  bool isBounded = bool(best.schedule.module);
-  if (!best.schedule.module) {
+  bool isBounded = bool(found.planned);
+  if (!isBounded) {
     PlanChoice named = choice;
-    if (!planByName(module, **plans, named, best))
+    found.planned = planByName(module, **plans, named, best);
+    if (!found.planned)
       return emitError(context, Code::memory)
              << "no plan was found that obeys the pins and fits into " << std::to_string(choice.getMemoryLimit())
              << " bytes per device; change the pins or give a higher --memory-limit";
     if (best.schedule.bytes > choice.getMemoryLimit())
-      return failForMemory(*unplanned, named, best.schedule);
-    mesh = planner::readChoice(module);
-  } else if (failed(applyChoice(module, trials.bestChoice, Code::internal))) {
-    return failure();
+      return failForMemory(module, named, best.schedule);
+    chosen = planner::readChoice(*found.planned);
   }
-  best.apply(module);
-  if (failed(plan::checkPins(module, choice.pins)))
+  best.apply(*found.planned);
+  if (failed(plan::checkPins(*found.planned, choice.pins)))
     return failure();
-  std::optional<int64_t> cost = (*plans)->evaluate(mesh);
+  std::optional<int64_t> cost = (*plans)->evaluate(*found.planned, chosen);
   if (!cost)
     return emitError(context, Code::internal) << "the plan is none that the search knows";
-  summary.problem = (*plans)->getProblem(mesh, trials.bestRerunParts, getSearchedMemory(choice));
+  summary.problem = (*plans)->getProblem(chosen, trials.bestRecomputeParts, getSearchedMemory(choice));
   summary.costNanoseconds = *cost;
   if (isBounded)
-    certify((*plans)->getProblems(getSearchedMemory(choice)), mesh, limits.threads, summary);
+    certify((*plans)->getProblems(getSearchedMemory(choice)), chosen, limits.threads, summary);
   else
     summary.certificate = search::printCertificates({});
   summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  schedule = std::move(best.schedule);
-  return purpose == Purpose::program ? verifySchedule(schedule) : success();
+  found.schedule = std::move(best.schedule);
+  if (purpose == Purpose::program && failed(verifySchedule(found.schedule)))
+    return failure();
+  return found;
 }

@@ -9,12 +9,20 @@
 
 namespace windlass {
 
-/// L2 to L3 by the plan that a search finds, with its schedule, verified if it is for a program, and what the search
-/// says of it. `begin`, where it is given, shows the search an older plan before it starts. `precision` is that of the
-/// program. Fails where nothing is found that fits, with what would.
-mlir::LogicalResult searchPlan(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
-                               Purpose purpose, llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin,
-                               Schedule &schedule, SearchSummary &summary);
+/// A plan that a search found.
+struct FoundPlan {
+  /// A copy of the searched module at L3.
+  mlir::OwningOpRef<mlir::ModuleOp> planned;
+  Schedule schedule;
+  SearchSummary summary;
+};
+
+/// Searches a plan for a module at L2, which stays as it is, and schedules it, verified if it is for a program.
+/// `begin`, where it is given, shows the search an older plan before it starts. `precision` is that of the program.
+/// Fails where nothing is found that fits, with what would.
+mlir::FailureOr<FoundPlan> searchPlan(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
+                                      Purpose purpose,
+                                      llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin);
 
 } // namespace windlass
 

@@ -60,10 +60,10 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
           << remark::metric("cost_ns", named.costNanoseconds) << remark::metric("excess_bytes", named.excessBytes);
     if (!apply)
       return success();
-    if (failed(plan::applyStrategy(module, chosen.choice, bucketBytes)))
+    if (failed((*search)->apply(chosen.choice, module, bucketBytes)))
       return failure();
-    // A search that models something else than what it does would be of no use.
-    std::optional<int64_t> applied = (*search)->evaluate(chosen.choice);
+    // A search would be of no use if it modelled something else than what it does.
+    std::optional<int64_t> applied = (*search)->evaluate(module, chosen.choice);
     if (applied != chosen.costNanoseconds)
       return module.emitError() << "costs " << applied.value_or(-1) << " ns per step as it is planned, but "
                                 << chosen.costNanoseconds << " ns were searched: this is a defect of the search";

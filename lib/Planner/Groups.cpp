@@ -9,10 +9,11 @@ using namespace windlass::planner;
 
 using Operations = std::vector<Operation *>;
 
-Groups::Groups(func::FuncOp microbatch, const plan::Pins &pins) : function(microbatch) {
+Groups::Groups(OperatorRange its, const plan::Pins &pins) : range(std::move(its)), function(range.getFunction()) {
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
   groupOperators(pins, symbols);
   groupParameters(symbols);
+  findBorder();
 }
 
 /// Whether blocks have operators of the same kinds and types, one by one.
@@ -51,8 +52,7 @@ static std::vector<std::string> describe(const Operations &block, const plan::Pi
 void Groups::groupOperators(const plan::Pins &pins, SymbolTable &symbols) {
   llvm::MapVector<StringAttr, std::map<int64_t, Operations>> classes;
   for (Operation &op : function.front().without_terminator())
-    if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
-        repeat && llvm::isa<train::TrainOpInterface>(op))
+    if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr); repeat && range.contains(&op))
       classes[repeat.getClassName()][repeat.getIndex()].push_back(&op);
   // For each operator the one of the first block that it is alike.
   llvm::DenseMap<Operation *, Operation *> leaders;
@@ -67,7 +67,7 @@ void Groups::groupOperators(const plan::Pins &pins, SymbolTable &symbols) {
   }
   llvm::DenseMap<Operation *, unsigned> groupOf;
   for (Operation &op : function.front().without_terminator()) {
-    if (!llvm::isa<train::TrainOpInterface>(op))
+    if (!range.contains(&op))
       continue;
     Operation *leader = leaders.contains(&op) ? leaders[&op] : &op;
     // The backward pass meets the first block last.
@@ -86,6 +86,8 @@ void Groups::groupParameters(SymbolTable &symbols) {
   std::map<Use, const void *> readers;
   llvm::MapVector<StringAttr, std::vector<train::ReadOp>> readsOf;
   for (auto read : function.getOps<train::ReadOp>()) {
+    if (!range.isWhole() && getUses(read.getResult()).empty())
+      continue;
     StringAttr name = read.getParameterAttr().getAttr();
     readsOf[name].push_back(read);
     equal.insert(name.getAsOpaquePointer());
@@ -110,6 +112,14 @@ void Groups::groupParameters(SymbolTable &symbols) {
     llvm::append_range(group.reads, reads);
     parameterGroups[name] = it->second;
   }
+}
+
+void Groups::findBorder() {
+  for (Operation &op : function.front())
+    if (llvm::isa<train::TrainOpInterface>(op) && !range.contains(&op))
+      for (Value result : op.getResults())
+        if (!getUses(result).empty())
+          border.push_back(result);
 }
 
 std::optional<unsigned> Groups::getGroup(Operation *op) const {

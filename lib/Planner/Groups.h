@@ -2,7 +2,8 @@
 #ifndef WINDLASS_LIB_PLANNER_GROUPS_H
 #define WINDLASS_LIB_PLANNER_GROUPS_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "OperatorRange.h"
+
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 
 #include <map>
@@ -10,19 +11,21 @@
 
 namespace windlass::planner {
 
-/// In program order; the first stands for all.
+/// Operators that choose alike, in program order; the first stands for all.
 struct OperatorGroup {
   std::vector<mlir::Operation *> ops;
   mlir::Operation *front() const { return ops.front(); }
 };
 
+/// Parameters that choose alike; the first stands for all.
 struct ParameterGroup {
   std::vector<train::ParameterOp> parameters;
   std::vector<train::ReadOp> reads;
-  /// Tensors of optimizer state that each has.
+  /// The tensors of optimizer state that each parameter has.
   int64_t states = 0;
+  /// The type of the master copy, the gradient and the state.
   mlir::RankedTensorType getType() const { return train::ParameterOp(parameters.front()).getTensorType(); }
-  /// As operators of the micro-batch find it.
+  /// The type in which operators of the micro-batch find it.
   mlir::RankedTensorType getComputeType() const {
     return train::ParameterOp(parameters.front()).getComputeTensorType();
   }
@@ -36,25 +39,28 @@ struct Use {
     return std::tie(group, operand, isStashed) < std::tie(other.group, other.operand, other.isStashed);
   }
 };
-/// In how many places.
+/// The places that read a value, each with the number of members that do.
 using Uses = std::map<Use, int64_t>;
 
-/// `@microbatch` with its repeats folded, but for those of which something else is pinned or trains.
+/// A range of `@microbatch` with its repeats folded, but for those of which something else is pinned or trains.
 class Groups {
 public:
-  Groups(mlir::func::FuncOp microbatch, const plan::Pins &pins);
+  Groups(OperatorRange range, const plan::Pins &pins);
 
   mlir::func::FuncOp getFunction() const { return function; }
-  /// Compute operators, in the order of their first members.
+  const OperatorRange &getRange() const { return range; }
+  /// The compute operators of the range, in the order of their first members.
   const std::vector<OperatorGroup> &getOperators() const { return operators; }
-  /// Those that operators read.
+  /// The parameters that operators of the range read.
   const std::vector<ParameterGroup> &getParameters() const { return parameters; }
-  /// The group of a compute operator; nothing for others.
+  /// The values that operators of the range read and others make, in the order of their making.
+  const std::vector<mlir::Value> &getBorder() const { return border; }
+  /// The group of a compute operator of the range; nothing for others.
   std::optional<unsigned> getGroup(mlir::Operation *op) const;
 
-  /// All places that read a value.
+  /// All places of the range that read a value.
   Uses getUses(mlir::Value value) const;
-  /// All places that read a result of a group's operators, or a member of a parameter group.
+  /// All places of the range that read a result of a group's operators, or a member of a parameter group.
   Uses getUses(unsigned group, unsigned result) const;
   Uses getParameterUses(unsigned group) const;
   /// The parameter groups whose gradients a result of a group's operators is, and how often.
@@ -63,11 +69,14 @@ public:
 private:
   void groupOperators(const plan::Pins &pins, mlir::SymbolTable &symbols);
   void groupParameters(mlir::SymbolTable &symbols);
+  void findBorder();
   void addUses(mlir::Value value, bool isStashed, Uses &uses) const;
 
+  OperatorRange range;
   mlir::func::FuncOp function;
   std::vector<OperatorGroup> operators;
   std::vector<ParameterGroup> parameters;
+  std::vector<mlir::Value> border;
   llvm::DenseMap<mlir::Operation *, unsigned> operatorGroups;
   llvm::DenseMap<mlir::StringAttr, unsigned> parameterGroups;
 };

@@ -8,7 +8,14 @@ using namespace windlass::planner;
 
 static plan::SegmentAttr getSegment(Operation *op) { return op->getAttrOfType<plan::SegmentAttr>(plan::kSegmentAttr); }
 
-Lifetimes::Lifetimes(const Groups &groups, int rerunParts) : groups(groups), rerunParts(rerunParts) { findRows(); }
+Lifetimes::Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, int64_t inFlight)
+    : groups(groups), recompute(recompute), recomputeParts(recomputeParts), inFlight(inFlight) {
+  findRows();
+}
+
+bool Lifetimes::isOutside(Operation *op) const {
+  return llvm::isa<train::TrainOpInterface>(op) && !groups.getRange().contains(op);
+}
 
 void Lifetimes::findRows() {
   struct Ends {
@@ -18,7 +25,9 @@ void Lifetimes::findRows() {
   llvm::DenseMap<Attribute, plan::SegmentAttr> segmentOf;
   func::FuncOp function = groups.getFunction();
   for (Operation &op : function.front()) {
-    positions[&op] = static_cast<int64_t>(positions.size());
+    int64_t position = positions[&op] = static_cast<int64_t>(positions.size());
+    if (isOutside(&op))
+      continue;
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr)) {
       Ends &ends = classes[repeat.getClassName()];
       ends.first = std::min(ends.first, repeat.getIndex());
@@ -26,94 +35,107 @@ void Lifetimes::findRows() {
     }
     if (plan::SegmentAttr segment = getSegment(&op))
       segmentOf[op.getAttr(train::kIdAttr)] = segment;
-    if (Attribute forward = op.getAttr(train::kForwardAttr))
-      if (auto found = segmentOf.find(forward); found != segmentOf.end()) {
-        const void *block = found->second.getBlock().getAsOpaquePointer();
-        backwardBegin.try_emplace({block, nullptr}, positions[&op]);
-        backwardBegin.try_emplace({block, found->second.getPart().getAsOpaquePointer()}, positions[&op]);
-      }
+    Attribute forward = op.getAttr(train::kForwardAttr);
+    if (!forward)
+      continue;
+    if (llvm::isa<train::TrainOpInterface>(op))
+      turn = std::min(turn, position);
+    if (auto found = segmentOf.find(forward); found != segmentOf.end()) {
+      const void *block = found->second.getBlock().getAsOpaquePointer();
+      backwardBegin.try_emplace({block, nullptr}, position);
+      backwardBegin.try_emplace({block, found->second.getPart().getAsOpaquePointer()}, position);
+    }
   }
   for (Operation &op : function.front()) {
     rowAt.push_back(rows);
     auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
     bool isInner = repeat && repeat.getIndex() != classes[repeat.getClassName()].first &&
                    repeat.getIndex() != classes[repeat.getClassName()].last;
-    rows += llvm::isa<train::TrainOpInterface>(op) && !isInner;
+    rows += groups.getRange().contains(&op) && !isInner;
   }
   rowAt.push_back(rows);
 }
 
-/// Where a value or a view of it is read last, and what of the blocks of the forward pass reads it.
-void Lifetimes::addUses(Value value, int64_t &lastForward, int64_t &lastBackward,
-                        SmallVectorImpl<plan::SegmentAttr> &readers) const {
+void Lifetimes::addReads(Value value, bool isStashed, Reads &reads) const {
   for (Operation *user : value.getUsers()) {
     // What is returned is a gradient, added where it is made to the parameter's accumulated one, or the loss.
-    if (llvm::isa<func::ReturnOp>(user))
+    if (llvm::isa<func::ReturnOp>(user) || isOutside(user))
       continue;
     if (auto stash = llvm::dyn_cast<train::StashOp>(user)) {
-      SmallVector<plan::SegmentAttr> none;
-      addUses(stash.getResult(), lastBackward, lastBackward, none);
+      addReads(stash.getResult(), /*isStashed=*/true, reads);
       continue;
     }
-    lastForward = std::max(lastForward, positions.lookup(user));
+    int64_t position = positions.lookup(user);
+    int64_t &last = isStashed ? reads.lastBackward : reads.lastForward;
+    reads.first = std::min(reads.first, position);
+    last = std::max(last, position);
     if (plan::Rerun::isView(user))
-      addUses(user->getResult(0), lastForward, lastBackward, readers);
-    else if (plan::SegmentAttr segment = getSegment(user))
-      readers.push_back(segment);
+      addReads(user->getResult(0), isStashed, reads);
+    else if (plan::SegmentAttr segment = getSegment(user); segment && !isStashed)
+      reads.readers.push_back(segment);
   }
 }
 
-std::vector<int64_t> Lifetimes::countInRows(const Intervals &intervals) const {
-  std::vector<int64_t> counts(rows + 1, 0);
-  for (Interval interval : intervals)
+Lifetimes::Counts Lifetimes::countInRows(const Intervals &intervals) const {
+  Counts counts(rows + 1, 0);
+  int64_t stash = 0;
+  for (Interval interval : intervals) {
+    stash += interval.begin < turn && interval.end >= turn;
     if (int32_t begin = rowAt[interval.begin], end = rowAt[interval.end + 1]; begin < end) {
       ++counts[begin];
       --counts[end];
     }
+  }
   for (int32_t row = 0; row < rows; ++row)
     counts[row + 1] += counts[row];
-  counts.pop_back();
+  counts.back() = stash;
   return counts;
 }
 
-std::vector<LiveRun> Lifetimes::toRuns(const std::vector<int64_t> &partsInRows) {
+std::vector<LiveRun> Lifetimes::toRuns(Counts counts) const {
+  int64_t ofOthers = (inFlight - 1) * counts.back();
   std::vector<LiveRun> runs;
-  auto rows = static_cast<int32_t>(partsInRows.size());
   for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
-    while (end < rows && partsInRows[end] == partsInRows[begin])
+    while (end < rows && counts[end] == counts[begin])
       ++end;
-    if (partsInRows[begin] > 0)
-      runs.push_back({begin, end, partsInRows[begin]});
+    if (int64_t parts = counts[begin] + ofOthers; parts > 0)
+      runs.push_back({begin, end, parts});
   }
   return runs;
 }
 
-void Lifetimes::addIntervals(Operation *op, unsigned result, const FindSegment &find, Intervals &intervals) const {
-  int64_t made = positions.lookup(op), lastForward = made, lastBackward = -1;
-  SmallVector<plan::SegmentAttr> readers;
-  addUses(op->getResult(result), lastForward, lastBackward, readers);
+void Lifetimes::addIntervals(Value value, int64_t made, const Segment &own, const FindSegment &find,
+                             Intervals &intervals) const {
+  Reads reads;
+  addReads(value, /*isStashed=*/false, reads);
+  int64_t begin = made >= 0 ? made : reads.first;
   auto getBegin = [&](const Segment &segment) {
     auto found = backwardBegin.find({segment.first.getAsOpaquePointer(), segment.second.getAsOpaquePointer()});
     return found == backwardBegin.end() ? int64_t(-1) : found->second;
   };
-  Segment own = find(getSegment(op));
-  int64_t again = own.first ? getBegin(own) : -1, kept = lastForward;
-  // What is run again elsewhere reads it once more.
-  for (plan::SegmentAttr reader : readers)
+  int64_t again = own.first ? getBegin(own) : -1, kept = std::max(begin, reads.lastForward);
+  // What is recomputed elsewhere reads it once more.
+  for (plan::SegmentAttr reader : reads.readers)
     if (Segment its = find(reader); its.first && its != own)
       kept = std::max(kept, getBegin(its));
-  if (again >= 0 && lastBackward >= again && kept < again) {
-    intervals.push_back({made, kept});
-    intervals.push_back({again, lastBackward});
+  if (again >= 0 && reads.lastBackward >= again && kept < again) {
+    intervals.push_back({begin, kept});
+    intervals.push_back({again, reads.lastBackward});
   } else {
-    intervals.push_back({made, std::max(kept, lastBackward)});
+    intervals.push_back({begin, std::max(kept, reads.lastBackward)});
   }
 }
 
-std::vector<int64_t> Lifetimes::count(unsigned group, unsigned result, const FindSegment &find) const {
+Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindSegment &find) const {
   Intervals intervals;
   for (Operation *op : groups.getOperators()[group].ops)
-    addIntervals(op, result, find, intervals);
+    addIntervals(op->getResult(result), positions.lookup(op), find(getSegment(op)), find, intervals);
+  return countInRows(intervals);
+}
+
+Lifetimes::Counts Lifetimes::countBorder(Value value, const FindSegment &find) const {
+  Intervals intervals;
+  addIntervals(value, /*made=*/-1, Segment(), find, intervals);
   return countInRows(intervals);
 }
 
@@ -122,33 +144,42 @@ static bool takesMemory(const OperatorGroup &group) {
   return llvm::none_of(group.ops, [](Operation *op) { return plan::Rerun::isView(op) || plan::Rerun::isFree(op); });
 }
 
+/// A view of what lies behind the border arrives as a tensor.
+static bool takesMemory(Value border) { return !plan::Rerun::isFree(border.getDefiningOp()); }
+
+std::vector<LiveRun> Lifetimes::shareRuns(const CountValues &countValues) const {
+  Counts parts = countValues([](plan::SegmentAttr) { return Segment(); }), withAll = parts;
+  if (recomputeParts > 0)
+    withAll = countValues([&](plan::SegmentAttr segment) {
+      return Segment(recompute.getClass(segment) ? segment.getBlock() : StringAttr(), nullptr);
+    });
+  for (auto [row, count] : llvm::enumerate(parts))
+    count = count * (kRecomputeParts - recomputeParts) + std::min(count, withAll[row]) * recomputeParts;
+  return toRuns(std::move(parts));
+}
+
 std::vector<LiveRun> Lifetimes::getRuns(unsigned group, unsigned result) const {
   if (!takesMemory(groups.getOperators()[group]))
     return {};
-  std::vector<int64_t> parts = count(group, result, [](plan::SegmentAttr) { return Segment(); });
-  std::vector<int64_t> withAll = parts;
-  if (rerunParts > 0)
-    withAll = count(group, result, [](plan::SegmentAttr segment) {
-      return Segment(segment ? segment.getBlock() : StringAttr(), nullptr);
-    });
-  for (auto [row, count] : llvm::enumerate(parts))
-    count = count * (kRerunParts - rerunParts) + std::min(count, withAll[row]) * rerunParts;
-  return toRuns(parts);
+  return shareRuns([&](const FindSegment &find) { return count(group, result, find); });
 }
 
-std::vector<std::vector<LiveRun>> Lifetimes::getRunsByLabel(unsigned group, unsigned result,
-                                                            const Reruns &reruns) const {
-  const OperatorGroup &its = groups.getOperators()[group];
-  if (!takesMemory(its))
-    return {{}};
-  std::optional<unsigned> own = reruns.getClass(its);
+std::vector<LiveRun> Lifetimes::getBorderRuns(Value value) const {
+  if (!takesMemory(value))
+    return {};
+  return shareRuns([&](const FindSegment &find) { return countBorder(value, find); });
+}
+
+std::vector<std::vector<LiveRun>> Lifetimes::shareRunsByLabel(const CountValues &countValues,
+                                                              std::optional<unsigned> own) const {
   std::vector<std::string> labels = {plan::kKeptLabel, plan::kBlockLabel};
   if (own)
-    labels = reruns.getClasses()[*own].labels;
-  std::vector<std::vector<int64_t>> counts;
+    labels = recompute.getClasses()[*own].labels;
+  std::vector<Counts> counts;
   for (StringRef label : labels)
-    counts.push_back(count(group, result, [&](plan::SegmentAttr segment) -> Segment {
-      if (!segment || label == plan::kKeptLabel || (own && reruns.getClass(segment) != own))
+    counts.push_back(countValues([&](plan::SegmentAttr segment) -> Segment {
+      std::optional<unsigned> its = recompute.getClass(segment);
+      if (!its || label == plan::kKeptLabel || (own && its != own))
         return {};
       if (label == plan::kBlockLabel)
         return {segment.getBlock(), nullptr};
@@ -156,26 +187,39 @@ std::vector<std::vector<LiveRun>> Lifetimes::getRunsByLabel(unsigned group, unsi
         return {segment.getBlock(), segment.getPart()};
       return {};
     }));
-  int64_t others = own ? static_cast<int64_t>(reruns.getClasses()[*own].blocks.size()) - 1 : 0;
-  for (int32_t row = 0; row < rows; ++row) {
+  int64_t others = own ? static_cast<int64_t>(recompute.getClasses()[*own].blocks.size()) - 1 : 0;
+  for (size_t row = 0; row < counts.front().size(); ++row) {
     int64_t least = INT64_MAX;
-    for (const std::vector<int64_t> &inRows : counts)
-      least = std::min(least, inRows[row]);
-    for (std::vector<int64_t> &inRows : counts)
+    for (const Counts &each : counts)
+      least = std::min(least, each[row]);
+    for (Counts &each : counts)
       if (others > 0)
-        inRows[row] = inRows[row] - least >= others ? least + others : least;
+        each[row] = each[row] - least >= others ? least + others : least;
       else if (!own)
-        inRows[row] = least;
+        each[row] = least;
   }
   if (!own)
     counts.resize(1);
   std::vector<std::vector<LiveRun>> runs;
-  for (std::vector<int64_t> &inRows : counts) {
-    for (int64_t &count : inRows)
-      count *= kRerunParts;
-    runs.push_back(toRuns(inRows));
+  for (Counts &each : counts) {
+    for (int64_t &count : each)
+      count *= kRecomputeParts;
+    runs.push_back(toRuns(std::move(each)));
   }
   return runs;
+}
+
+std::vector<std::vector<LiveRun>> Lifetimes::getRunsByLabel(unsigned group, unsigned result) const {
+  const OperatorGroup &its = groups.getOperators()[group];
+  if (!takesMemory(its))
+    return {{}};
+  return shareRunsByLabel([&](const FindSegment &find) { return count(group, result, find); }, recompute.getClass(its));
+}
+
+std::vector<std::vector<LiveRun>> Lifetimes::getBorderRunsByLabel(Value value) const {
+  if (!takesMemory(value))
+    return {{}};
+  return shareRunsByLabel([&](const FindSegment &find) { return countBorder(value, find); }, std::nullopt);
 }
 
 std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {
@@ -183,14 +227,18 @@ std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {
   for (train::ReadOp read : groups.getParameters()[group].reads) {
     int64_t first = INT64_MAX, last = -1;
     for (Operation *user : read->getUsers()) {
+      if (isOutside(user))
+        continue;
       first = std::min(first, positions.lookup(user));
       last = std::max(last, positions.lookup(user));
     }
     if (last >= 0)
       intervals.push_back({first, last});
   }
-  std::vector<int64_t> parts = countInRows(intervals);
-  for (int64_t &count : parts)
-    count *= kRerunParts;
-  return toRuns(parts);
+  Counts counts = countInRows(intervals);
+  for (int64_t &count : counts)
+    count *= kRecomputeParts;
+  // It is of no micro-batch.
+  counts.back() = 0;
+  return toRuns(std::move(counts));
 }

@@ -3,13 +3,13 @@
 #define WINDLASS_LIB_PLANNER_LIFETIMES_H
 
 #include "Groups.h"
-#include "Reruns.h"
+#include "RecomputeClasses.h"
 
 #include <functional>
 
 namespace windlass::planner {
 
-/// How many values of a group live in rows [begin, end), in parts of one.
+/// How much of a group's values lives in rows [begin, end): `parts` times one `kRecomputeParts`th of a value.
 struct LiveRun {
   int32_t begin = 0, end = 0;
   int64_t parts = 0;
@@ -18,54 +18,79 @@ struct LiveRun {
   }
 };
 
-/// Rows are the operators of `@microbatch` in program order, without those of repeats between the first and the last
-/// one: what all repeats choose alike takes memory that is linear in their number there, so most at one of the ends.
+/// What lives while each operator runs. A row stands for an operator of the range, in program order; operators of
+/// repeats between the first and the last one have none: what all repeats choose alike takes memory that is linear in
+/// their number there, so most at one of the ends.
+///
+/// Each row counts the values of the micro-batch whose operator runs, and of each other micro-batch in flight the
+/// stash: the values that live when its forward pass has ended and its backward pass not begun.
 class Lifetimes {
 public:
-  /// Where blocks are run again, what one makes for its own backward pass lives from the beginning of that again. With
-  /// some of `rerunParts` run again, each row has that share of what it has with all, the rest of what it has with
-  /// none. No choice of as many blocks or fewer takes less.
-  Lifetimes(const Groups &groups, int rerunParts);
+  /// `recomputeParts` of `kRecomputeParts` of the blocks are recomputed. What a recomputed block makes for its own
+  /// backward pass lives from the beginning of that again. Each row has `recomputeParts` parts of what it has where all
+  /// blocks are recomputed, the rest of what it has where none is. No choice of as many blocks or fewer takes less.
+  /// `inFlight` is at least 1.
+  Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, int64_t inFlight);
 
   int32_t getRows() const { return rows; }
-  /// Of a result of a group's operators; empty where others are views of it or it is one itself: the value that is
-  /// looked at counts then.
+  /// Returns when the values live that are a result of a group's operators. Empty where others are views of it or it is
+  /// one itself: the value that is looked at counts then.
   std::vector<LiveRun> getRuns(unsigned group, unsigned result) const;
-  /// The same for each label of the class of blocks that makes it, once where none does: such that rows take at least
-  /// the sum of what the labels take, each times its share of the class's N blocks but one, whichever blocks choose
-  /// which. Where the backward pass turns, N values live of which k are dropped when k blocks are run again, but the
-  /// block whose turn it is has its own once more: what N - 1 blocks keep is counted there. Elsewhere it depends on
-  /// which blocks choose what, so the least is.
-  std::vector<std::vector<LiveRun>> getRunsByLabel(unsigned group, unsigned result, const Reruns &reruns) const;
-  /// From the first to the last operator of the forward pass, and of the backward pass, that a parameter's members are
-  /// read by: how long a gathered copy of it lives.
+  /// Returns when a value of the border lives: from its first use in the range on.
+  std::vector<LiveRun> getBorderRuns(mlir::Value value) const;
+  /// Returns the same for each label of the class of blocks that makes the values, once where no class does: such that
+  /// rows take at least the sum of what the labels take, each times its share of the class's N blocks but one,
+  /// whichever blocks choose which. Where the backward pass turns, N values live of which k are dropped when k blocks
+  /// are recomputed, but the block whose turn it is has its own once more: what N - 1 blocks keep is counted there.
+  /// Elsewhere it depends on which blocks choose what, so the least is.
+  std::vector<std::vector<LiveRun>> getRunsByLabel(unsigned group, unsigned result) const;
+  std::vector<std::vector<LiveRun>> getBorderRunsByLabel(mlir::Value value) const;
+  /// Returns how long a gathered copy of a parameter lives: from the first to the last operator that reads a member in
+  /// the forward pass, and in the backward pass.
   std::vector<LiveRun> getReadRuns(unsigned group) const;
 
 private:
+  /// Positions in the function, both included.
   struct Interval {
     int64_t begin, end;
   };
   using Intervals = std::vector<Interval>;
-  /// What is run again as one: a block, or a part of it. Without a block, what is kept.
+  /// What is recomputed as one: a block, or a part of it. Without a block, what is kept.
   using Segment = std::pair<mlir::StringAttr, mlir::StringAttr>;
-  /// What an operator's mark means where some blocks are run again.
+  /// What an operator's mark means where some blocks are recomputed.
   using FindSegment = std::function<Segment(plan::SegmentAttr)>;
+  /// How many values of a group live in each row, and behind these how many of a micro-batch are in its stash.
+  using Counts = std::vector<int64_t>;
+  using CountValues = std::function<Counts(const FindSegment &)>;
+
   void findRows();
-  void addUses(mlir::Value value, int64_t &lastForward, int64_t &lastBackward,
-               llvm::SmallVectorImpl<plan::SegmentAttr> &readers) const;
-  /// When a result of an operator lives.
-  void addIntervals(mlir::Operation *op, unsigned result, const FindSegment &find, Intervals &intervals) const;
-  /// How many values of a group live in each row.
-  std::vector<int64_t> count(unsigned group, unsigned result, const FindSegment &find) const;
-  std::vector<int64_t> countInRows(const Intervals &intervals) const;
-  static std::vector<LiveRun> toRuns(const std::vector<int64_t> &partsInRows);
+  /// Whether an operator is none of the range's compute operators, but of those of others.
+  bool isOutside(mlir::Operation *op) const;
+  /// Finds where a value or a view of it is read first and last, and what of the blocks of the forward pass reads it.
+  struct Reads {
+    int64_t first = INT64_MAX, lastForward = -1, lastBackward = -1;
+    llvm::SmallVector<plan::SegmentAttr> readers;
+  };
+  void addReads(mlir::Value value, bool isStashed, Reads &reads) const;
+  /// Adds when a value lives that is made at `made`, in `own`, or at its first use where that is behind the range.
+  void addIntervals(mlir::Value value, int64_t made, const Segment &own, const FindSegment &find,
+                    Intervals &intervals) const;
+  Counts count(unsigned group, unsigned result, const FindSegment &find) const;
+  Counts countBorder(mlir::Value value, const FindSegment &find) const;
+  Counts countInRows(const Intervals &intervals) const;
+  std::vector<LiveRun> shareRuns(const CountValues &countValues) const;
+  std::vector<std::vector<LiveRun>> shareRunsByLabel(const CountValues &countValues, std::optional<unsigned> own) const;
+  std::vector<LiveRun> toRuns(Counts counts) const;
 
   const Groups &groups;
-  int64_t rerunParts;
+  const RecomputeClasses &recompute;
+  int64_t recomputeParts, inFlight;
   int32_t rows = 0;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  /// Of each position, the first row at it or behind it.
+  /// By position, the first row at it or behind it.
   std::vector<int32_t> rowAt;
+  /// The position of the first operator of the backward pass.
+  int64_t turn = INT64_MAX;
   /// Where the backward pass of a block, or of a part of it, begins.
   std::map<std::pair<const void *, const void *>, int64_t> backwardBegin;
 };

@@ -90,8 +90,8 @@ private:
   mlir::LogicalResult makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, Purpose purpose,
                                bool mayRerun);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
-  /// Puts the choices of a plan on the module of L2, which it has to fit; `what` names it in messages.
-  mlir::LogicalResult putPlan(const plan::PlanFile &plan, llvm::StringRef what);
+  /// Puts the choices of a plan on a module at L2, which it has to fit; `what` names it in messages.
+  mlir::LogicalResult putPlan(mlir::ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what);
   mlir::LogicalResult startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
   /// Sets the plan's text for the module and its schedule.
   mlir::LogicalResult keepPlan(const PlanChoice &choice);

@@ -3,12 +3,16 @@
 #define WINDLASS_SEARCH_PROBLEM_H
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace windlass::search {
 
 /// A cost from here on means: not allowed. So does a sum of costs.
 constexpr int64_t kForbidden = 10'000'000'000'000'000;
+
+/// Bytes that no plan exceeds; sums of what plans need stay within 64 bits.
+constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max() / 1024;
 
 /// What a node adds to the rows [begin, end), by label: bytes in a row of memory, cost in a row of a stream.
 struct Piece {

@@ -324,9 +324,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (failed(mesh))
       return failure();
     choice.mesh = *mesh;
-    // Pins speak of the axes.
-    module->setAttr(kMeshAttr, *mesh);
-    FailureOr<Pins> pinned = readPins(module, SmallVector<std::string>(pins.begin(), pins.end()));
+    FailureOr<Pins> pinned = readPins(module, *mesh, SmallVector<std::string>(pins.begin(), pins.end()));
     if (failed(pinned))
       return failure();
     choice.pins = std::move(*pinned);

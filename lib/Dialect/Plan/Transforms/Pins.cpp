@@ -18,7 +18,7 @@ namespace {
 
 class PinReader {
 public:
-  explicit PinReader(ModuleOp module) : module(module), mesh(module->getAttrOfType<MeshAttr>(kMeshAttr)) {
+  PinReader(ModuleOp module, MeshAttr mesh) : module(module), mesh(mesh) {
     for (func::FuncOp function : getPlannedFunctions(module))
       for (Operation &op : function.front())
         if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr)) {
@@ -194,10 +194,10 @@ private:
 
 } // namespace
 
-FailureOr<Pins> plan::readPins(ModuleOp module, ArrayRef<std::string> texts) {
+FailureOr<Pins> plan::readPins(ModuleOp module, MeshAttr mesh, ArrayRef<std::string> texts) {
   if (texts.empty())
     return Pins();
-  PinReader reader(module);
+  PinReader reader(module, mesh);
   for (const std::string &text : texts)
     if (failed(reader.read(text)))
       return failure();
@@ -253,6 +253,6 @@ std::vector<std::string> plan::sortPins(std::vector<std::string> texts) {
 }
 
 LogicalResult plan::checkPins(ModuleOp module, ArrayRef<std::string> texts) {
-  FailureOr<Pins> pins = readPins(module, texts);
+  FailureOr<Pins> pins = readPins(module, module->getAttrOfType<MeshAttr>(kMeshAttr), texts);
   return failed(pins) ? failure() : verifyPins(module, *pins);
 }

@@ -31,13 +31,13 @@ struct Pins {
   bool empty() const { return ops.empty() && parameters.empty(); }
 };
 
-/// Reads pins for a module of L2 that has its `plan.mesh`. A pin is PATTERN=VALUE: a glob over ids of operators or
-/// names of parameters, and in the words of plan.json either a strategy ("whole", or splits such as
+/// Reads pins for a module of L2 on a mesh, which need not be the module's. A pin is PATTERN=VALUE: a glob over ids of
+/// operators or names of parameters, and in the words of plan.json either a strategy ("whole", or splits such as
 /// "n0:model+batch,k0:3*x"), layouts of an operator's results ("[8:batch, 64]", several with ";" between them), or the
 /// layout of one copy of a parameter ("compute:[8, 64:model]"). Fails, at the operator or parameter, with the rule that
 /// a pin breaks: it matches nothing, contradicts another one, names a factor or axis that is not there, or does not
 /// divide.
-mlir::FailureOr<Pins> readPins(mlir::ModuleOp module, llvm::ArrayRef<std::string> texts);
+mlir::FailureOr<Pins> readPins(mlir::ModuleOp module, MeshAttr mesh, llvm::ArrayRef<std::string> texts);
 
 /// In the order in which plans keep them, each once: their order says nothing.
 std::vector<std::string> sortPins(std::vector<std::string> texts);

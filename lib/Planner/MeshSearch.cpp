@@ -1,0 +1,195 @@
+#include "MeshSearch.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+/// Recomputing is worth a try for plans whose cost is above what it is without a limit by one part in
+/// `kWorthRecompute`.
+static constexpr int64_t kWorthRecompute = 100;
+/// Meshes whose plans cost more than the best one by one part in `kWorthTrying` are not searched to the end: no
+/// schedule makes up for that.
+static constexpr int64_t kWorthTrying = 50;
+/// One part in `kQuickShare` of the work is spent before anything is known of other meshes.
+static constexpr int64_t kQuickShare = 20;
+
+RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh, const CostModel &costs, int threads) {
+  RangeSetting setting;
+  if (costs.overlapsCollectives())
+    setting.windows = StepWindows::withCollectives();
+  int64_t microBatches = plan::getMicroBatches(function->getParentOfType<ModuleOp>());
+  setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
+  setting.threads = threads;
+  return setting;
+}
+
+/// Whether all operators of a group are split alike, and all its parameters' copies lie alike.
+static bool areRepeatsAlike(const Groups &groups, const Counterparts &planned) {
+  for (const OperatorGroup &group : groups.getOperators()) {
+    Operation *front = planned.find(group.front());
+    for (Operation *original : group.ops) {
+      Operation *op = planned.find(original);
+      // What of a strategy is no split says what is recomputed.
+      auto getSplits = [](Operation *op) {
+        return op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits();
+      };
+      if (getSplits(op) != getSplits(front))
+        return false;
+      for (auto [a, b] : llvm::zip_equal(op->getResults(), front->getResults()))
+        if (plan::getLayout(a) != plan::getLayout(b))
+          return false;
+    }
+  }
+  for (const ParameterGroup &group : groups.getParameters()) {
+    Operation *front = planned.find(group.parameters.front());
+    for (train::ParameterOp parameter : group.parameters)
+      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr})
+        if (planned.find(parameter)->getAttr(name) != front->getAttr(name))
+          return false;
+  }
+  return true;
+}
+
+std::optional<search::Solution> planner::encodeAlike(const RangeProblem &problem, const Groups &groups,
+                                                     const plan::StrategyChoice &choice, const Counterparts &planned) {
+  return areRepeatsAlike(groups, planned) ? problem.encode(choice, planned) : std::nullopt;
+}
+
+std::optional<int64_t> planner::evaluateOn(RangeProblem &problem, const Groups &groups,
+                                           const plan::StrategyChoice &choice, const Counterparts &planned) {
+  search::Problem built = problem.buildWithRecompute(countChosenRecompute(groups, planned));
+  std::optional<search::Solution> solution = encodeAlike(problem, groups, choice, planned);
+  return solution ? std::optional(search::evaluate(built, *solution).cost) : std::nullopt;
+}
+
+/// Solves a problem, at first with a small part of the work: most meshes are worse than the best one by more than what
+/// is open then.
+static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
+  search::Shrunk shrunk = search::shrink(problem);
+  search::SolveOptions options;
+  options.threads = limits.threads;
+  options.cutoff = best + best / kWorthTrying;
+  options.workLimit = limits.workLimit / kQuickShare;
+  search::SolveResult quick = search::solve(problem, shrunk, options);
+  if (quick.bound >= std::min(quick.cost, best))
+    return quick;
+  options.workLimit = limits.workLimit;
+  return search::solve(problem, shrunk, options);
+}
+
+MeshSearch::MeshSearch(const plan::StrategyChoice &choice, const Groups &groups, const RecomputeClasses &recompute,
+                       const CostModel &costs, int threads)
+    : builder(groups, recompute, costs, choice, makeStepSetting(groups.getFunction(), choice.mesh, costs, threads)) {
+  if (findUnmetPin().empty())
+    build(0);
+}
+
+void MeshSearch::build(int parts) {
+  if (problems[parts].nodes.empty())
+    problems[parts] = builder.build(parts);
+}
+
+void MeshSearch::setMemory(int parts, int64_t bytes) {
+  llvm::fill(problems[parts].capacity, std::max<int64_t>(bytes - besideBytes, 0));
+}
+
+const search::Problem &MeshSearch::getProblem(int parts, int64_t memoryBytes) {
+  build(parts);
+  setMemory(parts, memoryBytes);
+  return problems[parts];
+}
+
+search::Problem MeshSearch::buildWithRecomputeChoice(int64_t memoryBytes) {
+  search::Problem problem = builder.buildWithRecomputeChoice();
+  llvm::fill(problem.capacity, std::max<int64_t>(memoryBytes - besideBytes, 0));
+  return problem;
+}
+
+bool MeshSearch::addKnown(const std::string &name, search::Solution solution) {
+  if (search::evaluate(problems[0], solution).cost >= search::kForbidden)
+    return false;
+  known.push_back({name, std::move(solution)});
+  return true;
+}
+
+int64_t MeshSearch::evaluateKnown(int64_t memoryBytes, std::vector<NamedCost> &named) {
+  setMemory(0, memoryBytes);
+  int64_t least = search::kForbidden;
+  for (const Known &each : known) {
+    search::Evaluation evaluation = search::evaluate(problems[0], each.solution);
+    named.push_back({each.name, evaluation.cost, evaluation.excess});
+    if (evaluation.isFeasible())
+      least = std::min(least, evaluation.cost);
+  }
+  return least;
+}
+
+void MeshSearch::solve(int parts, const SearchLimits &limits, int64_t best) {
+  std::optional<search::SolveResult> &result = results[parts];
+  if (limits.memoryBytes > solvedBytes[parts])
+    result.reset();
+  setMemory(parts, limits.memoryBytes);
+  solvedBytes[parts] = limits.memoryBytes;
+  if (result && !(result->isFeasible() && search::evaluate(problems[parts], result->solution).isFeasible()))
+    result = search::SolveResult{{}, search::kForbidden, result->bound};
+  if (!result || result->bound < std::min(result->cost, best))
+    result = solveOrGiveUp(problems[parts], limits, best);
+}
+
+int64_t MeshSearch::solveKept(const SearchLimits &limits, int64_t best) {
+  if (!free) {
+    setMemory(0, search::kUnlimitedBytes);
+    free = solveOrGiveUp(problems[0], limits, best);
+  }
+  setMemory(0, limits.memoryBytes);
+  if (free->isFeasible() && search::evaluate(problems[0], free->solution).isFeasible()) {
+    results[0] = *free;
+    solvedBytes[0] = limits.memoryBytes;
+  } else {
+    solve(0, limits, best);
+  }
+  for (const Known &each : known) {
+    search::Evaluation evaluation = search::evaluate(problems[0], each.solution);
+    if (evaluation.isFeasible() && evaluation.cost < results[0]->cost) {
+      results[0]->cost = evaluation.cost;
+      results[0]->solution = each.solution;
+    }
+  }
+  return results[0]->cost;
+}
+
+bool MeshSearch::mayRecompute(int64_t best) const {
+  bool isNearFree = results[0]->isFeasible() && results[0]->cost <= free->bound + free->bound / kWorthRecompute;
+  return !isNearFree && free->bound < best;
+}
+
+static int64_t getPeak(const search::Problem &problem, const search::Solution &solution) {
+  std::vector<int64_t> usage = search::rowUsage(problem, solution);
+  return *std::max_element(usage.begin(), usage.begin() + static_cast<int64_t>(problem.capacity.size()));
+}
+
+Candidate MeshSearch::makeCandidate(int parts, const search::Solution &solution) const {
+  const search::Problem &problem = problems[parts];
+  Candidate candidate;
+  candidate.solution = solution;
+  candidate.choice = builder.decode(solution);
+  candidate.recomputeParts = parts;
+  candidate.costNanoseconds = search::evaluate(problems[0], solution).cost;
+  candidate.guessNanoseconds = search::evaluate(problem, solution).cost;
+  candidate.besideBytes = besideBytes;
+  candidate.peakBytes = getPeak(problem, solution) + besideBytes;
+  candidate.keptPeakBytes = getPeak(problems[0], solution) + besideBytes;
+  return candidate;
+}
+
+void MeshSearch::report(int64_t memoryBytes, SearchReport &report) const {
+  for (int parts = 0; parts <= kRecomputeParts; ++parts)
+    if (const std::optional<search::SolveResult> &result = results[parts];
+        result && result->isFeasible() && solvedBytes[parts] == memoryBytes) {
+      report.candidates.push_back(makeCandidate(parts, result->solution));
+      report.candidates.back().boundNanoseconds = result->bound;
+    }
+  for (const Known &each : known)
+    if (search::evaluate(problems[0], each.solution).isFeasible())
+      report.fittingNamed.push_back(makeCandidate(0, each.solution));
+}

@@ -1,0 +1,127 @@
+#include "ProblemBuilder.h"
+
+#include "StepCosts.h"
+
+#include "windlass/Support/RunTasks.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+void ProblemBuilder::begin(int32_t rows, int64_t loads) {
+  problem = {};
+  wantedTables.clear();
+  memoryRows = std::max(rows, 1);
+  for (const Memory &memory : setting.memories)
+    problem.capacity.insert(problem.capacity.end(), memoryRows, memory.budgetBytes);
+  setting.windows.addTo(problem);
+  // The sum of all loads stays within what rows may hold.
+  mostLoad = (int64_t(1) << 58) / std::max<int64_t>(loads, 1);
+}
+
+int32_t ProblemBuilder::addNode(std::vector<int64_t> costs) {
+  problem.nodes.push_back({std::move(costs), {}});
+  return countNodes() - 1;
+}
+
+void ProblemBuilder::addCost(int32_t node, size_t label, int64_t cost) {
+  int64_t &own = problem.nodes[node].costs[label];
+  own = search::addCosts(own, cost);
+}
+
+void ProblemBuilder::addLoad(int32_t node, int32_t stream, std::vector<int64_t> load) {
+  if (llvm::all_of(load, [](int64_t each) { return each == 0; }))
+    return;
+  for (int64_t &each : load)
+    each = std::min(each, mostLoad);
+  int32_t row = static_cast<int32_t>(problem.capacity.size()) + stream;
+  problem.nodes[node].pieces.push_back({row, row + 1, std::move(load)});
+}
+
+void ProblemBuilder::addBackwardWork(int32_t node, const std::vector<Work> &works) {
+  std::optional<int32_t> before = setting.windows.find(WindowKind::backward, StreamKind::compute),
+                         last = setting.windows.find(WindowKind::lastBackward, StreamKind::compute);
+  int64_t stepsBefore = setting.accumulationSteps - 1, exposed = (before ? 0 : stepsBefore) + (last ? 0 : 1);
+  std::vector<int64_t> loadBefore, loadLast;
+  for (auto [label, work] : llvm::enumerate(works)) {
+    if (exposed > 0)
+      addCost(node, label, toCost(exposed * work.count, work.picoseconds));
+    loadBefore.push_back(toCost(stepsBefore * work.count, work.picoseconds));
+    loadLast.push_back(toCost(work.count, work.picoseconds));
+  }
+  if (before)
+    addLoad(node, *before, std::move(loadBefore));
+  if (last)
+    addLoad(node, *last, std::move(loadLast));
+}
+
+std::optional<int32_t> ProblemBuilder::findMemory(plan::MemoryKind memory) const {
+  auto found = llvm::find_if(setting.memories, [&](const Memory &its) { return its.kind == memory; });
+  if (found == setting.memories.end())
+    return std::nullopt;
+  return static_cast<int32_t>(found - setting.memories.begin());
+}
+
+void ProblemBuilder::addBytes(int32_t node, plan::MemoryKind memory, const std::vector<LiveRun> &runs,
+                              const std::vector<int64_t> &bytes) {
+  std::optional<int32_t> index = findMemory(memory);
+  assert(index && "labels use memories of the setting only");
+  for (LiveRun run : runs) {
+    search::Piece &piece = problem.nodes[node].pieces.emplace_back();
+    piece.begin = *index * memoryRows + run.begin;
+    piece.end = *index * memoryRows + run.end;
+    for (int64_t each : bytes)
+      piece.usage.push_back(run.parts * each / kRecomputeParts);
+  }
+}
+
+void ProblemBuilder::addHeldBytes(int32_t node, plan::MemoryKind memory, const std::vector<int64_t> &bytes) {
+  addBytes(node, memory, {{0, memoryRows, kRecomputeParts}}, bytes);
+}
+
+void ProblemBuilder::addEdge(int32_t from, int32_t to, RankedTensorType type, PairCost cost) {
+  if (from == to) {
+    for (size_t label = 0; label < countLabels(from); ++label)
+      addCost(from, label, cost(label, label));
+    return;
+  }
+  reshards.prepare(type);
+  problem.edges.push_back({from, to, 0});
+  wantedTables.push_back({type, std::move(cost)});
+}
+
+void ProblemBuilder::fillTables() {
+  if (knownTables.empty()) {
+    knownTables.resize(wantedTables.size());
+    llvm::MapVector<Type, std::vector<size_t>> byType;
+    for (auto [i, wanted] : llvm::enumerate(wantedTables))
+      byType[wanted.type].push_back(i);
+    runTasks(setting.threads, static_cast<int>(byType.size()), [&](int t) {
+      for (size_t edge : (byType.begin() + t)->second) {
+        size_t labels = countLabels(problem.edges[edge].from), others = countLabels(problem.edges[edge].to);
+        knownTables[edge].reserve(labels * others);
+        for (size_t i = 0; i < labels; ++i)
+          for (size_t j = 0; j < others; ++j)
+            knownTables[edge].push_back(wantedTables[edge].cost(i, j));
+      }
+    });
+  }
+  std::vector<search::Edge> edges;
+  for (auto [edge, table] : llvm::zip_equal(problem.edges, knownTables))
+    if (llvm::any_of(table, [](int64_t each) { return each != 0; })) {
+      edges.push_back({edge.from, edge.to, static_cast<int32_t>(problem.tables.size())});
+      problem.tables.push_back(table);
+    }
+  problem.edges = std::move(edges);
+  wantedTables.clear();
+}
+
+void ProblemBuilder::addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong) {
+  problem.edges.push_back({from, to, static_cast<int32_t>(problem.tables.size())});
+  std::vector<int64_t> &table = problem.tables.emplace_back();
+  for (size_t i = 0; i < countLabels(from); ++i)
+    for (size_t j = 0; j < countLabels(to); ++j)
+      table.push_back(belong(i, j) ? 0 : search::kForbidden);
+}

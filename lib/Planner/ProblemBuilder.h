@@ -1,0 +1,102 @@
+// Puts a problem of labels together: nodes, rows of memories, streams of windows, tables of edges.
+#ifndef WINDLASS_LIB_PLANNER_PROBLEMBUILDER_H
+#define WINDLASS_LIB_PLANNER_PROBLEMBUILDER_H
+
+#include "Lifetimes.h"
+#include "Reshards.h"
+#include "StepWindows.h"
+
+#include "windlass/Search/Problem.h"
+
+namespace windlass::planner {
+
+/// The bytes that a device may place in one kind of memory.
+struct Memory {
+  plan::MemoryKind kind = plan::MemoryKind::device;
+  int64_t budgetBytes = search::kUnlimitedBytes;
+};
+
+/// What the problem of a range of operators is built for: what a device has, and how its step repeats the range.
+struct RangeSetting {
+  /// The kinds of memory that labels may use, each once.
+  std::vector<Memory> memories = {Memory()};
+  StepWindows windows;
+  /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
+  int64_t accumulationSteps = 1;
+  /// Micro-batches whose stashes a rank holds at one time, at least 1.
+  int64_t inFlight = 1;
+  /// Threads that build tables; their number changes nothing of the problem.
+  int threads = 1;
+};
+
+/// Builds one problem after another. Its rows are those of the setting's memories, one memory behind the other, then
+/// the streams of its windows. Costs are nanoseconds of a step, bytes those of a rank.
+class ProblemBuilder {
+public:
+  /// The cost of a label of one node with a label of another.
+  using PairCost = std::function<int64_t(size_t, size_t)>;
+  /// Work that the backward pass of each micro-batch does `count` times.
+  struct Work {
+    int64_t count, picoseconds;
+  };
+
+  /// `reshards` outlives this object.
+  ProblemBuilder(const RangeSetting &setting, Reshards &reshards) : setting(setting), reshards(reshards) {}
+
+  const RangeSetting &getSetting() const { return setting; }
+
+  /// Begins a problem without nodes, of `rows` rows for each memory; at most `loads` nodes will put loads on a stream.
+  void begin(int32_t rows, int64_t loads);
+  /// Returns the problem. Tables are filled before.
+  search::Problem take() { return std::move(problem); }
+
+  /// Adds a node with a label for each cost, and returns its number.
+  int32_t addNode(std::vector<int64_t> costs);
+  int32_t countNodes() const { return static_cast<int32_t>(problem.nodes.size()); }
+  size_t countLabels(int32_t node) const { return problem.nodes[node].costs.size(); }
+  /// Adds to the cost of a node's label.
+  void addCost(int32_t node, size_t label, int64_t cost);
+  /// Adds to a node what each of its labels puts on a stream (`StepWindows::find`).
+  void addLoad(int32_t node, int32_t stream, std::vector<int64_t> load);
+  /// Adds to a node the time of work in the backward passes, one for each label.
+  void addBackwardWork(int32_t node, const std::vector<Work> &works);
+  /// Adds to a node what its labels take in a memory while `runs` live: `bytes`, by label, for each value.
+  void addBytes(int32_t node, plan::MemoryKind memory, const std::vector<LiveRun> &runs,
+                const std::vector<int64_t> &bytes);
+  /// Adds to a node what its labels take in a memory all the time, by label.
+  void addHeldBytes(int32_t node, plan::MemoryKind memory, const std::vector<int64_t> &bytes);
+  /// Whether the setting has a memory.
+  bool hasMemory(plan::MemoryKind memory) const { return findMemory(memory).has_value(); }
+
+  /// Adds an edge whose costs are of reshards of one type; one from a node to itself adds to the node's costs.
+  /// `fillTables` calls `cost`, which refers to nothing that does not live as long.
+  void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, PairCost cost);
+  /// Fills the tables of the edges, those of different types on threads beside each other, and drops edges that cost
+  /// nothing. Tables do not depend on what is recomputed: problems after the first take its tables, which are most of
+  /// what building takes. All problems therefore add the same edges in the same order before.
+  void fillTables();
+  /// Adds an edge that forbids two labels which do not belong together; tables have been filled before.
+  void addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong);
+
+private:
+  /// The position of a memory in the setting.
+  std::optional<int32_t> findMemory(plan::MemoryKind memory) const;
+
+  RangeSetting setting;
+  Reshards &reshards;
+  search::Problem problem;
+  int32_t memoryRows = 0;
+  int64_t mostLoad = 0;
+  /// By edge, until `fillTables`.
+  struct WantedTable {
+    mlir::RankedTensorType type;
+    PairCost cost;
+  };
+  std::vector<WantedTable> wantedTables;
+  /// The tables of the first problem, in the order in which edges are added.
+  std::vector<std::vector<int64_t>> knownTables;
+};
+
+} // namespace windlass::planner
+
+#endif

@@ -1,0 +1,64 @@
+#include "RecomputeChoice.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+/// Returns each of some numbers once, in order.
+static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
+  llvm::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+/// Adds the time of recomputing a group's operators; `counts` are its recomputed members by label of the class, whose
+/// node is `choice`.
+static void addTime(ProblemBuilder &builder, const RecomputeClass &its, const std::vector<OperatorLabel> &operators,
+                    unsigned group, std::vector<int64_t> counts, int32_t choice) {
+  // Shares are of all blocks but one (`Lifetimes::getRunsByLabel`).
+  if (its.blocks.size() > 1)
+    for (int64_t &count : counts)
+      count = std::max<int64_t>(count - 1, 0);
+  std::vector<int64_t> picoseconds;
+  for (const OperatorLabel &label : operators)
+    picoseconds.push_back(label.picoseconds);
+  std::vector<ProblemBuilder::Work> works;
+  for (int64_t each : makeDistinct(picoseconds))
+    for (int64_t count : makeDistinct(counts))
+      works.push_back({count, each});
+  if (llvm::all_of(works, [](const ProblemBuilder::Work &work) { return work.count == 0 || work.picoseconds == 0; }))
+    return;
+  int32_t time = builder.addNode(std::vector<int64_t>(works.size(), 0));
+  builder.addBackwardWork(time, works);
+  builder.addLink(static_cast<int32_t>(group), time,
+                  [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i]; });
+  builder.addLink(time, choice, [&](size_t i, size_t j) { return works[i].count == counts[j]; });
+}
+
+static void addMemory(ProblemBuilder &builder, const ChosenMemory &memory, int32_t choice) {
+  std::vector<std::vector<LiveRun>> runs;
+  for (const std::vector<LiveRun> &each : memory.runs)
+    if (!llvm::is_contained(runs, each))
+      runs.push_back(each);
+  std::vector<int64_t> bytes = makeDistinct(memory.bytes);
+  int32_t node = builder.addNode(std::vector<int64_t>(runs.size() * bytes.size(), 0));
+  for (size_t k = 0; k < runs.size(); ++k) {
+    std::vector<int64_t> usage(runs.size() * bytes.size(), 0);
+    llvm::copy(bytes, usage.begin() + static_cast<int64_t>(k * bytes.size()));
+    builder.addBytes(node, plan::MemoryKind::device, runs[k], usage);
+  }
+  builder.addLink(memory.source, node, [&](size_t i, size_t j) { return memory.bytes[i] == bytes[j % bytes.size()]; });
+  builder.addLink(node, choice, [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()]; });
+}
+
+void planner::addRecomputeChoice(ProblemBuilder &builder, const RecomputeClasses &recompute, const Labels &labels,
+                                 const std::vector<ChosenMemory> &memory) {
+  for (auto [index, its] : llvm::enumerate(recompute.getClasses())) {
+    int32_t choice = builder.addNode(std::vector<int64_t>(its.labels.size(), 0));
+    for (auto &[group, counts] : its.counts)
+      addTime(builder, its, labels.ofOperator(group), group, counts, choice);
+    for (const ChosenMemory &each : memory)
+      if (each.recomputeClass == index)
+        addMemory(builder, each, choice);
+  }
+}

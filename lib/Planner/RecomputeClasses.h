@@ -1,0 +1,52 @@
+// What it takes to recompute blocks of the forward pass, as the search counts it.
+#ifndef WINDLASS_LIB_PLANNER_RECOMPUTECLASSES_H
+#define WINDLASS_LIB_PLANNER_RECOMPUTECLASSES_H
+
+#include "Counterparts.h"
+#include "Groups.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+
+namespace windlass::planner {
+
+/// The search recomputes 0, 1, .. or `kRecomputeParts` of as many equal parts of the blocks.
+constexpr int kRecomputeParts = 2;
+
+/// The number of recomputed members of each operator group.
+using RecomputeCounts = std::vector<int64_t>;
+
+/// Blocks that repeat, and what all of them may choose alike.
+struct RecomputeClass {
+  std::vector<plan::SegmentBlock> blocks;
+  /// What a block's label may be (`plan::SegmentBlock::getLabels`); plan::kKeptLabel is the first.
+  std::vector<std::string> labels;
+  /// The number of recomputed members by operator group and label, where all blocks of the class have that label and no
+  /// other block is recomputed.
+  std::map<unsigned, std::vector<int64_t>> counts;
+};
+
+/// The blocks of a range by class. Blocks that are not in the range as a whole are not recomputed.
+class RecomputeClasses {
+public:
+  explicit RecomputeClasses(const Groups &groups);
+
+  const std::vector<RecomputeClass> &getClasses() const { return classes; }
+  /// The class that a block belongs to; nothing for what is in no block.
+  std::optional<unsigned> getClass(plan::SegmentAttr segment) const;
+  /// The class that all members of a group belong to; nothing where there is none.
+  std::optional<unsigned> getClass(const OperatorGroup &group) const;
+  /// Counts what is recomputed where `parts` of `kRecomputeParts` of all blocks are, each as one.
+  RecomputeCounts count(int parts) const;
+
+private:
+  std::vector<RecomputeClass> classes;
+  llvm::DenseMap<mlir::StringAttr, unsigned> classOf;
+  size_t groupCount;
+};
+
+/// Counts what the strategies of the operators of a copy of the module at L3 recompute.
+RecomputeCounts countChosenRecompute(const Groups &groups, const Counterparts &planned);
+
+} // namespace windlass::planner
+
+#endif
