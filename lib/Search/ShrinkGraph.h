@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_SEARCH_SHRINKGRAPH_H
 #define WINDLASS_LIB_SEARCH_SHRINKGRAPH_H
 
-#include "windlass/Search/Shrink.h"
+#include "windlass/Search/Shrunk.h"
 
 #include <vector>
 
@@ -23,11 +23,12 @@ struct ShrinkEdge {
   int32_t other(int32_t node) const { return from == node ? to : from; }
 };
 
+/// The problem between the steps that make it smaller.
 class ShrinkGraph {
 public:
   ShrinkGraph(const Problem &problem, int64_t work);
 
-  /// Each returns whether it changed something; all keep the optimum.
+  /// Changes the problem, keeps its optimum, and returns whether it changed something; so do all steps below.
   bool dropUnsupported();
   bool foldSingles();
   bool foldSums();
