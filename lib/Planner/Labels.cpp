@@ -10,10 +10,10 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// In more equal blocks a factor is not split: three are a fused projection's, more its groups'.
+/// The most equal blocks in which a factor is split: three are a fused projection's, more its groups'.
 static constexpr int64_t kMostBlocks = 64;
 
-/// What may be shared out of a weight: nothing, or one copy more each time.
+/// The copies of a weight that may be shards: none, or one more each time.
 static constexpr plan::SharedCopies kSharedCopies[] = {
     {}, {false, false, true}, {false, true, true}, {true, true, true}};
 
@@ -36,7 +36,7 @@ Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &
     makeParameterLabels(group);
 }
 
-/// Every factor in one block; fused projections in as many as they are taken apart into, and whatever takes their
+/// Splits every factor in one block, fused projections in as many as they are taken apart into, and what takes their
 /// results in the blocks that follow from that.
 void Labels::findSplits() {
   splits.resize(factors.size());
@@ -109,7 +109,7 @@ static bool isNarrowContraction(Operation *op) {
          element.getIntOrFloatBitWidth() < 32;
 }
 
-/// As of the command that the operator becomes.
+/// Returns the family of the command that the operator becomes.
 static std::string getFamily(Operation *op) {
   Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
   if (llvm::isa<train::MatmulOp>(op) && train::getPrecision(op->getParentOfType<ModuleOp>()) == "tf32")
@@ -118,7 +118,7 @@ static std::string getFamily(Operation *op) {
                     element.getIntOrFloatBitWidth() < 32 && llvm::isa<FloatType>(element));
 }
 
-/// Each axis on one factor or on none.
+/// Lists all ways to put each axis on one factor or on none.
 std::vector<plan::Splits> Labels::listSplits(unsigned group) const {
   const train::OpFactors &own = factors[group];
   std::vector<plan::Splits> choices(1);
@@ -245,7 +245,7 @@ void Labels::makeParameterLabels(unsigned group) {
   for (auto &[use, count] : groups.getParameterUses(group))
     for (const OperatorLabel &label : operators[use.group]) {
       plan::LayoutAttr layout = plan::dropUnreduced(label.operands[use.operand]);
-      // What the batch's ranks hold of a weight is said by the degree of sharing.
+      // What the data-parallel ranks hold of a weight is for its copies to say.
       bool isData = llvm::any_of(dataAxes, [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
       if (!isData &&
           llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
@@ -254,7 +254,7 @@ void Labels::makeParameterLabels(unsigned group) {
   for (plan::LayoutAttr read : reads)
     for (plan::SharedCopies shared : kSharedCopies) {
       ParameterLabel label{read, plan::layOutCopies(read, shared, mesh)};
-      // What no axis cuts is not shared out, nor what does not train.
+      // What no axis cuts is no shard, nor what does not train.
       if ((shared.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
           (shared.compute && !label.shardsCompute()))
         break;
@@ -288,7 +288,7 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
     plan::LayoutAttr wanted = found->second.at(copy).first;
     if (plan::haveSameParts(layout, wanted, mesh))
       return true;
-    // Another dimension may be shared out just as well.
+    // Shards of another dimension are just as good.
     bool isAsGood =
         layout != label.read && wanted.getFlat().empty() &&
         plan::haveSameParts(plan::gatherShares(wanted, mesh), label.read, mesh) &&
@@ -304,7 +304,7 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
   const plan::ParameterLayouts free = label.copies;
   if (!obey("compute", label.copies.compute) || !obey("master", label.copies.master))
     return false;
-  // What is shared out is so as the master.
+  // Other shards lie as the master does.
   if (label.copies.master != free.master) {
     if (label.shardsGradient() && !isPinned("gradient"))
       label.copies.gradient = label.copies.master;

@@ -1,4 +1,4 @@
-// What may be chosen on one mesh: strategies of operators, layouts and degrees of sharing of parameters.
+// What may be chosen on one mesh: strategies of operators, layouts of parameters and which of their copies are shards.
 #ifndef WINDLASS_LIB_PLANNER_LABELS_H
 #define WINDLASS_LIB_PLANNER_LABELS_H
 
@@ -10,37 +10,37 @@
 
 namespace windlass::planner {
 
+/// A strategy of an operator, and the layouts that follow.
 struct OperatorLabel {
   plan::StrategyAttr strategy;
   llvm::SmallVector<plan::LayoutAttr, 4> operands;
   llvm::SmallVector<plan::LayoutAttr, 2> results;
-  /// Of one execution, with what a split inner reduction communicates.
+  /// The time of one execution, with what a split inner reduction communicates.
   int64_t picoseconds = 0;
 };
 
+/// The labels of all groups on one mesh.
 class Labels {
 public:
-  /// Axes that may split operators: all of the mesh but those of replicas. What is pinned is all that there is for its
-  /// operator or parameter. Threads change nothing of the labels.
+  /// All axes of the mesh but those of replicas may split operators. What is pinned is all that there is for its
+  /// operator or parameter. Threads change nothing of the labels. All references outlive this object.
   Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins, int threads);
 
   const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
   const std::vector<ParameterLabel> &ofParameter(unsigned group) const { return parameters[group]; }
-  /// The pin that no label obeys; empty where everything has labels.
+  /// Returns a pin that no label obeys; empty where everything has labels.
   std::string findUnmetPin() const;
-  /// Those of the ranks that hold the same part of each weight.
-  llvm::ArrayRef<mlir::StringAttr> getDataAxes() const { return dataAxes; }
 
 private:
-  /// A factor, and in how many equal blocks an axis splits it.
+  /// A factor, and the number of equal blocks in each of which an axis splits it.
   using Split = std::pair<unsigned, int64_t>;
   void findSplits();
   std::vector<plan::Splits> listSplits(unsigned group) const;
   void makeOperatorLabels(unsigned group);
   void makeParameterLabels(unsigned group);
-  /// The one layout in which operators may find a parameter; null where that is free.
+  /// Returns the one layout in which operators may find a parameter; null where that is free.
   plan::LayoutAttr getPinnedRead(unsigned group) const;
-  /// Lets a parameter's copies lie as they are pinned; false where they do not.
+  /// Makes a parameter's copies lie as they are pinned; false where they cannot.
   bool obeyPins(unsigned group, ParameterLabel &label) const;
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 

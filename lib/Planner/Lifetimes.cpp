@@ -139,7 +139,7 @@ Lifetimes::Counts Lifetimes::countBorder(Value value, const FindSegment &find) c
   return countInRows(intervals);
 }
 
-/// Views are counted where what they are of is; what is made again for nothing is not.
+/// Views are counted with what they are of; what costs nothing to recompute is not counted.
 static bool takesMemory(const OperatorGroup &group) {
   return llvm::none_of(group.ops, [](Operation *op) { return plan::Rerun::isView(op) || plan::Rerun::isFree(op); });
 }

@@ -10,33 +10,34 @@
 
 namespace windlass::planner {
 
+/// The costs of reshards and collectives on one mesh, in picoseconds.
 class Reshards {
 public:
   Reshards(plan::MeshAttr mesh, const CostModel &costs) : mesh(mesh), costs(costs) {}
 
-  /// Afterwards the costs of this type may be asked for while another thread asks for those of another.
+  /// Lets the costs of this type be asked for while another thread asks for those of another.
   void prepare(mlir::RankedTensorType type) { types.try_emplace(type); }
 
-  /// Picoseconds; search::kForbidden where no reshard leads there.
+  /// Returns the time of bringing a value from one layout to another; search::kForbidden where no reshard leads there.
   int64_t getCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
-  /// Of an all-reduce of gradients of so many bytes on each rank. Small ones share a bucket of `bucketBytes`: they take
-  /// their part of what a full one takes.
+  /// Returns the time of an all-reduce of gradients of `bytes` on each rank. Small ones share a bucket of
+  /// `bucketBytes`: they take their part of what a full one takes.
   int64_t getReduceCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes, int64_t bucketBytes) const;
-  /// Of an all-gather over axes that leaves so many bytes on each rank, or a reduce-scatter of so many; an all-reduce
-  /// is both.
+  /// Returns the time of an all-gather over axes that leaves `bytes` on each rank, or of a reduce-scatter of `bytes`;
+  /// an all-reduce is both.
   int64_t getGatherCost(llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
 
   plan::MeshAttr getMesh() const { return mesh; }
 
 private:
-  /// Of layouts of one type, those that place elements differently.
+  /// The layouts of one type that place elements differently, and what is known of them.
   struct Known {
     std::vector<plan::LayoutAttr> distinct;
     llvm::DenseMap<mlir::Attribute, unsigned> numbers;
     llvm::DenseMap<std::pair<unsigned, unsigned>, int64_t> costs;
   };
   unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
-  /// Of reading and writing so many elements.
+  /// Returns the time of reading and writing elements.
   int64_t getCopyCost(mlir::RankedTensorType type, double elements) const;
   int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
   int64_t getCost(const char *kind, llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;

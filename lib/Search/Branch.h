@@ -8,20 +8,22 @@
 
 namespace windlass::search {
 
+/// The open subproblems of a search.
 class BranchAndBound {
 public:
-  /// Goes on from the messages, prices and bans of `root`.
+  /// Begins with the messages, prices and bans of `root`.
   BranchAndBound(const Dual &root, int64_t seed);
 
   struct Open;
-  /// What is worked on at once. Each is worked on alone, so that the number of threads changes nothing.
+  /// Takes the subproblems that are worked on at once. Each is worked on alone, so that the number of threads changes
+  /// nothing.
   std::vector<std::shared_ptr<Open>> takeBatch();
   /// Bounds a subproblem and splits it; may improve the incumbent.
   void process(Open &open, Dual &worker, Incumbent &incumbent, Meter &meter) const;
-  /// Takes what came of a batch. To be called in the batch's order.
+  /// Takes what came of a subproblem; the caller keeps the batch's order.
   void put(const std::shared_ptr<Open> &open, const Incumbent &incumbent);
 
-  /// Of all that is still open.
+  /// Returns the least bound of all that is still open.
   double bound() const;
   bool isDone() const { return queue.empty(); }
   int64_t processedCount() const { return processed; }
@@ -45,10 +47,10 @@ struct BranchAndBound::Open {
   double bound = 0;
   int64_t number = 0;
   std::shared_ptr<const BranchState> state;
-  /// The labels of this node that are banned beside.
+  /// The node of which more labels are banned than in `state`, and these labels.
   int32_t node = -1;
   std::vector<int32_t> labels;
-  /// Filled when processed.
+  /// The halves of a split, once it is processed.
   std::vector<std::shared_ptr<Open>> children;
   bool isProcessed = false;
 };

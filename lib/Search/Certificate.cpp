@@ -159,7 +159,7 @@ private:
     addLeast(pairs);
   }
 
-  /// When its edges have given what they give.
+  /// Adds the least of a node, once its edges have given what they give.
   void addLeastOfNode(size_t i) {
     std::vector<Sum> allowed;
     for (size_t x = 0; x < costs[i].size(); ++x)
@@ -184,7 +184,7 @@ private:
   const Certificate &certificate;
   /// Sums of the prices of the rows before each.
   std::vector<int64_t> prefix;
-  /// Of each node by label.
+  /// The cost of each node by label.
   std::vector<std::vector<Sum>> costs;
   Sum total;
   bool isImpossible = false;

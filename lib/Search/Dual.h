@@ -12,6 +12,7 @@ namespace windlass::search {
 /// What rounding may add to a bound of this size.
 inline double roundingOf(double bound) { return 1e-3 + 1e-13 * (bound < 0 ? -bound : bound); }
 
+/// A lower bound with its messages, prices and bans.
 class Dual {
 public:
   explicit Dual(const Model &model);
@@ -22,28 +23,29 @@ public:
   void clearBans() { unary = m->cost; }
   int32_t allowedLabels(int32_t i) const;
 
-  /// Of bytes in rows of memory, at least 0; of load in rows of streams, where those of a window add up to 1.
+  /// The shadow price of a byte in each row of memory, at least 0, then of load in each row of a stream, where those of
+  /// a window add up to 1.
   const std::vector<double> &prices() const { return price; }
   void setPrices(std::vector<double> prices);
-  /// Cost of a label with its prices; kForbidden and more where it is banned.
+  /// The cost of each label with its prices; kForbidden and more where it is banned.
   const Doubles &pricedCosts() const { return priced; }
-  /// To be called after bans, before the next pass.
+  /// Takes bans and prices into account before the next pass.
   void updatePrices();
 
-  /// A pass over the nodes in their order. Returns the bound. Chooses labels one after the other, each given the
+  /// Passes over the nodes in their order and returns the bound. Chooses labels one after the other, each given the
   /// earlier ones, when `decoded` is not null.
   double forward(Solution *decoded = nullptr);
-  /// Against their order. A label is banned when, by the bound of the forward pass before, every solution with it costs
-  /// more than `most`; counts those.
+  /// Passes against their order and returns the bound. Bans a label when, by the bound of the forward pass before,
+  /// every solution with it costs more than `most`; adds the number of these to `banned`.
   double backward(double forwardBound = 0, double most = std::numeric_limits<double>::infinity(),
                   int64_t *banned = nullptr);
 
-  /// What the rows take when each node's labels are weighted by how good their marginals are, after a backward pass:
-  /// the direction in which prices raise the bound. At temperature 0 that is a subgradient of it; above, ties are
-  /// shared.
+  /// Sets `usage` to what the rows take when each node's labels are weighted by how good their marginals are, after a
+  /// backward pass: the direction in which prices raise the bound. At temperature 0 that is a subgradient of it; above,
+  /// ties are shared.
   void softUsage(double temperature, std::vector<double> &usage);
 
-  /// By how much a label is worse than the best of its node, after a backward pass.
+  /// The amount by which each label is worse than the best of its node, after a backward pass.
   Doubles marginals;
 
   Doubles messages;
@@ -60,6 +62,7 @@ private:
 /// How prices move: by factors, or by steps as long as the gap suggests. Neither is better everywhere.
 enum class PriceRule { Exponentiated, Polyak };
 
+/// The shadow prices of the rows while they move to the best bound.
 class Prices {
 public:
   /// Begins with these prices.
@@ -67,7 +70,7 @@ public:
 
   /// Steps get a hundred times shorter from progress 0 to 1.
   void setProgress(double progress);
-  /// Of the labels whose use of rows says where prices go; it falls with the steps.
+  /// Returns the temperature of the labels whose use of rows says where prices go; it falls with the steps.
   double temperature(double bound, double target) const;
   /// Takes the bound at the current prices, after `Dual::backward`, and moves the prices. `target` is the cost of the
   /// best solution known, or more.
@@ -93,7 +96,7 @@ private:
   bool hasMass = false;
 };
 
-/// What the rows take, as doubles.
+/// Sets `usage` to what the rows take, as doubles.
 void usageOf(const Model &model, const Solution &solution, std::vector<double> &usage);
 /// Whether no row of memory takes more than its capacity.
 bool fits(const Model &model, const std::vector<double> &usage);

@@ -17,15 +17,15 @@ struct Incumbent {
   int64_t cost = kForbidden;
   /// Takes a solution of the problem when it fits and is better.
   void offer(const Problem &problem, const Solution &solution);
-  /// Bounds above this leave no room for a better solution: costs are integers.
+  /// The bound above which there is no room for a better solution: costs are integers.
   double mostBound() const { return static_cast<double>(cost) - 1 + roundingOf(static_cast<double>(cost)); }
 };
 
 /// Bans labels that do not fit whatever the others choose. Returns false when a node has no label left.
 bool banWhatOverflows(Dual &dual, Meter &meter);
 
-/// Steps of the dual that ban labels by their reduced costs. Returns true when nothing better than the incumbent is
-/// left.
+/// Takes steps of the dual that ban labels by their reduced costs. Returns true when nothing better than the incumbent
+/// is left.
 bool fixLabels(Dual &dual, Prices &prices, Incumbent &incumbent, int steps, Meter &meter);
 
 /// Fixes nodes in the order of how sure their labels are, with messages in between. `noise` changes the order.

@@ -13,7 +13,7 @@
 
 namespace windlass::search {
 
-/// The first failure stays; after it nothing is read and integers are 0.
+/// A reader of a text. The first failure stays; after it nothing is read and integers are 0.
 class IntegerJson {
 public:
   explicit IntegerJson(llvm::StringRef text) : text(text) {}
@@ -34,12 +34,12 @@ public:
     } while (!failed() && take(','));
     expect(']');
   }
-  /// From 0 to 2^63 - 1.
+  /// Reads an integer from 0 to 2^63 - 1.
   int64_t integer();
-  /// The same, or less than 0 where a minus is in front.
+  /// Reads the same, or less than 0 where a minus is in front.
   int64_t signedInteger() { return take('-') ? -integer() : integer(); }
   void skipString() { string(); }
-  /// Nothing may follow.
+  /// Fails where anything follows.
   void finish();
 
   void fail(const llvm::Twine &what);

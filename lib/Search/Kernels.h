@@ -24,16 +24,16 @@ template <typename T> struct AlignedAllocator {
 };
 using Doubles = std::vector<double, AlignedAllocator<double>>;
 
-/// out[y] = min over x below `rows` of a[x] + table[x * stride + y], for y below stride.
+/// Sets out[y] = min over x below `rows` of a[x] + table[x * stride + y], for y below stride.
 void minPlus(double *out, const double *a, const double *table, int32_t rows, int32_t stride);
 
-/// out[x] += in[x].
+/// Adds: out[x] += in[x].
 void addRow(double *out, const double *in, int32_t stride);
 
-/// out[x] += factor * in[x].
+/// Adds: out[x] += factor * in[x].
 void addScaled(double *out, const double *in, double factor, int32_t stride);
 
-/// out[x] = factor * a[x] - b[x].
+/// Sets out[x] = factor * a[x] - b[x].
 void scaleAndSubtract(double *out, const double *a, double factor, const double *b, int32_t stride);
 
 /// Subtracts the least from all and returns it.

@@ -12,12 +12,12 @@ namespace windlass::search {
 /// The best few solutions of one problem.
 class Pool {
 public:
-  /// Takes one that exists and is not there yet.
+  /// Takes a solution that exists and is not there yet.
   void add(const Incumbent &found);
 
-  /// The problem of choosing for each node a label that it has in one of the solutions, shrunk: nothing is left to
-  /// choose where they agree. It is made of as many of the best solutions as leave at most `mostNodes` nodes; there is
-  /// none if not even two do, or if no solution was added since the last one.
+  /// Returns the problem of choosing for each node a label that it has in one of the solutions, shrunk: nothing is left
+  /// to choose where they agree. It is made of as many of the best solutions as leave at most `mostNodes` nodes; there
+  /// is none if not even two do, or if no solution was added since the last one.
   std::optional<Shrunk> merge(const Problem &problem, size_t mostNodes);
 
 private:

@@ -11,20 +11,21 @@ namespace windlass::search {
 struct Arc {
   int32_t other;
   int32_t edge;
-  /// [own label][label of the other], rows of the other's stride; padded with kForbidden.
+  /// The table [own label][label of the other], in rows of the other's stride; padded with kForbidden.
   const double *table;
-  /// The same, the other way around.
+  /// The table [label of the other][own label].
   const double *transposed;
   /// Where the message from the other stands (over own labels), and the message to it (over its labels).
   size_t in, out;
 };
 
+/// The nodes, edges and pieces of a problem, numbered as there.
 struct Model {
   explicit Model(const Problem &problem);
   Model(const Model &) = delete;
 
   int32_t nodes() const { return static_cast<int32_t>(labels.size()); }
-  /// Arcs of a node, those to earlier nodes first.
+  /// The arcs of a node, those to earlier nodes first.
   const Arc *arcsBegin(int32_t i) const { return arcs.data() + arcBegin[i]; }
   const Arc *arcsMiddle(int32_t i) const { return arcs.data() + arcMiddle[i]; }
   const Arc *arcsEnd(int32_t i) const { return arcs.data() + arcBegin[i + 1]; }
@@ -36,7 +37,7 @@ struct Model {
   size_t totalLabels = 0, totalMessages = 0, totalTables = 0;
   int32_t mostLabels = 0;
   Doubles cost; // over all labels; padded with kForbidden
-  /// Of pieces: rows as in the problem, usages as doubles padded with 0 and as integers.
+  /// A piece: rows as in the problem, and where its usages stand, as doubles padded with 0 and as integers.
   struct ModelPiece {
     int32_t begin, end;
     size_t usage;
@@ -46,10 +47,10 @@ struct Model {
   Doubles usage;
   std::vector<int64_t> exactUsage;
   int32_t memoryRows = 0, rows = 0;
-  /// Of each row, what prices are relative to: its capacity, or a part of what may be there where that is larger; of
-  /// rows of streams what is there at most.
+  /// What the prices of each row are relative to: its capacity, or a part of what may be there where that is larger;
+  /// for a row of a stream what is there at most.
   std::vector<double> scale;
-  /// Operations of one pass over all edges.
+  /// The operations of one pass over all edges.
   int64_t passWork = 0;
 
 private:

@@ -6,6 +6,7 @@
 
 namespace windlass::search {
 
+/// One sequence of numbers.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -15,9 +16,9 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  /// From 0 to count - 1.
+  /// Returns a number from 0 to count - 1.
   int32_t below(int32_t count) { return static_cast<int32_t>(((next() >> 32) * static_cast<uint64_t>(count)) >> 32); }
-  /// Above 0 and below 1.
+  /// Returns a number above 0 and below 1.
   double uniform() { return (static_cast<double>(next() >> 12) + 0.5) * 0x1p-52; }
 
 private:

@@ -8,7 +8,7 @@
 
 namespace windlass::search {
 
-/// Rows in blocks; a block knows its least and what was added to all of it.
+/// The rows in blocks; a block knows its least and what was added to all of it.
 class Slack {
 public:
   void assign(const std::vector<int64_t> &rows) {
@@ -21,7 +21,7 @@ public:
     for (int32_t b = 0; b < blocks; ++b)
       refresh(b);
   }
-  /// To the rows [begin, end), of which there is at least one.
+  /// Adds `amount` to the rows [begin, end), of which there is at least one.
   void add(int32_t begin, int32_t end, int64_t amount) {
     int32_t first = begin / kBlock, last = (end - 1) / kBlock;
     if (first == last)

@@ -18,10 +18,10 @@ constexpr int kSearches = 2;
 constexpr PriceRule kRules[kSearches] = {PriceRule::Exponentiated, PriceRule::Polyak};
 constexpr double kTemperatures[kSearches] = {3e-5, 1e-3};
 
-/// Branch and bound is for problems of at most so many nodes; above, local search does more.
+/// The most nodes of problems for branch and bound; above, local search does more.
 constexpr int32_t kMostBranched = 3500, kMostDived = 1500;
 constexpr int kMostLevels = 5;
-/// How often what local search finds is merged before the bound is raised again.
+/// The number of merges of what local search finds before the bound is raised again.
 constexpr int kRounds = 4;
 
 /// A problem that came from the one before by bans and shrinking, and what is known of it.
@@ -33,7 +33,7 @@ struct Level {
   double bounds[kSearches] = {};
   bool isRaised = false;
   Dual &better() { return *duals[bounds[1] > bounds[0]]; }
-  /// With which local search begins.
+  /// The solution with which local search begins.
   std::vector<double> startPrices[kSearches];
 };
 
@@ -115,7 +115,7 @@ void Search::learn(const Incumbent &found) {
   incumbent.offer(levels.front()->shrunk.problem, labels);
 }
 
-/// Prices that make labels fit which are chosen one after the other: these labels are solutions, and local search
+/// Finds prices that make labels fit which are chosen one after the other: these labels are solutions, and local search
 /// begins there.
 void Search::findStarts(Level &level, double end) {
   const Model &m = level.model;
@@ -177,7 +177,7 @@ void Search::findStarts(Level &level, double end) {
   note("starts");
 }
 
-/// Messages and prices for the best bound.
+/// Finds messages and prices for the best bound.
 void Search::raiseBounds(Level &level, double end) {
   const Model &m = level.model;
   // Small problems do not need all the time that they have.
@@ -329,7 +329,7 @@ bool Search::descend(Level &level, int64_t banned) {
   return true;
 }
 
-/// Until the end, or until a better solution makes it worth while to shrink again: returns whether it did.
+/// Searches until the end, or until a better solution makes it worth while to shrink again: returns whether it did.
 bool Search::branch(Level &level, double end) {
   BranchAndBound tree(level.better(), 1);
   std::vector<std::unique_ptr<Dual>> workers;

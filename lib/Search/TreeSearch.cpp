@@ -63,7 +63,7 @@ void TreeSearch::begin(const Solution &start) {
   }
 }
 
-/// The cost of the windows now, less what it was.
+/// Returns the cost of the windows now, less what it was.
 int64_t TreeSearch::windowChange() {
   int64_t sum = 0;
   int32_t stream = 0;
@@ -76,7 +76,7 @@ int64_t TreeSearch::windowChange() {
   return sum - windowCost;
 }
 
-/// Of rows that take more than their capacity: they may not take more than now, and get dearer.
+/// Lowers the ceiling of rows that take more than their capacity: they may not take more than now, and get dearer.
 void TreeSearch::lowerCeiling() {
   std::vector<int64_t> room(m.rows, int64_t(1) << 61);
   double typical = 0;
@@ -122,7 +122,7 @@ void TreeSearch::takeOut(int32_t i, int64_t sign) {
   }
 }
 
-/// After the node was put in: whether nothing overflows. Pieces of one node may overlap.
+/// Whether nothing overflows after the node was put in. Pieces of one node may overlap.
 bool TreeSearch::roomFor(int32_t i, int32_t x) const {
   for (int32_t p = m.pieceBegin[i]; p < m.pieceBegin[i + 1]; ++p) {
     const Model::ModelPiece &piece = m.pieces[p];
@@ -166,7 +166,7 @@ void TreeSearch::growTree(int32_t wanted) {
   }
 }
 
-/// Cost of each label of the k-th node of the tree, given the nodes around the tree.
+/// Computes the cost of each label of the k-th node of the tree, given the nodes around the tree.
 void TreeSearch::fillUnary(int32_t k) {
   int32_t i = tree[k], stride = m.stride[i];
   double *row = h.data() + treeOffset[k];
@@ -195,7 +195,7 @@ void TreeSearch::sendUp(int32_t k) {
   work += m.labels[tree[k]] * width / kLanes + 4;
 }
 
-/// From the root down: the best label given the parent's that fits. Returns false when some node has none.
+/// Chooses from the root down the best label given the parent's that fits. Returns false when some node has none.
 bool TreeSearch::choose(double temperature) {
   for (size_t k = 0; k < tree.size(); ++k) {
     int32_t i = tree[k], stride = m.stride[i], count = m.labels[i];
@@ -238,7 +238,7 @@ bool TreeSearch::choose(double temperature) {
   return true;
 }
 
-/// Of nodes and edges, from the old labels of the tree to the new ones.
+/// Returns the change of the cost of nodes and edges from the old labels of the tree to the new ones.
 int64_t TreeSearch::exactChange() const {
   int64_t change = 0;
   for (size_t k = 0; k < tree.size(); ++k) {

@@ -10,13 +10,14 @@
 namespace windlass::search {
 
 struct TreeSearchOptions {
-  /// Most nodes of a tree.
+  /// The most nodes of a tree.
   int32_t treeNodes = 100;
-  /// Noise at the start, as a part of the cost; it falls to a thousandth, in the end to 0.
+  /// The noise at the start, as a part of the cost; it falls to a thousandth, in the end to 0.
   double temperature = 1e-4;
   uint64_t seed = 1;
 };
 
+/// A local search on one problem.
 class TreeSearch {
 public:
   /// Rows cost `prices` at first, and less and less: while they do, the search stays away from rows that are full.
@@ -24,7 +25,7 @@ public:
 
   /// Improves `start`, which need not fit; returns the best solution that fits, or nothing where there is none.
   Solution run(const Solution &start, Meter &meter);
-  /// With what it ended: where there is no noise any more no tree's labels are better. May not fit.
+  /// The labels with which it ended: where there is no noise any more no tree's labels are better. They may not fit.
   const Solution &last() const { return label; }
 
 private:
@@ -59,7 +60,7 @@ private:
   Slack slack;
   std::vector<int64_t> streams, oldStreams;
   int64_t windowCost = 0;
-  /// What infeasible starts have beyond the capacity.
+  /// The bytes that infeasible starts have beyond the capacity, by row.
   std::vector<int64_t> extra;
   bool isRaised = false;
 

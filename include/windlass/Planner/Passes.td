@@ -10,14 +10,14 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
     Takes the functions of L2. On each mesh of the axes "data" (groups of ranks that run micro-batches at once), "batch"
     (parts of the graph's batch) and "model" it solves a problem of labels (`docs/solver.md`): an operator of
     `@microbatch` is labelled with the factors that the axes split, a value that is read in several places with the
-    layout in which it is found, a parameter with the layout in which operators find it and with what the ranks of the
-    first two axes share out of it (nothing, optimizer state, gradients too, weights too). Costs are the time of
+    layout in which it is found, a parameter with the layout in which operators find it and with which of its copies the
+    ranks of the first two axes shard (none, optimizer state, gradients too, weights too). Costs are the time of
     operators, reshards, reductions and updates by the cluster's figures, one after the other but for what GPUs do at
     once; memory has a row for each
     operator that lives between its values' making and last use. Repeats of a block choose alike.
 
-    `candidate` takes the best plan of another mesh than the best one. What a plan needs that does not fit otherwise is
-    run again in the backward pass: `plan-choose-segments` says which blocks.
+    `candidate` takes the best plan of another mesh than the best one. A plan that does not fit otherwise recomputes
+    values in the backward pass: `plan-choose-segments` says which blocks.
 
     Afterwards the module is at L3, as after `plan-apply-strategy`. A remark says what the plan costs and the bound.
   }];

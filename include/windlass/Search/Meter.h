@@ -8,19 +8,20 @@
 
 namespace windlass::search {
 
-/// Of one task. An operation is about one vector of 8 numbers. Reads the clock only where it was made with a time.
+/// The meter of one task. An operation is about one vector of 8 numbers. The clock is read only where there is a limit
+/// of time.
 class Meter {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// Without a limit of time where `seconds` is negative.
+  /// Begins to measure. A negative number of seconds means no limit of time.
   explicit Meter(int64_t limit, double seconds = -1)
       : limit(std::max<int64_t>(limit, 1)), seconds(seconds), begin(Clock::now()) {}
 
   void spend(int64_t operations) { used += operations; }
   int64_t getUsed() const { return used; }
 
-  /// The part of the limits that is used up; 1 and more at their end.
+  /// Returns the part of the limits that is used up; 1 and more at their end.
   double share() {
     double part = static_cast<double>(used) / static_cast<double>(limit);
     if (seconds < 0)
@@ -40,7 +41,7 @@ private:
   Clock::time_point begin;
 };
 
-/// Of a whole search, handed out to tasks in phases: the phase ends when a part of the whole is used up.
+/// The budget of a whole search, handed out to tasks in phases: a phase ends when a part of the whole is used up.
 class Budget {
 public:
   /// A negative number of seconds means no limit of time.
@@ -51,15 +52,15 @@ public:
     double part = static_cast<double>(used) / static_cast<double>(operations);
     return seconds < 0 ? part : getElapsed() / seconds;
   }
-  /// For one of `tasks` tasks that share what is left until a part of the whole is used; at most `most` operations.
-  /// Time is not shared: tasks may run at once.
+  /// Returns the meter of one of `tasks` tasks that share what is left until the part `end` of the whole is used; at
+  /// most `most` operations. Time is not shared: tasks may run at once.
   Meter meter(double end, int tasks, int64_t most) const {
     double left = std::max(end - share(), 0.0);
     if (seconds >= 0)
       return Meter(most, left * seconds);
     return Meter(std::min(most, static_cast<int64_t>(left * static_cast<double>(operations) / tasks)));
   }
-  /// For a search of its own: what there is until a part of the whole is used.
+  /// Returns the budget of a search inside this one: what there is until the part `end` of the whole is used.
   Budget until(double end) const {
     double left = std::max(end - share(), 0.0);
     return Budget(static_cast<int64_t>(left * static_cast<double>(operations)), seconds < 0 ? -1 : left * seconds);

@@ -8,7 +8,7 @@
 
 namespace windlass::search {
 
-/// A cost from here on means: not allowed. So does a sum of costs.
+/// The least cost that means: not allowed. So does a sum of costs from here on.
 constexpr int64_t kForbidden = 10'000'000'000'000'000;
 
 /// Bytes that no plan exceeds; sums of what plans need stay within 64 bits.
@@ -36,33 +36,33 @@ struct Problem {
   std::vector<Node> nodes;
   std::vector<Edge> edges;
   std::vector<std::vector<int64_t>> tables;
-  /// Bytes that the labels may take in each row of memory; these rows come first.
+  /// The bytes that the labels may take in each row of memory; these rows come first.
   std::vector<int64_t> capacity;
-  /// What each stream carries whatever is chosen. Its row is capacity.size() + its index.
+  /// The load that each stream carries whatever is chosen. Its row is capacity.size() + its index.
   std::vector<int64_t> load;
   /// The end of each window's streams, as an index into `load`; the first window begins at 0.
   std::vector<int32_t> windowEnd;
-  /// Cost of what is decided already.
+  /// The cost of what is decided already.
   int64_t constant = 0;
 
   int32_t rowCount() const { return static_cast<int32_t>(capacity.size() + load.size()); }
 };
 
-/// A label for each node.
+/// The label of each node.
 using Solution = std::vector<int32_t>;
 
 struct Evaluation {
-  /// At most kForbidden.
+  /// The cost, at most kForbidden.
   int64_t cost = kForbidden;
-  /// By how many bytes the worst row of memory is above its capacity; negative or 0 where memory suffices.
+  /// The bytes by which the worst row of memory is above its capacity; negative or 0 where memory suffices.
   int64_t excess = 0;
   bool isFeasible() const { return cost < kForbidden && excess <= 0; }
 };
 
-/// Checks a solution in exact arithmetic. There is a label for each node, within its range.
+/// Evaluates a solution in exact arithmetic. There is a label for each node, within its range.
 Evaluation evaluate(const Problem &problem, const Solution &solution);
 
-/// What each row takes under a solution, in bytes or cost.
+/// Returns what each row takes under a solution, in bytes or cost.
 std::vector<int64_t> rowUsage(const Problem &problem, const Solution &solution);
 
 inline int64_t addCosts(int64_t a, int64_t b) { return a + b < kForbidden ? a + b : kForbidden; }

@@ -9,17 +9,17 @@
 
 namespace windlass::search {
 
-/// Parses a problem. What it says is not trusted: all numbers are checked for their range, and the memory that it takes
-/// is a small multiple of the text's. The error is one line that goes on after the file's name.
+/// Parses a problem. The text is not trusted: all numbers are checked for their range, and the memory that they take is
+/// a small multiple of the text's. The error continues a line that begins with the file's name.
 llvm::Expected<Problem> parseProblem(llvm::StringRef text);
 
-/// Reads a file, packed with gzip or not.
+/// Reads and parses a file, packed with gzip or not.
 llvm::Expected<Problem> readProblem(llvm::StringRef path);
 
-/// The text of a problem whose rows of memory have one capacity and whose constant is 0, as `parseProblem` takes it.
+/// Prints a problem whose rows of memory have one capacity and whose constant is 0, as `parseProblem` takes it.
 std::string printProblem(const Problem &problem);
 
-/// One label in each line.
+/// Prints one label in each line.
 std::string printSolution(const Solution &solution);
 
 } // namespace windlass::search

@@ -10,30 +10,32 @@
 namespace windlass::search {
 
 struct SolveOptions {
-  /// Operations; one is about a nanosecond. The answer depends on it and on nothing else but the problem.
+  /// The operations that may be spent; one is about a nanosecond. The answer depends on it and on nothing else but the
+  /// problem.
   int64_t workLimit = 10'000'000'000;
-  /// Takes the place of the work limit when it is not negative. The answer then depends on the machine.
+  /// A limit of time in place of the work limit when it is not negative. The answer then depends on the machine.
   double seconds = -1;
-  /// It ends when no solution costs less than this, too.
+  /// The search ends, too, when no solution costs less than this.
   int64_t cutoff = kForbidden;
-  /// Changes how long it takes; the answer only where time limits it.
+  /// The number of threads changes how long the search takes, and the answer only where time limits it.
   int threads = 1;
-  /// Is told what happens, a line at a time.
+  /// A function that is told what happens, a line at a time.
   std::function<void(const std::string &)> log;
 };
 
 struct SolveResult {
-  /// Empty when none was found.
+  /// The best solution; empty when none was found.
   Solution solution;
   int64_t cost = kForbidden;
-  /// No solution costs less; kForbidden when there is none.
+  /// The lower bound: no solution costs less; kForbidden when there is none.
   int64_t bound = 0;
   bool isFeasible() const { return !solution.empty(); }
   bool isOptimal() const { return isFeasible() && bound >= cost; }
 };
 
+/// Solves a problem.
 SolveResult solve(const Problem &problem, const SolveOptions &options);
-/// The same for a problem that has been shrunk, which takes as long as a short search.
+/// Solves a problem that has been shrunk, which takes as long as a short search.
 SolveResult solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options);
 
 } // namespace windlass::search
