@@ -1,0 +1,118 @@
+#include "../../lib/Planner/RangeProblem.h"
+
+#include "TestCluster.h"
+
+#include "windlass/Autodiff/Passes.h"
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Train/Transforms/Passes.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+using testing::Each;
+
+namespace {
+
+/// Two blocks of eight forward operators, h.0 and h.1, and a tail of four, whose values all have 32 bytes. Before them
+/// stand a mask, which both blocks read, and the product in/matmul.0.
+class RecomputeTest : public testing::Test {
+protected:
+  RecomputeTest() {
+    context.loadDialect<func::FuncDialect, plan::PlanDialect, train::TrainDialect>();
+    module = parseSourceFile<ModuleOp>(BLOCKS, &context);
+    PassManager manager(&context);
+    manager.addPass(train::createDifferentiatePass({}));
+    train::AddOptimizerPassOptions optimizer;
+    optimizer.optimizer = "sgd";
+    manager.addPass(train::createAddOptimizerPass(optimizer));
+    manager.addPass(train::createMarkRepeatsPass());
+    manager.addPass(train::createMarkSegmentsPass());
+    isMade = module && succeeded(manager.run(*module));
+    microbatch = module->lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+    choice.mesh = plan::makeMesh(&context, 1, 1, 1);
+  }
+
+  int64_t findForward(StringRef id) {
+    int64_t position = 0;
+    for (Operation &op : microbatch.front())
+      if (llvm::isa<train::TrainOpInterface>(op) && !op.hasAttr(train::kForwardAttr)) {
+        if (op.getAttrOfType<StringAttr>(train::kIdAttr) == id)
+          return position;
+        ++position;
+      }
+    return -1;
+  }
+
+  /// The bytes in each row with `parts` of the blocks recomputed, where no operator is split.
+  std::vector<int64_t> getBytes(const OperatorRange &range, int parts, int64_t inFlight) {
+    Groups groups(range, choice.pins);
+    RecomputeClasses recompute(groups);
+    RangeSetting setting;
+    setting.inFlight = inFlight;
+    search::Problem problem = RangeProblem(groups, recompute, devices.costs, choice, setting).build(parts);
+    return search::rowUsage(problem, search::Solution(problem.nodes.size(), 0));
+  }
+
+  /// The bytes by which each row grows with a second micro-batch in flight.
+  std::vector<int64_t> getGrowth(const OperatorRange &range, int parts) {
+    std::vector<int64_t> growth = getBytes(range, parts, 2);
+    for (auto [row, bytes] : llvm::enumerate(getBytes(range, parts, 1)))
+      growth[row] -= bytes;
+    return growth;
+  }
+
+  TestCluster devices{1};
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp microbatch;
+  plan::StrategyChoice choice;
+  bool isMade = false;
+};
+
+TEST_F(RecomputeTest, InFlightIsWhatBlocksKeep) {
+  ASSERT_TRUE(isMade);
+  OperatorRange whole(microbatch);
+  // Of in/matmul.0 its product; of each block the results of softmax, sigmoid and tanh and both sums; of the tail those
+  // of matmul, sigmoid and the first mul.
+  const int64_t kept = 32 * (1 + 2 * 5 + 3);
+  EXPECT_THAT(getGrowth(whole, 0), Each(kept));
+  // The inputs of the three blocks. The mask is not counted: no row has more than without recompute.
+  const int64_t recomputed = 32 * 3;
+  EXPECT_THAT(getGrowth(whole, kRecomputeParts), Each(recomputed));
+  EXPECT_THAT(getGrowth(whole, 1), Each((kept + recomputed) / 2));
+}
+
+TEST_F(RecomputeTest, ReadersOfOtherRangesKeepNothing) {
+  ASSERT_TRUE(isMade);
+  std::vector<int64_t> bytes = getBytes(OperatorRange(microbatch, 0, findForward("h.1/matmul.0")), 0, 1);
+  // Nothing but the mask lives while it is made.
+  const int64_t parameters = bytes[0] - 32;
+  // While h.0 ends, what its backward pass reads and its result: the mask is only needed by h.1.
+  EXPECT_EQ(bytes[9], parameters + 32 * (1 + 4 + 1));
+}
+
+TEST_F(RecomputeTest, BlocksThatARangeCutsAreKept) {
+  ASSERT_TRUE(isMade);
+  int64_t all = OperatorRange::countForward(microbatch), cut = findForward("h.1/sigmoid.0");
+  ASSERT_GT(cut, 0);
+  auto listBlocks = [&](int64_t begin, int64_t end) {
+    std::vector<std::string> names;
+    Groups groups(OperatorRange(microbatch, begin, end), choice.pins);
+    RecomputeClasses recompute(groups);
+    for (const RecomputeClass &its : recompute.getClasses())
+      for (const plan::SegmentBlock &block : its.blocks)
+        names.push_back(block.name);
+    return names;
+  };
+  EXPECT_EQ(listBlocks(0, all).size(), 3u);
+  EXPECT_EQ(listBlocks(0, cut), std::vector<std::string>{"h.0"});
+  EXPECT_EQ(listBlocks(cut, all), std::vector<std::string>{"tail.0"});
+}
+
+} // namespace
