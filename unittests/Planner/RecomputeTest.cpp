@@ -5,6 +5,7 @@
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
+#include "windlass/Search/Solver.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -67,7 +68,7 @@ protected:
     return growth;
   }
 
-  TestCluster devices{1};
+  TestCluster devices{2};
   MLIRContext context{MLIRContext::Threading::DISABLED};
   OwningOpRef<ModuleOp> module;
   func::FuncOp microbatch;
@@ -95,6 +96,34 @@ TEST_F(RecomputeTest, ReadersOfOtherRangesKeepNothing) {
   const int64_t parameters = bytes[0] - 32;
   // While h.0 ends, what its backward pass reads and its result: the mask is only needed by h.1.
   EXPECT_EQ(bytes[9], parameters + 32 * (1 + 4 + 1));
+}
+
+TEST_F(RecomputeTest, OperatorsOfRepeatsAddUp) {
+  ASSERT_TRUE(isMade);
+  choice.mesh = plan::makeMesh(&context, 1, 1, 2);
+  // The cost of all operators without reshards, each as it costs least.
+  auto solveAndAddUp = [&](int64_t begin, int64_t end) {
+    Groups groups(OperatorRange(microbatch, begin, end), choice.pins);
+    RecomputeClasses recompute(groups);
+    RangeProblem problem(groups, recompute, devices.costs, choice, RangeSetting());
+    search::SolveResult choosing = search::solve(problem.buildWithRecomputeChoice(), search::SolveOptions());
+    search::Problem built = problem.build(0);
+    search::SolveResult kept = search::solve(built, search::SolveOptions());
+    EXPECT_TRUE(kept.isOptimal() && choosing.isOptimal());
+    // Without a limit of memory nothing is recomputed.
+    EXPECT_EQ(kept.cost, choosing.cost);
+    int64_t total = 0;
+    for (unsigned group = 0; group < groups.getOperators().size(); ++group)
+      total += *llvm::min_element(built.nodes[group].costs);
+    EXPECT_GE(kept.cost, total);
+    return total;
+  };
+  int64_t all = OperatorRange::countForward(microbatch), cut = findForward("h.1/matmul.0");
+  int64_t whole = solveAndAddUp(0, all), first = solveAndAddUp(0, cut), second = solveAndAddUp(cut, all);
+  EXPECT_GT(first, 100);
+  EXPECT_GT(second, 100);
+  // Operators of both blocks are rounded together in the whole.
+  EXPECT_NEAR(whole, first + second, 20);
 }
 
 TEST_F(RecomputeTest, BlocksThatARangeCutsAreKept) {
