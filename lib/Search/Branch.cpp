@@ -129,6 +129,17 @@ double BranchAndBound::bound() const {
   return least;
 }
 
+/// Returns the solution that is left where each node has one label.
+static Solution readOnlySolution(const Dual &dual) {
+  const Model &m = dual.model();
+  Solution solution(m.nodes());
+  for (int32_t i = 0; i < m.nodes(); ++i)
+    for (int32_t x = 0; x < m.labels[i]; ++x)
+      if (!dual.isBanned(i, x))
+        solution[i] = x;
+  return solution;
+}
+
 void BranchAndBound::process(Open &open, Dual &dual, Incumbent &incumbent, Meter &meter) const {
   const Model &m = dual.model();
   if (open.bound > incumbent.mostBound()) {
@@ -163,12 +174,7 @@ void BranchAndBound::process(Open &open, Dual &dual, Incumbent &incumbent, Meter
     candidates.push_back({-spread, i});
   }
   if (candidates.empty()) {
-    Solution solution(m.nodes());
-    for (int32_t i = 0; i < m.nodes(); ++i)
-      for (int32_t x = 0; x < m.labels[i]; ++x)
-        if (!dual.isBanned(i, x))
-          solution[i] = x;
-    incumbent.offer(m.problem, solution);
+    incumbent.offer(m.problem, readOnlySolution(dual));
     return;
   }
   std::sort(candidates.begin(), candidates.end());

@@ -58,6 +58,8 @@ private:
                  const std::vector<std::vector<int32_t>> &answers, const std::vector<std::vector<char>> &isBanned);
   bool eliminate(int32_t i);
   bool applyRows(const std::vector<char> &isKept);
+  /// Takes what pieces that are gone took off the capacities, and puts it on the streams.
+  void chargeTaken();
 
   Problem problem; // without nodes, edges and tables
   std::vector<ShrinkNode> nodes;

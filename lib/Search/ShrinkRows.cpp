@@ -32,7 +32,7 @@ bool ShrinkGraph::applyRows(const std::vector<char> &isKept) {
   return true;
 }
 
-bool ShrinkGraph::reduceRows() {
+void ShrinkGraph::chargeTaken() {
   size_t memoryRows = problem.capacity.size(), rows = problem.rowCount();
   int64_t sum = 0;
   for (size_t row = 0; row < rows; ++row) {
@@ -43,6 +43,11 @@ bool ShrinkGraph::reduceRows() {
       problem.load[row - memoryRows] = addCosts(problem.load[row - memoryRows], sum);
   }
   std::fill(taken.begin(), taken.end(), 0);
+}
+
+bool ShrinkGraph::reduceRows() {
+  chargeTaken();
+  size_t memoryRows = problem.capacity.size(), rows = problem.rowCount();
 
   // What every row takes at most, where pieces begin and end, and a hash that equal rows have in common.
   std::vector<int64_t> most(rows + 1);

@@ -62,6 +62,8 @@ private:
   int64_t fixLevel(Level &level, double end);
   bool descend(Level &level, int64_t banned);
   bool branch(Level &level, double end);
+  /// Returns the answer, with what local search found on the problem of the first level.
+  SolveResult finish(const Level &first) const;
 
   const Problem &problem;
   const Shrunk &shrunk;
@@ -367,13 +369,33 @@ bool Search::branch(Level &level, double end) {
   return false;
 }
 
-SolveResult Search::run() {
+SolveResult Search::finish(const Level &first) const {
   SolveResult result;
+  // Solutions are checked on the problem as it came.
+  if (incumbent.cost < kForbidden) {
+    Solution solution = first.shrunk.expand(incumbent.labels);
+    Evaluation value = evaluate(problem, solution);
+    if (value.isFeasible()) {
+      result.solution = std::move(solution);
+      result.cost = value.cost;
+    }
+  }
+  // Costs are integers; what rounding may have added comes off.
+  if (isClosed())
+    result.bound = result.cost;
+  else
+    result.bound =
+        std::min(result.cost, std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bound - roundingOf(bound)))));
+  return result;
+}
+
+SolveResult Search::run() {
   levels.push_back(std::make_unique<Level>(shrunk));
   Level &first = *levels.front();
   if (first.shrunk.isInfeasible) {
-    result.bound = kForbidden;
-    return result;
+    SolveResult none;
+    none.bound = kForbidden;
+    return none;
   }
   note("shrunk");
   auto until = [&](double part) { return std::min(1.0, budget.share() + part * (1 - budget.share())); };
@@ -431,23 +453,7 @@ SolveResult Search::run() {
   // Branching leaves no time.
   if (first.model.nodes() > kMostDived)
     searchInRounds(1, 1);
-
-  // Solutions are checked on the problem as it came.
-  if (incumbent.cost < kForbidden) {
-    Solution solution = first.shrunk.expand(incumbent.labels);
-    Evaluation value = evaluate(problem, solution);
-    if (value.isFeasible()) {
-      result.solution = std::move(solution);
-      result.cost = value.cost;
-    }
-  }
-  // Costs are integers; what rounding may have added comes off.
-  if (isClosed())
-    result.bound = result.cost;
-  else
-    result.bound =
-        std::min(result.cost, std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bound - roundingOf(bound)))));
-  return result;
+  return finish(first);
 }
 
 } // namespace
