@@ -31,7 +31,7 @@ struct ParameterGroup {
   }
 };
 
-/// Where a group's value is read: an operand of another group's operators, maybe through a stash.
+/// A place where a value is read: an operand of a group's operators, maybe through a stash.
 struct Use {
   unsigned group = 0, operand = 0;
   bool isStashed = false;
@@ -55,15 +55,15 @@ public:
   const std::vector<ParameterGroup> &getParameters() const { return parameters; }
   /// The values that operators of the range read and others make, in the order of their making.
   const std::vector<mlir::Value> &getBorder() const { return border; }
-  /// The group of a compute operator of the range; nothing for others.
+  /// Returns the group of a compute operator of the range; nothing for others.
   std::optional<unsigned> getGroup(mlir::Operation *op) const;
 
-  /// All places of the range that read a value.
+  /// Returns all places of the range that read a value.
   Uses getUses(mlir::Value value) const;
-  /// All places of the range that read a result of a group's operators, or a member of a parameter group.
+  /// Returns all places of the range that read a result of a group's operators, or a member of a parameter group.
   Uses getUses(unsigned group, unsigned result) const;
   Uses getParameterUses(unsigned group) const;
-  /// The parameter groups whose gradients a result of a group's operators is, and how often.
+  /// Returns the parameter groups whose gradients are results of a group's operators, each with the number of these.
   std::map<unsigned, int64_t> getGradients(unsigned group, unsigned result) const;
 
 private:

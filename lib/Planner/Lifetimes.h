@@ -57,27 +57,30 @@ private:
   using Intervals = std::vector<Interval>;
   /// What is recomputed as one: a block, or a part of it. Without a block, what is kept.
   using Segment = std::pair<mlir::StringAttr, mlir::StringAttr>;
-  /// What an operator's mark means where some blocks are recomputed.
+  /// Finds what an operator's mark means where some blocks are recomputed.
   using FindSegment = std::function<Segment(plan::SegmentAttr)>;
-  /// How many values of a group live in each row, and behind these how many of a micro-batch are in its stash.
+  /// The number of values that live in each row, and behind these the number that are in a micro-batch's stash.
   using Counts = std::vector<int64_t>;
   using CountValues = std::function<Counts(const FindSegment &)>;
 
   void findRows();
-  /// Whether an operator is none of the range's compute operators, but of those of others.
+  /// Whether an operator is a compute operator that is not in the range.
   bool isOutside(mlir::Operation *op) const;
-  /// Finds where a value or a view of it is read first and last, and what of the blocks of the forward pass reads it.
+  /// The positions where a value or a view of it is read, and what of the blocks of the forward pass reads it.
   struct Reads {
     int64_t first = INT64_MAX, lastForward = -1, lastBackward = -1;
     llvm::SmallVector<plan::SegmentAttr> readers;
   };
+  /// Adds the reads of a value, which is itself a stash where `isStashed`.
   void addReads(mlir::Value value, bool isStashed, Reads &reads) const;
-  /// Adds when a value lives that is made at `made`, in `own`, or at its first use where that is behind the range.
+  /// Adds when a value lives that is made at position `made`, in the segment `own`; where `made` is negative it comes
+  /// over the border for its first use.
   void addIntervals(mlir::Value value, int64_t made, const Segment &own, const FindSegment &find,
                     Intervals &intervals) const;
   Counts count(unsigned group, unsigned result, const FindSegment &find) const;
   Counts countBorder(mlir::Value value, const FindSegment &find) const;
   Counts countInRows(const Intervals &intervals) const;
+  /// Returns the runs, and those by label, of values that `countValues` counts.
   std::vector<LiveRun> shareRuns(const CountValues &countValues) const;
   std::vector<std::vector<LiveRun>> shareRunsByLabel(const CountValues &countValues, std::optional<unsigned> own) const;
   std::vector<LiveRun> toRuns(Counts counts) const;
@@ -91,7 +94,7 @@ private:
   std::vector<int32_t> rowAt;
   /// The position of the first operator of the backward pass.
   int64_t turn = INT64_MAX;
-  /// Where the backward pass of a block, or of a part of it, begins.
+  /// The positions where the backward pass of each block, and of each part of it, begins.
   std::map<std::pair<const void *, const void *>, int64_t> backwardBegin;
 };
 

@@ -50,26 +50,31 @@ private:
   void addOperators(const RecomputeCounts &counts);
   void addParameters(const Lifetimes &lifetimes);
   void addParameter(unsigned group, const Lifetimes &lifetimes);
-  /// Adds values, edges between those who make and read them, and what they take in memory, which depends on what is
+  /// Adds the values, the edges to their makers and readers, and what they take in memory, which depends on what is
   /// recomputed where `choosesRecompute`.
   void addValues(const Lifetimes &lifetimes, bool choosesRecompute);
   void addBorder(const Lifetimes &lifetimes, bool choosesRecompute);
+  /// Adds the edges from parameters to their readers.
   void addReads();
+  /// Adds the reshards of the function's arguments.
   void addArguments();
   /// Returns the layout of a value that is pinned; null where it is found in any.
   plan::LayoutAttr getPinnedLayout(unsigned group, unsigned result) const;
   /// Lists the layouts that a node of a value may have: `made` and all in which it is taken.
   std::vector<plan::LayoutAttr> listLayouts(std::vector<plan::LayoutAttr> made, const Uses &uses) const;
-  /// Adds the node of `members` like values of `type` and returns it.
+  /// Adds the node of values of `type` and returns it.
   int32_t addValueNode(mlir::RankedTensorType type, ProblemNodes::ValueNode value, const Uses &uses);
-  /// Adds the node of a result, which may be its maker's, and the edges to who reads it. Returns the node, and in
-  /// `bytes` what a value takes in memory, by the node's label.
+  /// Adds the node of a result, which may be its maker's, and the edges to its readers. Returns the node, and in `bytes`
+  /// the bytes of a value by the node's label.
   int32_t addResult(unsigned group, unsigned result, std::vector<int64_t> &bytes);
-  /// Adds the edges from the node of a value, which is found in the layouts `found`, to who reads it.
+  /// Adds the edges to the readers of a value from its node, whose labels are the layouts `found`.
   void addUses(int32_t source, mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &found,
                const Uses &uses);
+  /// Returns the nanoseconds of a step in which each micro-batch brings `count` values to the layout that a reader
+  /// wants.
   int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
                       bool isStashed);
+  /// Returns the bytes of a rank's part of a value by layout.
   std::vector<int64_t> getLocalBytes(mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &layouts) const;
 
   const Groups &groups;
