@@ -57,21 +57,19 @@ void ProblemBuilder::addBackwardWork(int32_t node, const std::vector<Work> &work
     addLoad(node, *last, std::move(loadLast));
 }
 
-std::optional<int32_t> ProblemBuilder::findMemory(plan::MemoryKind memory) const {
+int32_t ProblemBuilder::findRows(plan::MemoryKind memory) const {
   auto found = llvm::find_if(setting.memories, [&](const Memory &its) { return its.kind == memory; });
-  if (found == setting.memories.end())
-    return std::nullopt;
-  return static_cast<int32_t>(found - setting.memories.begin());
+  assert(found != setting.memories.end() && "labels use memories of the setting only");
+  return static_cast<int32_t>(found - setting.memories.begin()) * memoryRows;
 }
 
 void ProblemBuilder::addBytes(int32_t node, plan::MemoryKind memory, const std::vector<LiveRun> &runs,
                               const std::vector<int64_t> &bytes) {
-  std::optional<int32_t> index = findMemory(memory);
-  assert(index && "labels use memories of the setting only");
+  int32_t first = findRows(memory);
   for (LiveRun run : runs) {
     search::Piece &piece = problem.nodes[node].pieces.emplace_back();
-    piece.begin = *index * memoryRows + run.begin;
-    piece.end = *index * memoryRows + run.end;
+    piece.begin = first + run.begin;
+    piece.end = first + run.end;
     for (int64_t each : bytes)
       piece.usage.push_back(run.parts * each / kRecomputeParts);
   }

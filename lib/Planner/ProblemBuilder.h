@@ -65,8 +65,6 @@ public:
                 const std::vector<int64_t> &bytes);
   /// Adds to a node what its labels take in a memory all the time, by label.
   void addHeldBytes(int32_t node, plan::MemoryKind memory, const std::vector<int64_t> &bytes);
-  /// Whether the setting has a memory.
-  bool hasMemory(plan::MemoryKind memory) const { return findMemory(memory).has_value(); }
 
   /// Adds an edge whose costs are of reshards of one type; one from a node to itself adds to the node's costs.
   /// `fillTables` calls `cost`, which refers to nothing that does not live as long.
@@ -79,8 +77,8 @@ public:
   void addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong);
 
 private:
-  /// The position of a memory in the setting.
-  std::optional<int32_t> findMemory(plan::MemoryKind memory) const;
+  /// Returns the first row of a memory, which the setting has.
+  int32_t findRows(plan::MemoryKind memory) const;
 
   RangeSetting setting;
   Reshards &reshards;

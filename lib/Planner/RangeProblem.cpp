@@ -122,12 +122,8 @@ void RangeProblem::addParameter(unsigned group, const Lifetimes &lifetimes) {
         loads.try_emplace(*stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
     }
     costs.push_back(multiplyCost(members, exposed));
-    for (auto [memory, bytes] : own.getCopyBytes(choice)) {
-      if (builder.hasMemory(memory))
-        kept.try_emplace(memory, choices.size(), 0).first->second[label] = members * bytes;
-      else
-        costs.back() = search::kForbidden;
-    }
+    for (auto [memory, bytes] : own.getCopyBytes(choice))
+      kept.try_emplace(memory, choices.size(), 0).first->second[label] = members * bytes;
     gathered.push_back(own.getGatheredBytes(choice));
   }
   int32_t node = builder.addNode(std::move(costs));

@@ -64,8 +64,8 @@ private:
   std::vector<plan::LayoutAttr> listLayouts(std::vector<plan::LayoutAttr> made, const Uses &uses) const;
   /// Adds the node of values of `type` and returns it.
   int32_t addValueNode(mlir::RankedTensorType type, ProblemNodes::ValueNode value, const Uses &uses);
-  /// Adds the node of a result, which may be its maker's, and the edges to its readers. Returns the node, and in `bytes`
-  /// the bytes of a value by the node's label.
+  /// Adds the node of a result, which may be its maker's, and the edges to its readers. Returns the node, and in
+  /// `bytes` the bytes of a value by the node's label.
   int32_t addResult(unsigned group, unsigned result, std::vector<int64_t> &bytes);
   /// Adds the edges to the readers of a value from its node, whose labels are the layouts `found`.
   void addUses(int32_t source, mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &found,

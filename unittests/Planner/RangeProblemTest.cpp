@@ -188,7 +188,6 @@ TEST_F(RangeProblemTest, MemoriesHaveRowsOfTheirOwn) {
   builder.addHeldBytes(node, plan::MemoryKind::host, {700, 1100});
   builder.addBytes(node, plan::MemoryKind::device, {{1, 2, 3 * kRecomputeParts}}, {30, 0});
   builder.addLoad(node, 1, {5, 0});
-  EXPECT_FALSE(builder.hasMemory(plan::MemoryKind::disk));
   search::Problem problem = builder.take();
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{100, 100, 1000, 1000}));
   EXPECT_EQ(search::rowUsage(problem, {0}), (std::vector<int64_t>{0, 90, 700, 700, 0, 5, 0, 0, 0, 0}));
