@@ -64,7 +64,7 @@ class LimitTest(Case):
         """The arena and the stash for each step, by hand: weights are not gathered ahead, where they were; then segments are run again."""
         judge = equivalence.Equivalence(self.setup_of(model, micro_batches=2, strategy=strategy, clip=False))
         l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
-        found, prefetch = [], r'plan.prefetch_bytes = \d+ : i64, '
+        found, prefetch = [], r' attributes {plan.prefetch_bytes = \d+ : i64}'
 
         def lower(steps, gathers_ahead):
             judge.setup.rerun = steps
