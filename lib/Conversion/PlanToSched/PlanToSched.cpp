@@ -159,6 +159,68 @@ private:
   Operation *lastArgument = nullptr;
 };
 
+/// What `@backward` reads of the forward pass: results of `@forward` that it takes as arguments.
+class Stash {
+public:
+  Stash(Resources &resources, FunctionLowering &forward, FunctionLowering &backward, func::FuncOp backwardFunction)
+      : resources(resources), forward(forward), backward(backward), backwardFunction(backwardFunction) {}
+
+  /// The results of `@forward`, in the order of `@backward`'s arguments.
+  ValueRange getValues() const { return values; }
+
+  /// Hands a forward value over.
+  LogicalResult lower(train::StashOp op) {
+    if (failed(forward.provide(op.getValue(), *op)))
+      return failure();
+    backward.mapping.map(op.getResult(), hand(*op, forward.mapping.lookup(op.getValue())));
+    return success();
+  }
+
+  /// Hands over the inputs that an operator of the backward pass reads: those of another micro-batch may have come when
+  /// it runs.
+  LogicalResult handInputs(Operation &op) {
+    for (Value operand : op.getOperands()) {
+      auto argument = llvm::dyn_cast<BlockArgument>(operand);
+      ResourceOp resource = argument ? resources.ofArgument(argument) : ResourceOp();
+      if (!resource || !resource.isOfSlot() || backward.mapping.contains(operand))
+        continue;
+      if (failed(forward.provide(operand, op)))
+        return failure();
+      backward.mapping.map(operand, hand(op, forward.mapping.lookup(operand)));
+    }
+    return success();
+  }
+
+private:
+  /// What stands for a value of `@forward` in `@backward`: an argument, or the same load or constant again, which costs
+  /// nothing. Inputs are of one micro-batch and must be kept.
+  Value hand(Operation &user, Value part) {
+    Value &handed = arguments[part];
+    if (handed)
+      return handed;
+    Operation *producer = part.getDefiningOp();
+    auto load = llvm::dyn_cast_or_null<LoadOp>(producer);
+    bool isOfSlot = load && SymbolTable::lookupNearestSymbolFrom<ResourceOp>(load, load.getResourceAttr()).isOfSlot();
+    if (!llvm::isa_and_nonnull<LoadOp, train::ConstantOp>(producer) || isOfSlot) {
+      values.push_back(part);
+      return handed = backwardFunction.front().addArgument(part.getType(), user.getLoc());
+    }
+    Operation *again = backward.builder.clone(*producer);
+    if (Attribute repeat = user.getAttr(plan::kRepeatAttr))
+      again->setAttr(plan::kRepeatAttr, repeat);
+    else
+      again->removeAttr(plan::kRepeatAttr);
+    return handed = again->getResult(0);
+  }
+
+  Resources &resources;
+  FunctionLowering &forward, &backward;
+  func::FuncOp backwardFunction;
+  SmallVector<Value> values;
+  /// By the value of `@forward`.
+  llvm::DenseMap<Value, Value> arguments;
+};
+
 struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
   using PlanToSchedBase::PlanToSchedBase;
 
@@ -303,48 +365,20 @@ private:
 
     func::FuncOp backward = createFunction(old.getLoc(), StepRole::backward);
     FunctionLowering backwardLowering = lowerInto(backward);
-    SmallVector<Value> stash;
-    llvm::DenseMap<Value, Value> stashed;
+    Stash stash(*resources, lowering, backwardLowering, backward);
     for (; op != end; ++op) {
       if (auto stashOp = llvm::dyn_cast<train::StashOp>(*op)) {
-        if (failed(lowerStash(stashOp, lowering, backwardLowering, stash, stashed, backward)))
+        if (failed(stash.lower(stashOp)))
           return failure();
-      } else if (failed(backwardLowering.lower(*op))) {
+      } else if (failed(stash.handInputs(*op)) || failed(backwardLowering.lower(*op))) {
         return failure();
       }
       for (Value result : op->getResults())
         if (failed(addToResources(backwardLowering, result, *op)))
           return failure();
     }
-    finish(forward, stash);
+    finish(forward, stash.getValues());
     finish(backward);
-    return success();
-  }
-
-  /// Hands a forward value to `@backward`: as a result and argument, or by loading or making it again where that is
-  /// free.
-  LogicalResult lowerStash(train::StashOp op, FunctionLowering &forward, FunctionLowering &backward,
-                           SmallVectorImpl<Value> &stash, llvm::DenseMap<Value, Value> &stashed,
-                           func::FuncOp backwardFunction) {
-    if (failed(forward.provide(op.getValue(), *op)))
-      return failure();
-    Value part = forward.mapping.lookup(op.getValue());
-    Value &handed = stashed[part];
-    if (!handed) {
-      Operation *producer = part.getDefiningOp();
-      if (llvm::isa_and_nonnull<LoadOp, train::ConstantOp>(producer)) {
-        Operation *again = backward.builder.clone(*producer);
-        if (Attribute repeat = op->getAttr(plan::kRepeatAttr))
-          again->setAttr(plan::kRepeatAttr, repeat);
-        else
-          again->removeAttr(plan::kRepeatAttr);
-        handed = again->getResult(0);
-      } else {
-        handed = backwardFunction.front().addArgument(part.getType(), op.getLoc());
-        stash.push_back(part);
-      }
-    }
-    backward.mapping.map(op.getResult(), handed);
     return success();
   }
 

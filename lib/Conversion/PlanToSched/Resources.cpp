@@ -21,7 +21,8 @@ ResourceOp Resources::declare(Location loc, ResourceKind kind, const Twine &name
                               LayoutAttr layout) {
   return ResourceOp::create(builder, loc, builder.getStringAttr(name), ResourceKindAttr::get(module.getContext(), kind),
                             TypeAttr::get(layout.getLocalType(global, mesh)), TypeAttr::get(global), layout,
-                            /*logical_name=*/nullptr, /*of=*/nullptr, /*scalar=*/nullptr, /*arena=*/nullptr,
+                            /*logical_name=*/nullptr, /*of=*/nullptr, /*scalar=*/nullptr, /*chunk=*/nullptr,
+                            /*peer=*/nullptr, /*arena=*/nullptr,
                             /*offset=*/nullptr);
 }
 

@@ -118,6 +118,9 @@ LogicalResult Tables::collect() {
       break;
     case sched::ResourceKind::value:
       break;
+    case sched::ResourceKind::sent:
+    case sched::ResourceKind::received:
+      return resource.emitOpError("passes between positions: emitted programs have one position only");
     }
   }
   if (!mesh || !loss || !gradNorm || !evaluate)
@@ -506,8 +509,8 @@ FailureOr<Expr<rt::program>> Tables::programRecord() {
   auto schedules = program.getOps<sched::ScheduleOp>();
   if (schedules.empty())
     return module.emitError("level L5 needs a sched.schedule"), failure();
-  FailureOr<schedule::Schedule> step = sched::expandStep(*schedules.begin());
-  if (failed(step))
+  FailureOr<schedule::Schedule> step = sched::expandSchedule(*schedules.begin());
+  if (failed(step) || failed(sched::checkSteps(module)))
     return failure();
   auto placements = placementTable();
   auto inputs = inputPlacementTable();

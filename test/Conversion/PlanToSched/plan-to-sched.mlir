@@ -21,7 +21,7 @@
 // CHECK-LABEL: func.func @init() attributes {sched.step = #sched.step<init, chunk 0>}
 // CHECK: sched.store @[[VALUE]]
 
-// CHECK-LABEL: func.func @forward() -> (tensor<f32>, tensor<4x3xf32>, tensor<4xf32>, tensor<4x6xf32>, tensor<4x6xf32>)
+// CHECK-LABEL: func.func @forward() -> (tensor<f32>, tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x4xf32>)
 // CHECK-SAME: attributes {sched.step = #sched.step<forward, chunk 0>}
 // CHECK: %[[IN:.*]] = sched.load @[[X]] : tensor<4x4xf32>
 // CHECK: %[[WEIGHT:.*]] = sched.load @[[W0]]
@@ -32,15 +32,16 @@
 // CHECK: sched.add_to @[[L]]
 // CHECK: return %[[WHOLE]],
 
-// Weights, inputs and init values are loaded again; gradients are added where they are made.
+// Weights and init values are loaded again; inputs are kept for the micro-batch; gradients are added where they are made.
 // CHECK-LABEL: func.func @backward(
-// CHECK-SAME: tensor<f32>, {{.*}}tensor<4x3xf32>, {{.*}}tensor<4xf32>, {{.*}}tensor<4x6xf32>, {{.*}}tensor<4x6xf32>)
-// CHECK-DAG: sched.load @[[X]]
+// CHECK-SAME: tensor<f32>, {{.*}}tensor<4x3xf32>, {{.*}}tensor<4xi64>, {{.*}}tensor<4xf32>, {{.*}}tensor<4x6xf32>, {{.*}}tensor<4x6xf32>, %[[KEPT:.*]]: tensor<4x4xf32>)
+// CHECK-NOT: sched.load @[[X]]
 // CHECK: %[[D1:.*]] = train.matmul {{.*}}train.forward = "fc1", train.id = "fc1.grad.1"
 // CHECK-NEXT: sched.add_to @[[G1]], %[[D1]]
 // CHECK: %[[DB:.*]] = train.reduce
 // CHECK-NEXT: sched.add_to @[[GB]], %[[DB]]
-// CHECK: sched.add_to @[[G0]]
+// CHECK: %[[D0:.*]] = train.matmul %[[KEPT]], {{.*}}train.id = "fc0.grad.1"
+// CHECK: sched.add_to @[[G0]], %[[D0]]
 // CHECK-NOT: plan.
 
 // The loss, then buckets of at most 100 bytes in the order of the backward pass.

@@ -698,3 +698,36 @@ sched.program @program on <[]> {
 // expected-error @below {{is of chunk -1, but chunks count from 0}}
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk -1>} { return }
 }
+
+// -----
+
+// Programs and placements.
+
+// expected-error @below {{is of position -1, but positions count from 0}}
+sched.program @program position -1 on <[]> {}
+
+// -----
+
+// expected-error @below {{has a sched.placement that is no #sched.placement}}
+module attributes {sched.placement = [0]} {}
+
+// -----
+
+sched.program @program on <[]> {
+  // expected-error @below {{names chunk 1, but only inputs, and what is sent or received, are of one}}
+  sched.resource value @x : tensor<f32> of tensor<f32> <[]> {chunk = 1 : i64}
+}
+
+// -----
+
+sched.program @program on <[]> {
+  // expected-error @below {{names a peer, but is neither sent nor received}}
+  sched.resource input @x : tensor<f32> of tensor<f32> <[]> {peer = 1 : i64}
+}
+
+// -----
+
+sched.program @program on <[]> {
+  // expected-error @below {{names no peer, the chunk at the other end}}
+  sched.resource sent @x : tensor<f32> of tensor<f32> <[]>
+}

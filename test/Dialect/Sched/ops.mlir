@@ -149,3 +149,21 @@ sched.program @program on <[<"data", 2>]> {
   }
 }
 }
+
+// Two positions with a chunk of each of two chains.
+
+// CHECK-LABEL: module @positions attributes {sched.placement = #sched.placement<[0, 1, 0, 1] chains[0, 2]>}
+module @positions attributes {sched.placement = #sched.placement<[0, 1, 0, 1] chains [0, 2]>} {
+// CHECK: sched.program @first on <[]> {
+sched.program @first on <[]> {
+  // CHECK: sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {chunk = 2 : i64}
+  sched.resource input @x : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {chunk = 2 : i64}
+  // CHECK: sched.resource sent @y : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {peer = 1 : i64}
+  sched.resource sent @y : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {peer = 1 : i64}
+}
+// CHECK: sched.program @second position 1 on <[<"data", 2>]> attributes {plan.prefetch_bytes = 8 : i64} {
+sched.program @second position 1 on <[<"data", 2>]> attributes {plan.prefetch_bytes = 8 : i64} {
+  // CHECK: sched.resource received @y : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {chunk = 1 : i64, peer = 0 : i64}
+  sched.resource received @y : tensor<4xf32> of tensor<4xf32> <[<[<4>]>]> {chunk = 1 : i64, peer = 0 : i64}
+}
+}

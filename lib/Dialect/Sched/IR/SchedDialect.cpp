@@ -72,6 +72,8 @@ void SchedDialect::initialize() {
 }
 
 LogicalResult SchedDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kPlacementAttr && !llvm::isa<PlacementAttr>(attribute.getValue()))
+    return op->emitOpError("has a ") << kPlacementAttr << " that is no #sched.placement";
   if (attribute.getName() != kStepAttr)
     return success();
   auto step = llvm::dyn_cast<StepAttr>(attribute.getValue());

@@ -35,6 +35,11 @@ LogicalResult ResourceOp::verify() {
     return emitOpError("local type ") << getType() << " and global type " << getGlobalType() << " differ in rank";
   if (getArena().has_value() != getOffset().has_value())
     return emitOpError("needs both an arena and an offset, or neither");
+  if (getChunk() && !isOfSlot())
+    return emitOpError("names chunk ") << *getChunk() << ", but only inputs, and what is sent or received, are of one";
+  if (getPeer().has_value() != isBorder())
+    return emitOpError(isBorder() ? "names no peer, the chunk at the other end"
+                                  : "names a peer, but is neither sent nor received");
   return getLayout().verifyFits(getGlobalTensorType(), [&] { return emitOpError(); });
 }
 

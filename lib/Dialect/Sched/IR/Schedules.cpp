@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 using namespace mlir;
@@ -26,19 +27,17 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
   return ScheduleOp::create(builder, location, makeAttribute(builder.getContext(), table));
 }
 
-/// Why no function of a program runs the action; empty where one does.
+/// Why no program runs the action; empty where one does.
 static std::string explainRefusal(const schedule::TableItem &action) {
-  if (!getRole(action.kind))
+  if (!getRole(action.kind) && !schedule::isTransfer(action.kind))
     return "no function of a program does";
-  if (action.chunk != 0)
-    return "a stage has one chunk";
   // The first backward is that of micro-batch 0: it overwrites the gradients.
   if (action.microBatch >= 0)
     return "programs run micro-batches in turn";
   return {};
 }
 
-/// Reports the first action of the table that no function of a program runs.
+/// Reports the first action of the table that no program runs.
 static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &table) {
   for (const schedule::TableItem &item : table) {
     if (item.isRepeat()) {
@@ -52,35 +51,69 @@ static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &tabl
   return success();
 }
 
-/// Expands the step as a pipeline of one position with one chunk.
-static FailureOr<schedule::Pipeline> expandAlone(ScheduleOp op) {
-  schedule::ActionTable table = llvm::cantFail(getActionTable(op));
-  if (failed(checkItems(op, table)))
-    return failure();
-  llvm::Expected<schedule::Pipeline> expanded = schedule::expandPipeline({}, table);
+/// The step of a module whose other positions do nothing; reports at `op`.
+static FailureOr<schedule::Pipeline> expandTables(ScheduleOp op, ArrayRef<schedule::ActionTable> tables) {
+  schedule::Placement placement = getPlacement(op->getParentOfType<ModuleOp>());
+  llvm::Expected<schedule::Pipeline> expanded = schedule::expandPipeline(placement, tables);
   if (!expanded)
     return op.emitOpError(llvm::toString(expanded.takeError()));
-  if (int64_t slots = expanded->positions.front().getSlots(); slots > 1)
-    return op.emitOpError("keeps ") << slots << " micro-batches in flight, but there is one slot for the stash";
   return std::move(*expanded);
 }
 
 FailureOr<schedule::Schedule> windlass::sched::expandSchedule(ScheduleOp op) {
-  FailureOr<schedule::Pipeline> step = expandAlone(op);
+  schedule::ActionTable table = llvm::cantFail(getActionTable(op));
+  if (failed(checkItems(op, table)))
+    return failure();
+  int64_t own = op->getParentOfType<ProgramOp>().getPosition();
+  SmallVector<schedule::ActionTable> tables(getPlacement(op->getParentOfType<ModuleOp>()).positions);
+  if (own >= static_cast<int64_t>(tables.size()))
+    return op.emitOpError("is of position ")
+           << own << ", but chunks are placed on " << tables.size() << " positions only";
+  tables[own] = std::move(table);
+  FailureOr<schedule::Pipeline> step = expandTables(op, tables);
   if (failed(step))
     return failure();
-  return std::move(step->positions.front());
+  return std::move(step->positions[own]);
 }
 
-FailureOr<schedule::Schedule> windlass::sched::expandStep(ScheduleOp op) {
-  FailureOr<schedule::Pipeline> step = expandAlone(op);
+FailureOr<schedule::Pipeline> windlass::sched::expandSteps(ModuleOp module) {
+  SmallVector<schedule::ActionTable> tables;
+  ScheduleOp first;
+  for (ProgramOp program : getPrograms(module)) {
+    auto schedules = program.getOps<ScheduleOp>();
+    if (schedules.empty())
+      return program.emitOpError("has no sched.schedule");
+    ScheduleOp schedule = *schedules.begin();
+    tables.push_back(llvm::cantFail(getActionTable(schedule)));
+    if (failed(checkItems(schedule, tables.back())))
+      return failure();
+    if (!first)
+      first = schedule;
+  }
+  return expandTables(first, tables);
+}
+
+LogicalResult windlass::sched::checkSteps(ModuleOp module) {
+  FailureOr<schedule::Pipeline> step = expandSteps(module);
   if (failed(step))
     return failure();
-  schedule::Schedule &alone = step->positions.front();
-  if (llvm::Error error = schedule::checkPipeline(*step))
-    return op.emitOpError(llvm::toString(std::move(error)))
-           << " in '" << schedule::printTable(schedule::compress(alone)) << "'";
-  return std::move(alone);
+  llvm::Error error = schedule::checkPipeline(*step);
+  if (!error)
+    return success();
+  ScheduleOp schedule = *getPrograms(module).front().getOps<ScheduleOp>().begin();
+  InFlightDiagnostic diagnostic = schedule.emitOpError(llvm::toString(std::move(error)));
+  if (step->positions.size() == 1)
+    diagnostic << " in '" << schedule::printTable(schedule::compress(step->positions.front())) << "'";
+  return diagnostic;
+}
+
+LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
+  FailureOr<schedule::Schedule> step = expandSchedule(op);
+  if (failed(step))
+    return failure();
+  if (int64_t slots = step->getSlots(); slots > 1)
+    return op.emitOpError("keeps ") << slots << " micro-batches in flight, but there is one slot for the stash";
+  return success();
 }
 
 bool windlass::sched::runsIn(Operation *command, bool isLast) { return isLast || !command->hasAttr(kInLastAttr); }

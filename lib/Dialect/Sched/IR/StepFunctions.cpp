@@ -63,16 +63,17 @@ std::optional<StepRole> windlass::sched::getRole(schedule::ActionKind kind) {
   return std::nullopt;
 }
 
-LogicalResult windlass::sched::checkActions(ScheduleOp schedule, ProgramOp program) {
-  FailureOr<schedule::Schedule> step = expandStep(schedule);
+LogicalResult windlass::sched::checkActions(ScheduleOp schedule) {
+  FailureOr<schedule::Schedule> step = expandSchedule(schedule);
   if (failed(step))
     return failure();
+  auto program = schedule->getParentOfType<ProgramOp>();
   std::set<std::pair<schedule::ActionKind, int64_t>> found;
   for (const schedule::Action &action : step->actions) {
     if (!found.emplace(action.kind, action.chunk).second)
       continue;
-    // An expanded step has only actions that functions run.
-    if (!getStepFunction(program, *getRole(action.kind), action.chunk))
+    std::optional<StepRole> role = getRole(action.kind);
+    if (role && !getStepFunction(program, *role, action.chunk))
       return schedule.emitOpError("runs ")
              << schedule::getName(action.kind) << " of chunk " << action.chunk << ", of which there is no function";
   }

@@ -31,9 +31,18 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
                  reduce = getStepFunction(op, StepRole::reduce);
     if (!forward != !backward)
       return op.emitError("has one of @forward and @backward: a step needs both");
-    for (func::FuncOp function : getStepFunctions(op))
+    for (func::FuncOp function : getStepFunctions(op)) {
       if (!function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
+      if (int64_t chunk = getStep(function).getChunk())
+        return function.emitOpError("is of chunk ") << chunk << ": commands are made of chunk 0 only";
+    }
+    for (ResourceOp resource : op.getOps<ResourceOp>())
+      if (resource.isBorder())
+        return resource.emitOpError("passes to or from another position: commands are made of one position only");
+    for (ScheduleOp schedule : op.getOps<ScheduleOp>())
+      if (failed(checkSlots(schedule)))
+        return failure();
     if (op.lookupSymbol(kDeviceArena))
       return op.emitError("is at the level of commands already");
 
@@ -76,10 +85,6 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     }
     if (failed(lowerFunction(StepRole::update, {}, none)) || failed(lowerFunction(StepRole::evaluate, {}, none)))
       return failure();
-    for (ScheduleOp schedule : op.getOps<ScheduleOp>())
-      if (failed(expandStep(schedule)))
-        return failure();
-
     program.numberEvents();
     program.shareStorages();
     program.placeStorages();

@@ -28,7 +28,8 @@ namespace {
 
 class Verifier {
 public:
-  explicit Verifier(ProgramOp program) : program(program), mesh(program.getMesh()) {}
+  explicit Verifier(ProgramOp program)
+      : program(program), mesh(program.getMesh()), placement(getPlacement(program->getParentOfType<ModuleOp>())) {}
 
   LogicalResult run() {
     if (failed(checkStepFunctions(program)))
@@ -38,9 +39,9 @@ public:
         return failure();
     if (!schedule)
       return program.emitOpError("has no sched.schedule");
-    if (failed(checkActions(schedule, program)))
+    if (failed(checkActions(schedule)))
       return failure();
-    return checkStash();
+    return success(succeeded(checkStash()) && succeeded(checkBorders()));
   }
 
 private:
@@ -99,6 +100,50 @@ private:
       return resource.emitOpError("is of type ") << resource.getType() << ", but its layout makes it " << local;
     if (resource.getArena())
       return resource.emitOpError("has an arena, which belongs to L5");
+    return resource.isOfSlot() ? checkChunk(resource) : success();
+  }
+
+  LogicalResult checkChunk(ResourceOp resource) {
+    int64_t chunk = resource.getChunkNumber();
+    if (failed(checkOwnChunk(resource, chunk)))
+      return failure();
+    if (!resource.isBorder())
+      return success();
+    int64_t peer = *resource.getPeer();
+    if (peer != placement.getPrevious(chunk) && peer != placement.getNext(chunk))
+      return resource.emitOpError("names peer ") << peer << ", which is no neighbour of chunk " << chunk;
+    if (!placement.crossesPositions(chunk, peer))
+      return resource.emitOpError("names peer ") << peer << ", which is on the position of chunk " << chunk << " too";
+    return success();
+  }
+
+  LogicalResult checkOwnChunk(Operation *op, int64_t chunk) {
+    if (chunk < 0 || chunk >= placement.countChunks() ||
+        placement.positionOf[chunk] != static_cast<int64_t>(program.getPosition()))
+      return op->emitOpError("is of chunk ")
+             << chunk << ", which position " << program.getPosition() << " does not run";
+    return success();
+  }
+
+  /// A forward reads inputs and what the chunk before sends, and makes what the next one receives; a backward reads
+  /// what the next chunk sends, and makes what the one before receives. A slot's inputs reach the backward in the
+  /// stash.
+  LogicalResult checkSlotUse(func::FuncOp function, Operation &op, FlatSymbolRefAttr name) {
+    auto resource = program.lookupSymbol<ResourceOp>(name.getAttr());
+    StepAttr step = getStep(function);
+    if (!resource.isOfSlot() || step.getRole() == StepRole::evaluate)
+      return success();
+    if (resource.getChunkNumber() != step.getChunk())
+      return op.emitOpError("uses ") << name << " of chunk " << resource.getChunkNumber() << " in a function of chunk "
+                                     << step.getChunk();
+    bool isLoad = llvm::isa<LoadOp>(op);
+    StepRole role = StepRole::forward;
+    if (resource.isBorder() && (resource.getPeer() == placement.getNext(step.getChunk())) == isLoad)
+      role = StepRole::backward;
+    if (isLoad == (resource.getKind() == ResourceKind::sent) || step.getRole() != role)
+      return op.emitOpError(isLoad ? "loads " : "writes ")
+             << name << ", a resource of kind " << stringifyResourceKind(resource.getKind())
+             << (resource.isBorder() ? " with that peer" : "") << ", in a " << stringifyStepRole(step.getRole());
     return success();
   }
 
@@ -109,9 +154,15 @@ private:
       return function.emitOpError("takes ") << function.getNumArguments() << " values: only a backward takes any";
     if (function.getNumResults() != 0 && !hasRole(function, StepRole::forward))
       return function.emitOpError("returns ") << function.getNumResults() << " values: only a forward returns any";
-    for (Operation &op : function.front())
+    if (failed(checkOwnChunk(function, getStep(function).getChunk())))
+      return failure();
+    for (Operation &op : function.front()) {
       if (failed(checkNoPlan(op)) || failed(checkOp(op)))
         return failure();
+      if (auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource"))
+        if (failed(checkSlotUse(function, op, name)))
+          return failure();
+    }
     return success();
   }
 
@@ -175,15 +226,47 @@ private:
 
   /// The step, whose order is legal, runs both functions.
   LogicalResult checkStash() {
-    func::FuncOp forward = getStepFunction(program, StepRole::forward);
-    func::FuncOp backward = getStepFunction(program, StepRole::backward);
-    if (forward.getResultTypes() != backward.getArgumentTypes())
-      return backward.emitOpError("takes another stash than the forward returns");
+    for (func::FuncOp forward : getStepFunctions(program)) {
+      if (!hasRole(forward, StepRole::forward))
+        continue;
+      func::FuncOp backward = getStepFunction(program, StepRole::backward, getStep(forward).getChunk());
+      if (backward && forward.getResultTypes() != backward.getArgumentTypes())
+        return backward.emitOpError("takes another stash than the forward returns");
+    }
+    return success();
+  }
+
+  /// What is sent is received with the same types, in the same order.
+  LogicalResult checkBorders() {
+    for (ResourceOp resource : program.getOps<ResourceOp>()) {
+      if (!resource.isBorder())
+        continue;
+      int64_t chunk = resource.getChunkNumber(), peer = *resource.getPeer();
+      bool isSent = resource.getKind() == ResourceKind::sent;
+      SmallVector<ResourceOp> own = getBorder(program, resource.getKind(), chunk, peer);
+      ProgramOp other = getPrograms(program->getParentOfType<ModuleOp>())[placement.positionOf[peer]];
+      SmallVector<ResourceOp> others =
+          getBorder(other, isSent ? ResourceKind::received : ResourceKind::sent, peer, chunk);
+      size_t place = llvm::find(own, resource) - own.begin();
+      if (place >= others.size())
+        return resource.emitOpError(isSent ? "is sent to" : "is received from")
+               << " chunk " << peer << ", which " << (isSent ? "receives" : "sends") << " " << others.size()
+               << " values";
+      if (others[place].getGlobalType() != resource.getGlobalType())
+        return resource.emitOpError("has type ") << resource.getGlobalType() << " but @" << others[place].getSymName()
+                                                 << " of chunk " << peer << " has " << others[place].getGlobalType();
+      // Each rank exchanges what it has with the one of the same number.
+      if (others[place].getType() != resource.getType() || others[place].getLayout() != resource.getLayout())
+        return resource.emitOpError("has layout ")
+               << resource.getLayout() << " but @" << others[place].getSymName() << " of chunk " << peer << " has "
+               << others[place].getLayout() << ": a value has one layout on both sides of a border";
+    }
     return success();
   }
 
   ProgramOp program;
   plan::MeshAttr mesh;
+  schedule::Placement placement;
   ScheduleOp schedule;
 };
 
@@ -196,8 +279,8 @@ struct VerifyAsync : windlass::sched::impl::VerifyAsyncBase<VerifyAsync> {
   }
 
   static LogicalResult check(ModuleOp module) {
-    if (getPrograms(module).empty())
-      return module.emitError("has no sched.program");
+    if (failed(checkPrograms(module)))
+      return failure();
     for (Operation &op : *module.getBody()) {
       if (auto program = llvm::dyn_cast<ProgramOp>(op)) {
         if (failed(Verifier(program).run()))
@@ -209,7 +292,7 @@ struct VerifyAsync : windlass::sched::impl::VerifyAsyncBase<VerifyAsync> {
       if (!llvm::isa<train::ParameterOp>(op))
         return op.emitOpError("does not belong to L4: a module has parameters and programs");
     }
-    return success();
+    return checkSteps(module);
   }
 };
 

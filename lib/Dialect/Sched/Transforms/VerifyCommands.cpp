@@ -356,7 +356,7 @@ private:
 
   LogicalResult checkSchedule() {
     for (ScheduleOp op : program.getOps<ScheduleOp>())
-      if (failed(checkActions(op, program)))
+      if (failed(checkActions(op)) || failed(checkSlots(op)))
         return failure();
     return success();
   }
@@ -485,6 +485,10 @@ struct VerifyCommands : sched::impl::VerifyCommandsBase<VerifyCommands> {
     for (Operation &op : *getOperation().getBody())
       if (failed(check(op)))
         return signalPassFailure();
+    auto hasSchedule = [](ProgramOp program) { return !program.getOps<ScheduleOp>().empty(); };
+    if (llvm::any_of(getPrograms(getOperation()), hasSchedule) &&
+        (failed(checkPrograms(getOperation())) || failed(checkSteps(getOperation()))))
+      return signalPassFailure();
     markAllAnalysesPreserved();
   }
 

@@ -66,15 +66,8 @@ sched.program @program on <[]> {
 // -----
 
 sched.program @program on <[]> {
-// expected-error @below {{updates chunk 0 before chunk 0 is reduced, at action 1 in 'forward update'}}
-sched.schedule [#sched.action<forward>, #sched.action<update>]
-}
-
-// -----
-
-sched.program @program on <[]> {
-// expected-error @below {{runs 'send:0>1', but no function of a program does}}
-sched.schedule [#sched.action<forward>, #sched.action<send peer 1>]
+// expected-error @below {{runs 'input_gradient', but no function of a program does}}
+sched.schedule [#sched.action<forward>, #sched.action<input_gradient>]
 }
 
 // -----
@@ -102,4 +95,34 @@ func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   sched.store @o, %g : tensor<4x7xf32>
   return
 }
+}
+
+// -----
+
+sched.program @program on <[]> {
+// expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
+sched.schedule [#sched.action<forward>, #sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+
+// -----
+
+module attributes {sched.placement = #sched.placement<[0, 0]>} {
+sched.program @program on <[]> {
+  // expected-error @below {{is of chunk 1: commands are made of chunk 0 only}}
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 1>} { return }
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+  // expected-error @below {{passes to or from another position: commands are made of one position only}}
+  sched.resource sent @y : tensor<f32> of tensor<f32> <[]> {peer = 1 : i64}
+}
+
+// -----
+
+sched.program @program position 1 on <[]> {
+  // expected-error @below {{is of position 1, but chunks are placed on 1 positions only}}
+  sched.schedule [#sched.action<forward>]
 }

@@ -34,11 +34,11 @@ sched.program @program on <[]> {
 
 module {
 sched.program @program on <[]> {
+  // expected-error @below {{is of chunk 1, which position 0 does not run}}
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{runs forward of chunk 0, of which there is no function}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
@@ -76,7 +76,7 @@ sched.program @program on <[]> {
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
+  // expected-error @below {{reduces chunk 0 before the backward of micro-batch 1, at action 3}}
   sched.schedule [#sched.action<repeat x 2 of 1>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
@@ -337,7 +337,7 @@ sched.program @program on <[]> {
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{runs 'forward:1', but a stage has one chunk}}
+  // expected-error @below {{runs forward with chunk 1 of 1}}
   sched.schedule [#sched.action<forward chunk 1>]
 }
 }

@@ -457,6 +457,10 @@ sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<r
 
 sched.program @program on <[]> {
 sched.arena @device_arena device bytes 256
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 // expected-error @below {{runs the backward of micro-batch 1 of chunk 0 before its forward, at action 2}}
 sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<forward>, #sched.action<reduce>, #sched.action<update>]
 }
@@ -829,5 +833,22 @@ func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   sched.wait 0 on @flush
   sched.launch copy on @flush ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
   return
+}
+}
+
+// -----
+
+module attributes {sched.placement = #sched.placement<[0, 1]>} {
+sched.program @first on <[]> {
+  sched.arena @device_arena device bytes 256
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+// expected-error @below {{has no sched.schedule}}
+sched.program @second position 1 on <[]> {
+  sched.arena @device_arena device bytes 256
 }
 }

@@ -32,6 +32,13 @@ def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {
   }];
 }
 
+def Sched_PlacementAttr : AttrDef<SchedDialect, "Placement"> {
+  let mnemonic = "placement";
+  let summary = "the position of each chunk, and the first chunk of each chain (include/windlass/Schedule/Placement.h)";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$chunks, OptionalArrayRefParameter<"int64_t">:$chains);
+  let assemblyFormat = "`<` `[` $chunks `]` (`chains` `[` $chains^ `]`)? `>`";
+}
+
 def Sched_StepAttr : AttrDef<SchedDialect, "Step"> {
   let mnemonic = "step";
   let summary = "what a function does in a run: its role and its chunk";

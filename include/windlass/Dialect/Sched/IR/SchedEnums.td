@@ -16,7 +16,8 @@ def SchedDialect : Dialect {
     L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` says of a function of a step what it
     is, its role (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all else finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
     init values, runtime scalars, outputs. The stash is what the forward of a chunk returns and its backward takes, in that order.
-    Data crosses devices only in the collectives of this dialect. `sched.schedule` is the position's step.
+    Data crosses devices only in the collectives of this dialect and, between positions, by the actions `send` and `receive`
+    of `sched.schedule`, the position's step: they move the resources of kind `sent` to those of kind `received`.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
     `sched.arena`s; the ops are commands on streams. Commands of a backward that `sched.in_last` marks begin reductions
@@ -43,7 +44,9 @@ def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
   I32EnumAttrCase<"grad_norm", 7>,  // of the step, after @update
   I32EnumAttrCase<"evaluate", 8>,   // loss of the micro-batch, after @evaluate
   I32EnumAttrCase<"master", 9>,     // the master copy of a weight whose compute copy has another layout
-  I32EnumAttrCase<"reduced", 10>    // the gradient as @update reads it, where the accumulated one has another layout
+  I32EnumAttrCase<"reduced", 10>,   // the gradient as @update reads it, where the accumulated one has another layout
+  I32EnumAttrCase<"sent", 11>,      // what a chunk hands to a neighbour on another position
+  I32EnumAttrCase<"received", 12>   // what a neighbour on another position has sent
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
 

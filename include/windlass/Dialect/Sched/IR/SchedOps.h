@@ -22,6 +22,9 @@ namespace windlass::sched {
 /// The setting of the kernel `constant`, a DenseElementsAttr.
 constexpr char kConstantValue[] = "value";
 
+/// Module: PlacementAttr, the position of each chunk; without it one position runs one chunk.
+constexpr char kPlacementAttr[] = "sched.placement";
+
 /// Name of the device arena.
 constexpr char kDeviceArena[] = "device_arena";
 

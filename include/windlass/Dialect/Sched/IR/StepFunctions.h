@@ -28,9 +28,9 @@ mlir::LogicalResult checkStepFunctions(ProgramOp program);
 /// functions.
 std::optional<StepRole> getRole(schedule::ActionKind kind);
 
-/// Checks that the order of the schedule's actions is legal and `program` has the function that each of them runs;
-/// reports an error at the schedule.
-mlir::LogicalResult checkActions(ScheduleOp schedule, ProgramOp program);
+/// Checks that the program has the function that each of the schedule's actions runs; reports an error at the schedule.
+/// Whether their order is legal is a question for all positions together (`checkSteps`).
+mlir::LogicalResult checkActions(ScheduleOp schedule);
 
 /// The symbol of a function of a step, which is its name in the emitted program too: `forward`, or `forward_1` for
 /// chunk 1.

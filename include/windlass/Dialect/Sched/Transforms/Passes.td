@@ -109,13 +109,14 @@ def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
   let summary = "Fails at the first operation that does not belong to level L4";
   let description = [{
     At L4 the module has parameters and a program for each position. A program has a mesh, resources whose local types
-    follow from their layouts, one schedule, and functions marked with `sched.step`: no two of one role and chunk, and one for each action of the schedule. Functions hold
-    `train` ops on local tensors, `sched.map` and what reads and writes resources and moves data between ranks; nothing
-    of `plan` but the mesh, layouts of resources and `plan.repeat` is left, and no buffers or commands
-    are there yet. The backward takes what the forward returns, and no other function takes or returns values; the
-    schedule runs every micro-batch forward before backward, one at a time, then reduces once and updates once
-    (`windlass/Schedule/Pipeline.h` has the rules of a legal order). Collectives name axes of the mesh, each once, and
-    change shapes by the number of their members.
+    follow from their layouts, one schedule, and functions marked with `sched.step`: no two of one role and chunk, and one
+    for each action of the schedule. Functions hold `train` ops on local tensors, `sched.map` and what reads and writes
+    resources and moves data between ranks; nothing of `plan` but the mesh, layouts of resources and `plan.repeat` is
+    left, and no buffers or commands are there yet. A backward takes what the forward of its chunk returns, and no other
+    function takes or returns values; inputs and what is sent and received are used by functions of their chunk, and
+    inputs by no backward. The values of a border are the same on both sides. The schedules of all positions together are
+    legal (`windlass/Schedule/Pipeline.h` has the rules). Collectives name axes of the mesh, each once, and change shapes
+    by the number of their members.
   }];
 }
 
