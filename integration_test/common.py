@@ -134,6 +134,11 @@ def built_folder(outcome):
     return pathlib.Path(re.findall(r"(?:building|built before) in '(.*)'", outcome.err)[-1])
 
 
+def without_comments(source):
+    """The text of an emitted C++ source without what stands behind `//`."""
+    return re.sub(r'//[^\n]*', '', source)
+
+
 class Case(unittest.TestCase):
     """A test with a scratch folder of its own, outside the repository."""
 

@@ -219,7 +219,7 @@ class Emulated(EmulatedCase):
         self.assertEqual(steps['slower'], steps['apart'])
         self.assertEqual(steps['others'], steps['fused'])
         self.assertNotIn('matmul_bias', steps['apart'])
-        calls = {name: collections.Counter(re.findall(r' = (matmul\w*|map_views|reduce)[(<]', text)) for name, text in steps.items()}
+        calls = {name: collections.Counter(re.findall(r'WINDLASS_TRY\((matmul\w*|map_views|reduce)[(<]', text)) for name, text in steps.items()}
         for kernel in ('matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'):
             self.assertGreater(calls['fused'][kernel], 0, kernel)
         self.assertEqual(sum(n for kernel, n in calls['fused'].items() if kernel.startswith('matmul')), calls['apart']['matmul'])
@@ -238,7 +238,7 @@ class Emulated(EmulatedCase):
         onnx.save(build(config(layers=1, width=48, heads=4, vocabulary=259, tokens=16, batch=2, **settings)), model / 'model.onnx')
         for precision, rows in (('bf16', '{2, 16, 259}, {4224, 264, 1}'), ('f32', '{2, 16, 259})')):
             project, run = self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--precision', precision), self.folder / f'odd-{precision}'
-            self.assertIn(f'element_type::{precision}, {rows}', (project / 'src' / 'step.cpp').read_text())
+            self.assertIn(f'element_type::{precision}, {rows}', (project / 'src' / 'buffers.h').read_text())
             self.succeed([self.program(project), '--data', common.ROOT / 'README.md', '--bytes', '--steps', '3', '-o', run])
             losses[precision] = [json.loads(line)['loss'] for line in (run / 'metrics.jsonl').read_text().splitlines()]
         for half, full in zip(losses['bf16'], losses['f32'], strict=True):

@@ -119,9 +119,11 @@ class SizeTest(EmissionCase):
             with self.subTest(strategy):
                 lines = [self.step_lines(self.plan_and_emit(model, self.folder / f'{strategy}-{model.stem}', ranks=4, strategy=strategy))
                          for model in (small, large)]
-                # Twelve weights of a layer are updated and reduced by a call each, of a few lines.
+                # Sixteen weights of a layer are updated and reduced by a call each, of a line or two.
                 print(f'{strategy}: {lines[0]} lines for 4 layers, {lines[1]} for 12')
-                self.assertLessEqual(lines[1] - lines[0], 8 * 12 * 10)
+                self.assertLessEqual(lines[1] - lines[0], 8 * 16 * 2)
+                if strategy in ('ddp', 'zero1', 'megatron'):
+                    self.assertLessEqual(lines[1], 700)
 
 
 class CompileTest(EmissionCase):

@@ -1,5 +1,6 @@
 """A model whose names are made to break out of what they are put into, from the import to the exported checkpoint: nothing of them is
-executed, the program compiles without a warning, and the checkpoint's keys are the names as they are."""
+executed, the program compiles without a warning, labels of its code have letters, digits, '_' and '.' of them only, and the checkpoint's
+keys are the names as they are."""
 
 import json
 import os
@@ -64,6 +65,17 @@ class HostileNamesTest(common.Case):
         for file in (built / 'CMakeLists.txt', built / 'run.sh', built / 'run.slurm', *(built / 'src').iterdir()):
             text = file.read_text()
             self.assertEqual([each for each in operators if each in text or json.dumps(each) in text], [], file.name)
+        # Comments of code have words and labels, a line each, of a bounded length.
+        labelled = 0
+        for name in ('step.cpp', 'buffers.h', 'rows.h'):
+            for line in (built / 'src' / name).read_text().split('\n')[2:]:  # behind what the file begins with
+                self.assertTrue(all(' ' <= each <= '~' for each in line), line)
+                code, _, comment = (' ' + line).partition(' // ')
+                self.assertRegex(comment, r'^[A-Za-z0-9_.,\' ]*$')
+                self.assertLess(len(comment), 350)
+                self.assertNotIn('??', code)
+                labelled += any(len(word) > 20 and word.count('_') > 2 for word in comment.split())
+        self.assertGreater(labelled, 20)
 
     def test_whole_life(self):
         model, data = self.hostile(self.small_gpt(tokens=8, width=16, vocabulary=32))

@@ -139,13 +139,17 @@ class ProfileTest(common.Case):
             self.assertEqual(commands(run / 'traces' / f'rank_{rank:05}.json'), expected)
         self.assertNotIn('no names of operators', outcome.err)
 
-        # Names are data beside the program, in no source of it; without them, or with others', the run is the same.
+        # Names are data beside the program, in no code of it; without them, or with others', the run is the same.
         built, project = common.built_folder(outcome), self.folder / 'project'
         # Tables have the names of parameters, which collectives are shown under.
         parameters = {tensor.name for tensor in onnx.load(model).graph.initializer}
-        for source, others in (('step.cpp', set()), ('tables.cpp', parameters), ('fused.h', set())):
-            text = (built / 'src' / source).read_text()
-            self.assertFalse([name for name in names - others if name in text])
+        for source, others in (('step.cpp', set()), ('buffers.h', set()), ('tables.cpp', parameters), ('fused.h', set())):
+            code = common.without_comments((built / 'src' / source).read_text())
+            self.assertFalse([name for name in names - others if name in code])
+        # A person finds the operator of each command in its comment.
+        step = (built / 'src' / 'step.cpp').read_text()
+        self.assertIn('lm_head.matmul.0', names)
+        self.assertRegex(step, r'\n  WINDLASS_TRY\(matmul\(.*\)\); // lm_head\.matmul\.0\n')
         (project / 'build').mkdir(parents=True)
         for file in ('build/train', 'params.safetensors'):
             shutil.copy(built / file, project / file)

@@ -61,7 +61,8 @@ class ClassTest(unittest.TestCase):
         self.assertEqual(self.class_of(('fill(', 'clear(')), 'other', 'another function of the runtime')
         self.assertEqual(self.class_of(('::f32', '::f16')), 'other')
         self.assertEqual(self.class_of(('// no comment', '// another text')), 'other', 'it is in a string')
-        self.assertEqual(self.class_of(('// The step.', '// The first step.'), name='README.md'), 'other')
+        self.assertEqual(self.class_of(('// The step.', '// The first step.'), name='plan.json'), 'other')
+        self.assertEqual(self.class_of(('// The step.', '// The first step.'), name='README.md'), 'readme')
 
     def test_tables_and_runtime(self):
         value = ('fill(v3, v2, 0)', 'fill(v3, v2, 1)')
@@ -71,6 +72,89 @@ class ClassTest(unittest.TestCase):
 
     def test_one_name_for_two_things(self):
         self.assertEqual(self.class_of(('v3', 'v2')), 'other')
+
+
+# A step whose views are declared where they are used, and one with a table of buffers: the same commands.
+INLINE = """static status block_0(context & v1, row v2, bool v3) {
+  static_cast<void>(v2);
+  static_cast<void>(v3);
+  stream & v4 = stream_of(v1, 0);
+  view v5 = row_view(v1, v2, 1, element_type::f32, {4});
+  view v6 = device_view(v1, 64, element_type::f32, {4}, {0});
+  status v7 = map_views_adding<fused_0>(v4, v3, v5, v6);
+  WINDLASS_TRY(v7);
+  status v8 = ok_status();
+  return v8;
+}
+status backward(context & v1, std::int64_t v2, bool v3) {
+  bool v4 = adds_to_earlier(v2);
+  status v5 = block_0(v1, block_0_rows[0], v4);
+  WINDLASS_TRY(v5);
+  status v6 = block_0(v1, block_0_rows[1], v4);
+  WINDLASS_TRY(v6);
+  stream & v7 = stream_of(v1, 0);
+  if (v3) {
+    view v8 = device_view(v1, 64, element_type::f32, {4});
+    updated_parameters v9 = device_parameters(v1, element_type::f32, {{4, 0, 64, 128, 192, -1},
+      {8, 256, 320, 384, 448, -1}});
+    status v10 = adamw_list(v7, v9, v8);
+    WINDLASS_TRY(v10);
+  }
+  status v11 = ok_status();
+  return v11;
+}
+"""
+BUFFERS = """constexpr row_buffer r0({0, 1}, element_type::f32, {4}); // layer.0
+constexpr buffer v0({0, 64}, element_type::f32, {4}, {0}); // rate
+constexpr buffer v1({0, 64}, element_type::f32, {4});
+constexpr parameter_places p0[] = {
+    {4, {0, 0}, {0, 64}, {0, 128}, {0, 192}, {-1, 0}}, // layer.0.weight
+    {8, {0, 256}, {0, 320}, {0, 384}, {0, 448}, {-1, 0}},
+};
+"""
+TABLED = """static status block_0(context &c, row r, bool adds) {
+  const buffer_views at(c, r);
+  stream &compute = stream_of(c, 0);
+  WINDLASS_TRY(map_views_adding<fused_0>(compute, adds, at(r0), at(v0))); // layer.0.scale
+  return ok_status();
+}
+
+status backward(context &c, std::int64_t index, bool is_last) {
+  const bool adds = adds_to_earlier(index);
+  const buffer_views at(c);
+  stream &compute = stream_of(c, 0);
+  for (int i = 0; i <= 1; ++i) WINDLASS_TRY(block_0(c, block_0_rows[i], adds)); // layer.0 to layer.1
+  if (is_last) {
+    WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::f32, p0), at(v1)));
+  }
+  return ok_status();
+}
+"""
+
+
+class FormTest(unittest.TestCase):
+    def commands(self, step=TABLED, buffers=BUFFERS):
+        return compare_emission.commands_of({'src/step.cpp': step.encode(), 'src/buffers.h': buffers.encode()})
+
+    def test_same_commands(self):
+        self.assertEqual(self.commands(INLINE, ''), self.commands())
+        self.assertEqual(len(self.commands().splitlines()), 10, self.commands())
+
+    def test_other_commands(self):
+        for place, old, new in (('step', 'at(r0), at(v0)', 'at(v0), at(r0)'), ('step', 'i <= 1', 'i <= 2'), ('step', 'adds, at', 'true, at'), ('step', 'if (is_last)', 'if (adds)'),
+                                ('step', 'stream_of(c, 0);\n  for', 'stream_of(c, 1);\n  for'), ('step', 'rows[i], adds', 'rows[i], is_last'),
+                                ('step', '    WINDLASS_TRY(adamw', '  }\n  {\n    WINDLASS_TRY(adamw'), ('step', 'f32, p0), at(v1)', 'bf16, p0), at(v1)'), ('buffers', '{0, 1}', '{0, 2}'),
+                                ('buffers', 'v1({0, 64}', 'v1({1, 64}'), ('buffers', '{4}, {0})', '{4})'), ('buffers', 'r0({0, 1}, element_type::f32', 'r0({0, 1}, element_type::f16'),
+                                ('buffers', '{0, 192}', '{0, 196}'), ('buffers', '{0, 448}, {-1, 0}', '{0, 448}, {0, 512}'), ('buffers', 'row_buffer r0', 'buffer r0')):
+            texts = {'step': TABLED, 'buffers': BUFFERS}
+            self.assertIn(old, texts[place])
+            texts[place] = texts[place].replace(old, new, 1)
+            with self.subTest(old=old, new=new):
+                self.assertNotEqual(self.commands(**texts), self.commands())
+
+    def test_text_of_no_known_form(self):
+        self.assertIsNone(self.commands('int main() {}'))
+        self.assertIsNone(self.commands(TABLED, 'constexpr buffer v0({0, 64'))
 
 
 class RunTest(unittest.TestCase):

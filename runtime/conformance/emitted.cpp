@@ -97,5 +97,50 @@ TEST(Emitted, ValuesGoBetweenArenasAndPositions) {
   EXPECT_TRUE(second.is_ok()) << second.message();
 }
 
+TEST(Emitted, BuffersAreViewsAtTheirPlaces) {
+  const arena_entry arenas[] = {{memory_kind::device, 4096, "device"}, {memory_kind::pinned, 4096, "host"}};
+  const stream_entry streams[] = {{stream_kind::compute, "compute"}};
+  program p = {};
+  p.arenas = {arenas, 2};
+  p.streams = {streams, 1};
+  const one_job job({}, p);
+  std::vector<std::unique_ptr<transport>> world = make_local_transports(1);
+  context c;
+  ASSERT_TRUE(c.create(job, *world[0], 1).is_ok());
+  constexpr buffer dense({0, 64}, element_type::f32, {2, 3}), strided({1, 64}, element_type::bf16, {2, 3}, {0, 2});
+  constexpr row_buffer moving({1, 1}, element_type::i64, {2});
+  const std::int64_t rows[][2] = {{0, 128}, {0, 256}};
+
+  const view first = buffer_views(c)(dense), second = buffer_views(c)(strided);
+  EXPECT_EQ(first.data, c.at({0, 64}));
+  EXPECT_EQ(first.type, element_type::f32);
+  EXPECT_EQ(first.rank, 2);
+  EXPECT_EQ(first.sizes[1], 3);
+  EXPECT_EQ(first.strides[0], 3);
+  EXPECT_EQ(second.data, c.at({1, 64}));
+  EXPECT_EQ(second.strides[0], 0);
+  EXPECT_EQ(second.strides[1], 2);
+  for (row r : rows) {
+    EXPECT_EQ(buffer_views(c, r)(moving).data, c.at({1, r[1]}));
+    EXPECT_EQ(buffer_views(c, r)(dense).data, c.at({0, 64}));
+  }
+
+  constexpr parameter_places fixed[] = {{4, {0, 0}, {1, 64}, {0, 128}, {0, 192}, {-1, 0}},
+                                        {8, {0, 256}, {0, 320}, {0, 384}, {1, 448}, {0, 512}}};
+  constexpr parameter_rows in_row[] = {{4, {0, 0}, {1, 1}, {0, 0}, {0, 1}, {1, 0}}};
+  const updated_parameters two = parameters_at(buffer_views(c), element_type::bf16, fixed);
+  ASSERT_EQ(two.count, 2);
+  EXPECT_EQ(two.rounded, element_type::bf16);
+  EXPECT_EQ(two.of[0].elements, 4);
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(two.of[0].exp_avg), c.at({1, 64}));
+  EXPECT_EQ(two.of[0].rounded, nullptr);
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(two.of[1].gradient), c.at({1, 448}));
+  EXPECT_EQ(two.of[1].rounded, c.at({0, 512}));
+  const updated_parameters one = parameters_at(buffer_views(c, rows[1]), element_type::f32, in_row);
+  ASSERT_EQ(one.count, 1);
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(one.of[0].exp_avg), c.at({1, 256}));
+  EXPECT_EQ(one.of[0].rounded, c.at({1, 0}));
+}
+
 } // namespace
 } // namespace windlass::rt

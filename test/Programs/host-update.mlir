@@ -23,10 +23,11 @@
 
 // The program that is emitted for it (integration_test/test_host_update.py trains it) moves bytes between the two arenas.
 // RUN: rm -rf %t.project && windlass-opt --emit-schedule %s %t.project --backend cuda --memory-limit 1024 --host-memory-limit 1408
-// RUN: FileCheck %s --check-prefix=STEP < %t.project/src/step.cpp
+// RUN: cat %t.project/src/buffers.h %t.project/src/step.cpp | FileCheck %s --check-prefix=STEP
 // RUN: FileCheck %s --check-prefix=TABLES < %t.project/src/tables.cpp
-// STEP: view_at({{.*}}, {0, 384}, element_type::f32, {4, 8})
-// STEP: view_at({{.*}}, {1, 384}, element_type::f32, {4, 8})
+// STEP-DAG: constexpr buffer [[DEVICE:v[0-9]+]]({0, 384}, element_type::f32, {4, 8}); // gradient of model.0.weight
+// STEP-DAG: constexpr buffer [[HOST:v[0-9]+]]({1, 384}, element_type::f32, {4, 8})
+// STEP: copy(d2h_{{[0-9]}}, at([[HOST]]), at([[DEVICE]]))
 // STEP: map_views<on_host<
 // TABLES: memory_kind::device; out.bytes = 1024
 // TABLES: memory_kind::pinned; out.bytes = 1408

@@ -31,6 +31,12 @@ static std::string signatureOf(Operation *command) {
   return text;
 }
 
+static cpp::Label labelOf(Attribute attribute) {
+  auto repeat = llvm::dyn_cast_or_null<plan::RepeatAttr>(attribute);
+  return repeat ? cpp::Label::ofName(repeat.getClassName().getValue()) + "." + cpp::Label::ofNumber(repeat.getIndex())
+                : cpp::Label();
+}
+
 Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
   for (func::FuncOp function : functions) {
     std::vector<Segment> &cut = segments[function.getName().str()];
@@ -40,7 +46,7 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
         continue;
       Attribute repeat = op.getAttr(plan::kRepeatAttr);
       if (cut.empty() || repeat != last)
-        cut.push_back(Segment{{}, repeat != nullptr});
+        cut.push_back(Segment{{}, repeat != nullptr, labelOf(repeat)});
       cut.back().commands.push_back(&op);
       last = repeat;
     }
@@ -64,8 +70,6 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
       if (isNew) {
         RepeatedBlock block;
         block.commands = segment.commands;
-        if (auto repeat = segment.commands.front()->getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr))
-          block.label = repeat.getClassName().getValue().str();
         blocks.push_back(std::move(block));
         numbers.emplace_back();
         uses.emplace_back();
@@ -97,8 +101,10 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
         if (block.columns[i] >= 0)
           row[block.columns[i]] = use[i];
       auto [position, isNew] = rows.try_emplace(row, static_cast<int>(block.rows.size()));
-      if (isNew)
+      if (isNew) {
         block.rows.push_back(row);
+        block.labels.push_back(segment->label);
+      }
       segment->row = position->second;
     }
   }

@@ -3,6 +3,7 @@
 #define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Target/Cpp/Label.h"
 
 #include <map>
 #include <string>
@@ -14,6 +15,8 @@ namespace windlass {
 struct Segment {
   std::vector<mlir::Operation *> commands;
   bool isRepeated = false;
+  /// The instance, as "layers.3".
+  cpp::Label label;
   /// Set for segments emitted through a block: its index and the row.
   int block = -1;
   int row = -1;
@@ -21,13 +24,14 @@ struct Segment {
 
 /// A block: the segments that have one text, and what differs between them.
 struct RepeatedBlock {
-  /// Any one of the segments; all have the same commands, types and settings.
+  /// The first of the segments; all have the same commands, types and settings.
   std::vector<mlir::Operation *> commands;
   /// Per number of the commands (`numbersOf`, one after the other): its column, or -1 when it is equal in all rows.
   std::vector<int> columns;
   /// The numbers of the columns, per row.
   std::vector<std::vector<int64_t>> rows;
-  std::string label;
+  /// The first instance that each row is of.
+  std::vector<cpp::Label> labels;
 };
 
 class Repeats {

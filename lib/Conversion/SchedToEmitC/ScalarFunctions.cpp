@@ -18,8 +18,8 @@ bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
 /// Builds the body of one functor: every scalar op is a call of its definition in windlass/rt/scalar.h.
 class FunctorEmitter {
 public:
-  FunctorEmitter(OpBuilder &builder, func::FuncOp function, std::string name)
-      : builder(builder), function(function), name(std::move(name)) {}
+  FunctorEmitter(std::vector<std::string> &lines, func::FuncOp function, std::string name)
+      : lines(lines), function(function), name(std::move(name)) {}
 
   LogicalResult emit() {
     auto result = cast<func::ReturnOp>(function.getBody().front().getTerminator());
@@ -70,10 +70,7 @@ private:
     return text.empty() ? "copy" : text;
   }
 
-  void line(const std::string &text) {
-    // A brace opens a placeholder only where operands follow, and there are none.
-    emitc::VerbatimOp::create(builder, function.getLoc(), text);
-  }
+  void line(const std::string &text) { lines.push_back(text); }
 
   std::string define(Value value, const std::string &expression) {
     std::string variable = "v" + std::to_string(names.size());
@@ -118,7 +115,7 @@ private:
     return "static_cast<" + cpp::scalarTypeText(type) + ">(" + std::to_string(cast<IntegerAttr>(value).getInt()) + ")";
   }
 
-  OpBuilder &builder;
+  std::vector<std::string> &lines;
   func::FuncOp function;
   std::string name;
   llvm::DenseMap<Value, std::string> names;
@@ -126,14 +123,15 @@ private:
 
 } // namespace
 
-FailureOr<llvm::StringMap<std::string>> windlass::emitScalarFunctions(sched::ProgramOp program, OpBuilder &builder) {
+FailureOr<llvm::StringMap<std::string>> windlass::emitScalarFunctions(sched::ProgramOp program,
+                                                                      std::vector<std::string> &lines) {
   llvm::StringMap<std::string> functors;
   for (auto function : program.getOps<func::FuncOp>()) {
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       continue;
     std::string name = "fused_" + std::to_string(functors.size());
     functors[function.getName()] = name;
-    if (failed(FunctorEmitter(builder, function, name).emit()))
+    if (failed(FunctorEmitter(lines, function, name).emit()))
       return failure();
   }
   return functors;

@@ -9,8 +9,10 @@
 
 namespace windlass {
 
-/// Emits, in module order, a functor per scalar function and returns their names: ordinals, never text of the model.
-llvm::FailureOr<llvm::StringMap<std::string>> emitScalarFunctions(sched::ProgramOp program, mlir::OpBuilder &builder);
+/// Appends to `lines`, in module order, a functor per scalar function and returns their names: ordinals, never text of
+/// the model.
+llvm::FailureOr<llvm::StringMap<std::string>> emitScalarFunctions(sched::ProgramOp program,
+                                                                  std::vector<std::string> &lines);
 
 } // namespace windlass
 

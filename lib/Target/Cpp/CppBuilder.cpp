@@ -68,10 +68,6 @@ Expr<rt::place> cpp::placeAt(std::int64_t arena, std::int64_t offset) {
   return Expr<rt::place>("{" + std::to_string(arena) + ", " + std::to_string(offset) + "}");
 }
 
-Expr<rt::row_place> cpp::rowPlaceAt(std::int64_t arena, std::int64_t column) {
-  return Expr<rt::row_place>("{" + std::to_string(arena) + ", " + std::to_string(column) + "}");
-}
-
 std::string cpp::listText(llvm::ArrayRef<int64_t> values) {
   std::string text = "{";
   for (auto [i, value] : llvm::enumerate(values))
@@ -79,38 +75,50 @@ std::string cpp::listText(llvm::ArrayRef<int64_t> values) {
   return text + "}";
 }
 
-Type CppBuilder::opaqueType(llvm::StringRef text) { return emitc::OpaqueType::get(builder.getContext(), text); }
+std::string cpp::bufferText(llvm::ArrayRef<int64_t> where, MemRefType type) {
+  std::string text =
+      "(" + listText(where) + ", " + elementTypeText(type.getElementType()) + ", " + listText(type.getShape());
+  auto [strides, offset] = type.getStridesAndOffset();
+  int64_t expected = 1;
+  bool dense = true;
+  for (int64_t i = type.getRank(); i-- > 0; expected *= type.getDimSize(i))
+    dense &= type.getDimSize(i) == 1 || strides[i] == expected;
+  return text + (dense ? "" : ", " + listText(strides)) + ")";
+}
 
-Value CppBuilder::callOpaque(llvm::StringRef name, Type result, llvm::ArrayRef<Argument> arguments,
-                             llvm::ArrayRef<std::string> templateArguments) {
-  llvm::SmallVector<Value> operands;
-  llvm::SmallVector<Attribute> order, templates;
-  for (const Argument &argument : arguments) {
-    if (argument.value) {
-      order.push_back(builder.getIndexAttr(static_cast<int64_t>(operands.size())));
-      operands.push_back(argument.value);
-    } else {
-      order.push_back(emitc::OpaqueAttr::get(builder.getContext(), argument.text));
-    }
+std::string Signature::getText(llvm::function_ref<bool(llvm::StringRef parameter)> isUsed) const {
+  std::string text = (isStatic ? "static status " : "status ") + name + "(";
+  for (auto [i, parameter] : llvm::enumerate(parameters)) {
+    text += std::string(i ? ", " : "") + (isUsed(parameter.name) ? "" : "[[maybe_unused]] ") + parameter.type.str();
+    text += (parameter.type.ends_with("&") ? "" : " ") + parameter.name;
   }
-  for (const std::string &text : templateArguments)
-    templates.push_back(emitc::OpaqueAttr::get(builder.getContext(), text));
-  auto call = emitc::CallOpaqueOp::create(builder, loc, result ? TypeRange(result) : TypeRange(), name, operands,
-                                          builder.getArrayAttr(order),
-                                          templates.empty() ? ArrayAttr() : builder.getArrayAttr(templates));
-  return result ? call.getResult(0) : Value();
+  return text + ")";
 }
 
-void CppBuilder::check(Value status) { callOpaque("WINDLASS_TRY", Type(), {Argument{status, ""}}); }
-
-void CppBuilder::comment(llvm::StringRef text) {
-  std::string clean;
-  for (char c : text.take_front(100))
-    clean += llvm::isAlnum(c) || llvm::StringRef("._-/ ").contains(c) ? c : '_';
-  emitc::VerbatimOp::create(builder, loc, "// " + clean);
+std::string CppBuilder::callText(llvm::StringRef name, llvm::ArrayRef<std::string> arguments) {
+  return (name + "(" + llvm::join(arguments, ", ") + ")").str();
 }
 
-void CppBuilder::returnOk() {
-  Value status = callOpaque("ok_status", typeOf<rt::status>(), {});
-  emitc::ReturnOp::create(builder, loc, status);
+void CppBuilder::line(const std::string &text) {
+  std::string comment = label.empty() ? "" : " // " + label.getText();
+  lines.push_back(std::string(2 * depth, ' ') + text + comment);
+}
+
+void CppBuilder::check(const Expr<rt::status> &status) { line("WINDLASS_TRY(" + status.text + ");"); }
+
+void CppBuilder::checkEach(llvm::StringRef counter, int64_t first, int64_t last, const Expr<rt::status> &status) {
+  line(("for (int " + counter + " = ").str() + std::to_string(first) + "; " + counter.str() +
+       " <= " + std::to_string(last) + "; ++" + counter.str() + ") WINDLASS_TRY(" + status.text + ");");
+}
+
+void CppBuilder::beginIf(const Expr<bool> &condition) {
+  setLabel({});
+  line("if (" + condition.text + ") {");
+  ++depth;
+}
+
+void CppBuilder::endIf() {
+  --depth;
+  setLabel({});
+  line("}");
 }

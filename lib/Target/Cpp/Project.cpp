@@ -1,5 +1,6 @@
 #include "windlass/Target/Cpp/Project.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 #include "ProjectParts.h"
 
@@ -7,6 +8,7 @@
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
 #include "windlass/Target/Cpp/OperatorNames.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
+#include "windlass/Target/Cpp/StepSignature.h"
 
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Target/Cpp/CppEmitter.h"
@@ -32,17 +34,19 @@ namespace windlass_program {
 
 using namespace windlass::rt;
 
-status init(context &c);
-status forward(context &c, std::int64_t index, std::int64_t slot);
-status backward(context &c, std::int64_t index, std::int64_t slot, bool is_last);
-status reduce(context &c);
-status update(context &c);
-status evaluate(context &c);
-
+@functions@
 const job &describe();
 
 } // namespace windlass_program
 )";
+
+static std::string stepHeader(sched::ProgramOp program) {
+  auto [begin, end] = llvm::StringRef(kStepHeader).split("@functions@");
+  std::string functions;
+  for (func::FuncOp function : sched::getStepFunctions(program))
+    functions += getStepSignature(sched::getStep(function)).getText([](llvm::StringRef) { return true; }) + ";\n";
+  return (begin + functions + end).str();
+}
 
 static constexpr char kCMake[] = R"(cmake_minimum_required(VERSION 3.25)
 project(windlass_program LANGUAGES C CXX)
@@ -115,9 +119,12 @@ With `-DCMAKE_BUILD_TYPE=Quick` it is compiled in a third of the time; its eleme
     build/train --help
     ./run.sh --data FILE --steps 100 -o RUN
 
-`src/step.cpp` holds every kernel, copy and collective of a step in order; `src/tables.cpp` the memory map and the tables
-of parameters and inputs; `src/fused.h` the fused element-wise functions; `runtime/` the library that they call.
-`operators.json` has names of the model's operators, by which `--profile` labels its timeline; no code has them.
+`src/step.cpp` holds every kernel, copy and collective of a step in order, each with its operator of the model;
+`src/buffers.h` says where the buffers are that it names, and what they hold; `src/rows.h` what differs between repeated
+layers; `src/fused.h` has the fused element-wise functions, `src/tables.cpp` the memory map and the tables of parameters
+and inputs; `runtime/` is the library that they call. Names of the model are in comments, as far as they are letters,
+digits, `_` and `.`, and in `src/tables.cpp`. `operators.json` has names of operators as they are, by which `--profile`
+labels its timeline.
 )";
 
 /// With what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save when they
@@ -171,7 +178,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;
-  files["src/step.h"] = kStepHeader;
+  files["src/step.h"] = stepHeader(*program);
   files["src/main.cpp"] = kMain;
   files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/tables.cpp", "src/step.cpp", options.backend,
                                       !options.attention.choices.empty());

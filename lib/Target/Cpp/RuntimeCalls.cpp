@@ -1,4 +1,4 @@
-// The runtime's entry points as typed EmitC calls.
+// The runtime's entry points as typed calls.
 #include "windlass/Target/Cpp/CppBuilder.h"
 
 using namespace mlir;
@@ -6,116 +6,68 @@ using namespace windlass;
 using namespace windlass::cpp;
 
 // The runtime function's own type checks the arguments.
-#define WINDLASS_RUNTIME_CALL(function, ...) Call<decltype(rt::function)>::build(*this, #function, __VA_ARGS__)
-#define WINDLASS_RUNTIME_STATEMENT(function, ...) check(WINDLASS_RUNTIME_CALL(function, __VA_ARGS__))
+#define WINDLASS_RUNTIME_STATEMENT(function, ...) check(Call<decltype(rt::function)>::build(#function, __VA_ARGS__))
 
-Stream RuntimeCalls::streamOf(const Context &c, int64_t index) {
-  return Stream(callOpaque("stream_of", typeOf<rt::stream &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+Stream RuntimeCalls::declareStream(llvm::StringRef name, const Context &c, int64_t index) {
+  line(("stream &" + name + " = ").str() + callText("stream_of", {c.text, std::to_string(index)}) + ";");
+  return Stream(name.str());
 }
 
 Event RuntimeCalls::eventOf(const Context &c, int64_t index) {
-  return Event(callOpaque("event_of", typeOf<rt::event &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+  return Event(callText("event_of", {c.text, std::to_string(index)}));
 }
 
 Event RuntimeCalls::rowEvent(const Context &c, const Row &row, int64_t column) {
-  return Event(
-      callOpaque("row_event", typeOf<rt::event &>(), {{c.value, ""}, {row.value, ""}, {{}, std::to_string(column)}}));
+  return Event(callText("row_event", {c.text, row.text, std::to_string(column)}));
 }
 
 Communicator RuntimeCalls::communicatorOf(const Context &c, int64_t index) {
-  return Communicator(
-      callOpaque("communicator_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+  return Communicator(callText("communicator_of", {c.text, std::to_string(index)}));
 }
 
 Communicator RuntimeCalls::peerOf(const Context &c, int64_t index) {
-  return Communicator(
-      callOpaque("peer_of", typeOf<rt::communicator &>(), {{c.value, ""}, {{}, std::to_string(index)}}));
+  return Communicator(callText("peer_of", {c.text, std::to_string(index)}));
 }
 
-/// Sizes, and strides where they are not row-major.
-static void appendShape(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, MemRefType type) {
-  arguments.push_back({{}, elementTypeText(type.getElementType())});
-  arguments.push_back({{}, listText(type.getShape())});
-  auto [strides, offset] = type.getStridesAndOffset();
-  int64_t expected = 1;
-  bool dense = true;
-  for (int64_t i = type.getRank(); i-- > 0; expected *= type.getDimSize(i))
-    dense &= type.getDimSize(i) == 1 || strides[i] == expected;
-  if (!dense)
-    arguments.push_back({{}, listText(strides)});
+Views RuntimeCalls::declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row) {
+  line(("const buffer_views " + name + "(").str() + c.text + (row ? ", " + row->text : "") + ");");
+  return Views(name.str());
 }
 
-View RuntimeCalls::viewAt(const Context &c, const Expr<rt::place> &where, MemRefType type) {
-  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {{}, where.text}};
-  appendShape(arguments, type);
-  return View(callOpaque("view_at", typeOf<rt::view>(), arguments));
-}
-
-View RuntimeCalls::rowView(const Context &c, const Row &row, const Expr<rt::row_place> &where, MemRefType type) {
-  llvm::SmallVector<Argument> arguments = {{c.value, ""}, {row.value, ""}, {{}, where.text}};
-  appendShape(arguments, type);
-  return View(callOpaque("row_view", typeOf<rt::view>(), arguments));
-}
-
-View RuntimeCalls::absentView() { return View(callOpaque("absent_view", typeOf<rt::view>(), {})); }
-
-/// One line for each.
-template <class Place> static std::string placesText(llvm::ArrayRef<Expr<rt::parameter_buffers<Place>>> places) {
-  std::string text = "{";
-  for (auto [i, place] : llvm::enumerate(places))
-    text += (i ? ",\n      " : "") + place.text;
-  return text + "}";
-}
-
-Parameters RuntimeCalls::parametersAt(const Context &c, Type rounded,
-                                      llvm::ArrayRef<Expr<rt::parameter_places>> places) {
-  return Parameters(callOpaque("parameters_at", typeOf<rt::updated_parameters>(),
-                               {{c.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(places)}}));
-}
-
-Parameters RuntimeCalls::rowParameters(const Context &c, const Row &row, Type rounded,
-                                       llvm::ArrayRef<Expr<rt::parameter_rows>> places) {
-  return Parameters(
-      callOpaque("row_parameters", typeOf<rt::updated_parameters>(),
-                 {{c.value, ""}, {row.value, ""}, {{}, elementTypeText(rounded)}, {{}, placesText(places)}}));
-}
+View RuntimeCalls::absentView() { return View(callText("absent_view", {})); }
 
 View RuntimeCalls::ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes) {
-  return View(callOpaque("own_block", typeOf<rt::view>(), {{c.value, ""}, {blocks.value, ""}, {{}, listText(axes)}}));
+  return View(callText("own_block", {c.text, blocks.text, listText(axes)}));
 }
 
 Expr<bool> RuntimeCalls::addsToEarlier(const Expr<std::int64_t> &index) {
-  return Expr<bool>(callOpaque("adds_to_earlier", typeOf<bool>(), {{index.value, index.text}}));
+  return Call<decltype(rt::adds_to_earlier)>::build("adds_to_earlier", index);
 }
 
-void RuntimeCalls::recordEvent(const Stream &s, const Event &e) {
-  check(callOpaque("record_event", typeOf<rt::status>(), {{s.value, ""}, {e.value, ""}}));
-}
+void RuntimeCalls::recordEvent(const Stream &s, const Event &e) { WINDLASS_RUNTIME_STATEMENT(record_event, s, e); }
 
-void RuntimeCalls::waitEvent(const Stream &s, const Event &e) {
-  check(callOpaque("wait_event", typeOf<rt::status>(), {{s.value, ""}, {e.value, ""}}));
-}
+void RuntimeCalls::waitEvent(const Stream &s, const Event &e) { WINDLASS_RUNTIME_STATEMENT(wait_event, s, e); }
 
 /// Views as arguments, outs before ins.
-static void appendViews(llvm::SmallVectorImpl<CppBuilder::Argument> &arguments, llvm::ArrayRef<View> outs,
+static void appendViews(llvm::SmallVectorImpl<std::string> &arguments, llvm::ArrayRef<View> outs,
                         llvm::ArrayRef<View> ins) {
   for (const View &out : outs)
-    arguments.push_back({out.value, ""});
+    arguments.push_back(out.text);
   for (const View &in : ins)
-    arguments.push_back({in.value, ""});
+    arguments.push_back(in.text);
 }
 
 void RuntimeCalls::map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
-  llvm::SmallVector<Argument> arguments = {{s.value, ""}};
+  llvm::SmallVector<std::string> arguments = {s.text};
   appendViews(arguments, outs, ins);
-  check(callOpaque("map_views", typeOf<rt::status>(), arguments, {functor.str()}));
+  check(Expr<rt::status>(callText(("map_views<" + functor + ">").str(), arguments)));
 }
 
 void RuntimeCalls::mapAdding(llvm::StringRef functor, const Stream &s, const Expr<bool> &adds,
                              llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins) {
-  llvm::SmallVector<Argument> arguments = {{s.value, ""}, {adds.value, adds.text}};
+  llvm::SmallVector<std::string> arguments = {s.text, adds.text};
   appendViews(arguments, outs, ins);
-  check(callOpaque("map_views_adding", typeOf<rt::status>(), arguments, {functor.str()}));
+  check(Expr<rt::status>(callText(("map_views_adding<" + functor + ">").str(), arguments)));
 }
 
 void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) {
@@ -303,8 +255,7 @@ void RuntimeCalls::allToAll(const Stream &s, const Communicator &c, const View &
 
 void RuntimeCalls::permute(const Stream &s, const Communicator &c, const View &out, const View &in,
                            llvm::ArrayRef<int64_t> destinations) {
-  check(callOpaque("permute", typeOf<rt::status>(),
-                   {{s.value, ""}, {c.value, ""}, {out.value, ""}, {in.value, ""}, {{}, listText(destinations)}}));
+  check(Expr<rt::status>(callText("permute", {s.text, c.text, out.text, in.text, listText(destinations)})));
 }
 
 void RuntimeCalls::send(const Stream &s, const Communicator &c, const View &in, int64_t to) {

@@ -33,9 +33,10 @@ std::int64_t calls = 0;
 status run_gather(context &c, const std::int64_t *offsets, bool) {
   ++calls;
   // Fails for an index outside: those that the driver writes are inside.
-  return gather(c.get_stream(0), row_view(c, offsets, {0, 2}, element_type::f32, {8, 2}),
-                row_view(c, offsets, {0, 0}, element_type::f32, {4, 2}),
-                row_view(c, offsets, {0, 1}, element_type::i64, {8}), 0);
+  constexpr row_buffer from({0, 0}, element_type::f32, {4, 2}), indices({0, 1}, element_type::i64, {8}),
+      to({0, 2}, element_type::f32, {8, 2});
+  const buffer_views at(c, offsets);
+  return gather(c.get_stream(0), at(to), at(from), at(indices), 0);
 }
 
 TEST(Measure, WritesWhatItMeasured) {

@@ -15,11 +15,18 @@ func.func private @twice(%x: f32) -> f32 attributes {sched.scalar_function} {
   return %0 : f32
 }
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
-// CHECK: func @block_0(
-// CHECK: call_opaque "row_view"({{.*}} #emitc.opaque<"{1, 0}">
-// CHECK: func @block_1(
-// CHECK: call_opaque "row_view"({{.*}} #emitc.opaque<"{0, 0}">
-// CHECK: func @forward(
+// CHECK: constexpr row_buffer [[DEVICE:r[0-9]+]]({1, 0}, element_type::f32, {4});
+// CHECK: constexpr row_buffer [[ON_HOST:r[0-9]+]]({0, 0}, element_type::f32, {4});
+// CHECK: constexpr buffer [[HERE:v[0-9]+]]({1, 64}, element_type::f32, {4});
+// CHECK: constexpr buffer [[THERE:v[0-9]+]]({0, 64}, element_type::f32, {4});
+// CHECK: constexpr parameter_places p0[] = {
+// CHECK-NEXT: {4, {0, 128}, {0, 192}, {0, 256}, {0, 64}, {-1, 0}},
+// CHECK-NEXT: {4, {0, 320}, {0, 384}, {0, 448}, {0, 64}, {-1, 0}},
+// CHECK: static status block_0(
+// CHECK: at([[DEVICE]])
+// CHECK: static status block_1(
+// CHECK: at([[ON_HOST]])
+// CHECK: status forward(
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
   %a = sched.buffer @device_arena[0] : memref<4xf32>
   %b = sched.buffer @device_arena[64] : memref<4xf32>
@@ -33,15 +40,12 @@ func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
 }
 func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
 func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-// CHECK: func @update(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[FLUSH:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"1">]
-// CHECK: %[[HERE:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{1, 64}">
-// CHECK: %[[THERE:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 64}">
-// CHECK: call_opaque "copy"(%[[FLUSH]], %[[THERE]], %[[HERE]])
-// CHECK: %[[HOST:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"2">]
-// CHECK: call_opaque "map_views"(%[[HOST]], %[[THERE]], %[[THERE]]) {args = [{{.*}}], template_args = [#emitc.opaque<"on_host<fused_0>">]}
-// CHECK: %[[P:.*]] = call_opaque "parameters_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{{[{][{]}}4, {0, 128}, {0, 192}, {0, 256}, {0, 64}, {-1, 0}},\0A {{ *}}{4, {0, 320}, {0, 384}, {0, 448}, {0, 64}, {-1, 0{{[}][}][}]}}">]}
-// CHECK: call_opaque "adamw_list"(%[[HOST]], %[[P]]
+// CHECK: status update(context &c) {
+// CHECK: stream &d2h_1 = stream_of(c, 1);
+// CHECK: stream &host_2 = stream_of(c, 2);
+// CHECK: WINDLASS_TRY(copy(d2h_1, at([[THERE]]), at([[HERE]])));
+// CHECK: WINDLASS_TRY(map_views<on_host<fused_0>>(host_2,
+// CHECK: WINDLASS_TRY(adamw_list(host_2, parameters_at(at, element_type::f32, p0),
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %g = sched.buffer @device_arena[64] : memref<4xf32>
   %h = sched.buffer @host_arena[64] : memref<4xf32>

@@ -12,27 +12,32 @@ sched.program @program on <[]> {
 
 // CHECK: emitc.file "rows.h"
 // CHECK: constexpr std::int64_t block_0_rows[][4] = {
-// CHECK-NEXT: {256, 512, 0, 1},
-// CHECK-NEXT: {512, 768, 1, 0},
+// CHECK-NEXT: {256, 512, 0, 1}, // layer.0
+// CHECK-NEXT: {512, 768, 1, 0}, // layer.1
+
+// CHECK: emitc.file "buffers.h"
+// CHECK: constexpr row_buffer [[IN:r[0-9]+]]({0, 0}, element_type::f32, {4, 4});
+// CHECK: constexpr row_buffer [[OUT:r[0-9]+]]({0, 1}, element_type::f32, {4, 4});
+// CHECK: constexpr buffer [[W:v[0-9]+]]({0, 0}, element_type::f32, {4, 4});
+// CHECK: constexpr row_buffer [[PRODUCT:r[0-9]+]]({0, 0}, element_type::f32, {4, 4}); // matmul
 
 // CHECK: emitc.file "step.cpp"
-// CHECK: func @block_0(%[[C:.*]]: !emitc.opaque<"context &">, %[[ROW:.*]]: !emitc.opaque<"row">, %[[ADDS:.*]]: !emitc.opaque<"bool">)
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[IN:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"{0, 0}">
-// CHECK: %[[OUT:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"{0, 1}">
-// CHECK: call_opaque "map_views"(%[[S]], %[[OUT]], %[[IN]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
-// CHECK: %[[W:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
-// CHECK: call_opaque "matmul"
-// CHECK: %[[RECORDED:.*]] = call_opaque "row_event"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"2">]
-// CHECK: call_opaque "record_event"(%[[S]], %[[RECORDED]])
-// CHECK: %[[AWAITED:.*]] = call_opaque "row_event"(%[[C]], %[[ROW]]) {args = [0 : index, 1 : index, #emitc.opaque<"3">]
-// CHECK: call_opaque "wait_event"(%[[S]], %[[AWAITED]])
-// CHECK: %[[SAME:.*]] = call_opaque "event_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"2">]
-// CHECK: call_opaque "record_event"(%[[S]], %[[SAME]])
-// CHECK: func @forward(%[[C2:.*]]: !emitc.opaque<"context &">, %{{.*}}: !emitc.opaque<"std::int64_t">)
-// CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[0]">, 1 : index]
-// CHECK: call_opaque "block_0"(%[[C2]], %{{.*}}) {args = [0 : index, #emitc.opaque<"block_0_rows[1]">, 1 : index]
-// CHECK: func @backward
+// CHECK: // Labels are those of layer.0.
+// CHECK-NEXT: static status block_0(context &c, row r, {{.*}}bool adds) {
+// CHECK-NEXT: const buffer_views at(c, r);
+// CHECK-NEXT: stream &compute = stream_of(c, 0);
+// CHECK-NEXT: WINDLASS_TRY(map_views<fused_0>(compute, at([[OUT]]), at([[IN]])));
+// CHECK-NEXT: WINDLASS_TRY(matmul(compute, at([[PRODUCT]]), at([[OUT]]), at([[W]]), 0, 1, false));
+// CHECK-NEXT: WINDLASS_TRY(record_event(compute, row_event(c, r, 2)));
+// CHECK-NEXT: WINDLASS_TRY(wait_event(compute, row_event(c, r, 3)));
+// CHECK-NEXT: WINDLASS_TRY(record_event(compute, event_of(c, 2)));
+// CHECK-NEXT: return ok_status();
+// CHECK-NEXT: }
+// CHECK: status forward(context &c, std::int64_t index, {{.*}}std::int64_t slot) {
+// CHECK-NEXT: const bool adds = adds_to_earlier(index);
+// CHECK-NEXT: for (int i = 0; i <= 1; ++i) WINDLASS_TRY(block_0(c, block_0_rows[i], adds)); // layer.0 to layer.1
+// CHECK-NEXT: return ok_status();
+// CHECK: status backward
 
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute

@@ -14,12 +14,12 @@ sched.program @program on <[]> {
 // CHECK-NOT: constant_3
 // CHECK: emitc.file "step.cpp"
 // CHECK: verbatim "#include \22constants.h\22"
-// CHECK: func @init
-// CHECK: call_opaque "constant"(%{{.*}}, %[[A:.*]]) {args = [0 : index, 1 : index, #emitc.opaque<"constant_0">]}
-// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_1">
-// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_2">
-// CHECK: func @forward
-// CHECK: call_opaque "constant"({{.*}}#emitc.opaque<"constant_0">
+// CHECK: status init(
+// CHECK: WINDLASS_TRY(constant(compute, at(v0), constant_0));
+// CHECK: WINDLASS_TRY(constant(compute, at(v1), constant_1));
+// CHECK: WINDLASS_TRY(constant(compute, at(v2), constant_2));
+// CHECK: status forward(
+// CHECK: WINDLASS_TRY(constant(compute, at(v3), constant_0));
 
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute

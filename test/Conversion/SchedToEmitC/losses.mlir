@@ -3,15 +3,15 @@
 sched.program @program on <[]> {
 // The gradient takes the place of the logits, which are one view.
 
-// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[Y:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 192}">
-// CHECK: %[[N:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">
-// CHECK: call_opaque "count_labels"(%[[S]], %[[N]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"-100">]}
-// CHECK: %[[D:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 64}">
-// CHECK: %[[X:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 128}">
-// CHECK: %[[SUM:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
-// CHECK: call_opaque "softmax_cross_entropy_with_grad"(%[[S]], %[[SUM]], %[[X]], %[[D]], %[[Y]]) {args = [0 : index, 1 : index, 2 : index, 3 : index, 4 : index, #emitc.opaque<"-100">]}
+// CHECK: emitc.file "buffers.h"
+// CHECK: constexpr buffer [[Y:v[0-9]+]]({0, 192}, element_type::i64, {2});
+// CHECK: constexpr buffer [[N:v[0-9]+]]({0, 256}, element_type::f32, {});
+// CHECK: constexpr buffer [[D:v[0-9]+]]({0, 64}, element_type::f32, {});
+// CHECK: constexpr buffer [[SUM:v[0-9]+]]({0, 0}, element_type::f32, {});
+// CHECK: constexpr buffer [[X:v[0-9]+]]({0, 128}, element_type::f32, {2, 4}); // result 1 of softmax_cross_entropy_with_grad
+// CHECK: status forward(
+// CHECK: WINDLASS_TRY(count_labels(compute, at([[N]]), at([[Y]]), -100));
+// CHECK: WINDLASS_TRY(softmax_cross_entropy_with_grad(compute, at([[SUM]]), at([[X]]), at([[D]]), at([[Y]]), -100));
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }

@@ -2,17 +2,14 @@
 
 // A rank's own block is found at run time, by its coordinates on the axes in their order; in a repeated block too.
 
-// CHECK: func @block_0(%[[C:.*]]: !emitc.opaque<"context &">, %[[ROW:.*]]: !emitc.opaque<"row">
-// CHECK: %[[IN:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]])
-// CHECK: %[[OUT:.*]] = call_opaque "row_view"(%[[C]], %[[ROW]])
-// CHECK: %[[OWN:.*]] = call_opaque "own_block"(%[[C]], %[[IN]]) {args = [0 : index, 1 : index, #emitc.opaque<"{1}">]}
-// CHECK: call_opaque "copy"(%{{.*}}, %[[OUT]], %[[OWN]])
-// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[IN:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
-// CHECK: %[[OUT:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">
-// CHECK: %[[OWN:.*]] = call_opaque "own_block"(%[[C]], %[[IN]]) {args = [0 : index, 1 : index, #emitc.opaque<"{2, 0}">]} : {{.*}} -> !emitc.opaque<"view">
-// CHECK: call_opaque "copy"(%[[S]], %[[OUT]], %[[OWN]])
+// CHECK: constexpr row_buffer [[ROW_IN:r[0-9]+]]({0, 0}, element_type::f32, {4, 8});
+// CHECK: constexpr row_buffer [[ROW_OUT:r[0-9]+]]({0, 1}, element_type::f32, {8});
+// CHECK: constexpr buffer [[IN:v[0-9]+]]({0, 0}, element_type::f32, {6, 4, 2}, {2, 12, 1});
+// CHECK: constexpr buffer [[OUT:v[0-9]+]]({0, 256}, element_type::f32, {4, 2});
+// CHECK: static status block_0(context &c, row r, {{.*}}bool adds) {
+// CHECK: WINDLASS_TRY(copy(compute, at([[ROW_OUT]]), own_block(c, at([[ROW_IN]]), {1})));
+// CHECK: status forward(
+// CHECK: WINDLASS_TRY(copy(compute, at([[OUT]]), own_block(c, at([[IN]]), {2, 0})));
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 4>, <"c", 3>]> {

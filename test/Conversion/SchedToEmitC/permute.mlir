@@ -2,9 +2,11 @@
 
 // Members change places: the destinations are the call's last argument.
 
-// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"1">]}
-// CHECK: call_opaque "permute"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}) {args = [0 : index, 1 : index, 2 : index, 3 : index, #emitc.opaque<"{0, 2, 1, 3}">]} : {{.*}} -> !emitc.opaque<"status">
+// CHECK: constexpr buffer [[IN:v[0-9]+]]({0, 0}, element_type::f32, {4, 2});
+// CHECK: constexpr buffer [[OUT:v[0-9]+]]({0, 256}, element_type::f32, {4, 2});
+// CHECK: status forward(
+// CHECK: stream &communicator_1 = stream_of(c, 1); // collectives over a x b
+// CHECK: WINDLASS_TRY(permute(communicator_1, communicator_of(c, 0), at([[OUT]]), at([[IN]]), {0, 2, 1, 3}));
 
 module {
 sched.program @program on <[<"a", 2>, <"b", 2>]> {

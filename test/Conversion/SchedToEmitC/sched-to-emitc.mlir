@@ -15,40 +15,48 @@
 // CHECK-NEXT: r0 = [[TANH]];
 // CHECK: emitc.file "rows.h"
 // CHECK-NOT: constexpr
+
+// A buffer is named once for each thing that it holds, in all functions.
+// CHECK: emitc.file "buffers.h"
+// CHECK: constexpr buffer [[FILLED:v[0-9]+]]({0, 512}, element_type::f32, {8}); // fill{{.$}}
+// CHECK-NEXT: constexpr buffer [[W:v[0-9]+]]({0, 0}, element_type::f32, {8}); // fc.weight{{.$}}
+// CHECK-NEXT: constexpr buffer [[B:v[0-9]+]]({0, 256}, element_type::f32, {8}, {0});{{.$}}
+// CHECK-NEXT: constexpr buffer [[Y:v[0-9]+]]({0, 512}, element_type::f32, {8}); // fc.add.0{{.$}}
+// CHECK-NEXT: constexpr buffer [[G:v[0-9]+]]({0, 1024}, element_type::f32, {8}); // fc.add.0.grad__{{.$}}
+// CHECK-NEXT: constexpr buffer [[R:v[0-9]+]]({0, 2048}, element_type::f32, {8}); // gradient of fc.weight{{.$}}
+// CHECK-NEXT: constexpr buffer [[L:v[0-9]+]]({0, 3072}, element_type::f32, {}); // learning_rate{{.$}}
+// CHECK-NOT: constexpr buffer
 // CHECK: emitc.file "step.cpp"
 
-// Functions of a step take the context, those of a micro-batch its index too, which says whether they add.
-// CHECK: func @init(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
-// CHECK: func @forward(%[[C:.*]]: !emitc.opaque<"context &">, %{{.*}}: !emitc.opaque<"std::int64_t">) -> !emitc.opaque<"status">
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]]) {args = [0 : index, #emitc.opaque<"0">]}
-// CHECK: %[[Y:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 512}">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">]}
-// CHECK: call_opaque "fill"(%[[S]], %[[Y]]) {args = [0 : index, 1 : index, #emitc.opaque<"5.0000000000000000e-01">]}
-// CHECK: call_opaque "WINDLASS_TRY"
-// CHECK: %[[W:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
-// CHECK: %[[B:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 256}">, #emitc.opaque<"element_type::f32">, #emitc.opaque<"{8}">, #emitc.opaque<"{0}">]}
-// CHECK: call_opaque "map_views"(%[[S]], %[[Y]], %[[W]], %[[B]]) {{.*}}template_args = [#emitc.opaque<"fused_0">]
-// CHECK: call_opaque "ok_status"
+// Functions of a step take the context, those of a micro-batch its index and slot too, which says whether they add. A command is
+// a line, with its operator.
+// CHECK: status init({{.*}}context &c) {
+// CHECK-NEXT: return ok_status();
+// CHECK: status forward(context &c, {{.*}}std::int64_t index, {{.*}}std::int64_t slot) {
+// CHECK-NEXT: const buffer_views at(c);
+// CHECK-NEXT: stream &compute = stream_of(c, 0);{{.$}}
+// CHECK-NEXT: WINDLASS_TRY(fill(compute, at([[FILLED]]), 5.0000000000000000e-01));{{.$}}
+// CHECK-NEXT: WINDLASS_TRY(map_views<fused_0>(compute, at([[Y]]), at([[W]]), at([[B]]))); // fc.add.0{{.$}}
+// CHECK-NEXT: return ok_status();
 
-// CHECK: func @backward(%{{.*}}: !emitc.opaque<"context &">, %[[INDEX:[a-z0-9]+]]: !emitc.opaque<"std::int64_t">, %{{.*}}: !emitc.opaque<"std::int64_t">, %[[LAST:.*]]: i1)
-// CHECK: %[[ADDS:.*]] = call_opaque "adds_to_earlier"(%[[INDEX]])
-// CHECK: call_opaque "map_views_adding"(%{{.*}}, %[[ADDS]], %{{.*}}, %{{.*}}, %{{.*}})
+// Of names stay letters, digits, '_' and '.' only.
+// CHECK: status backward(context &c, std::int64_t index, {{.*}}std::int64_t slot, bool is_last) {
+// CHECK: const bool adds = adds_to_earlier(index);
+// CHECK: WINDLASS_TRY(map_views_adding<fused_0>(compute, adds, at([[G]]), at([[Y]]), at([[Y]]))); // fc.add.0.grad__{{.$}}
 
-// Events order the two streams; the collective runs on its communicator's. The reduction begins in the last run only;
-// what is declared there is declared again behind it.
-// CHECK: if %[[LAST]] {
-// CHECK: call_opaque "record_event"(%{{.*}}, %{{.*}})
-// CHECK: %[[OTHER:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"1">]}
-// CHECK: call_opaque "wait_event"(%[[OTHER]], %{{.*}})
-// CHECK: %[[MEMBERS:.*]] = call_opaque "communicator_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"0">]}
-// CHECK: call_opaque "all_reduce"(%[[OTHER]], %[[MEMBERS]], %{{.*}}) {args = [0 : index, 1 : index, 2 : index, #emitc.opaque<"reduction::sum">]}
-// CHECK-NEXT: call_opaque "WINDLASS_TRY"{{.*$}}
+// Events order the two streams; the collective runs on its communicator's. The reduction begins in the last run only.
+// CHECK-NEXT: if (is_last) {
+// CHECK-NEXT: WINDLASS_TRY(record_event(compute, event_of(c, 0)));
+// CHECK-NEXT: WINDLASS_TRY(wait_event(communicator_1, event_of(c, 0)));
+// CHECK-NEXT: WINDLASS_TRY(all_reduce(communicator_1, communicator_of(c, 0), at([[R]]), reduction::sum));
 // CHECK-NEXT: }
-// CHECK-NEXT: call_opaque "view_at"(%{{.*}}) {args = [0 : index, #emitc.opaque<"{0, 2048}">
-// CHECK: func @reduce(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
-// CHECK: %[[BESIDE:.*]] = call_opaque "stream_of"(%{{.*}}) {args = [0 : index, #emitc.opaque<"1">]}
-// CHECK: call_opaque "record_event"(%[[BESIDE]], %{{.*}})
-// CHECK: func @update(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
-// CHECK: func @evaluate(%{{.*}}: !emitc.opaque<"context &">) -> !emitc.opaque<"status">
+// CHECK-NEXT: WINDLASS_TRY(copy(compute, at([[R]]), at([[G]])));
+// CHECK: status reduce(context &c) {
+// CHECK: stream &communicator_1 = stream_of(c, 1); // collectives over data
+// CHECK: WINDLASS_TRY(record_event(communicator_1, event_of(c, 0)));
+// CHECK: status update(context &c) {
+// CHECK: WINDLASS_TRY(fill(compute, at([[L]]), 1.0000000000000000e+00));
+// CHECK: status evaluate({{.*}}context &c) {
 
 module {
 sched.program @program on <[<"data", 2>]> {
@@ -57,6 +65,8 @@ sched.program @program on <[<"data", 2>]> {
   sched.stream @over_data communicator
   sched.communicator @c0 over ["data"] on @over_data
   sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 0 : i64, logical_name = "fc.weight"}
+  sched.resource gradient @g : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]> {arena = @device_arena, offset = 2048 : i64, logical_name = "fc.weight"}
+  sched.resource scalar @s : tensor<f32> of tensor<f32> <[]> {arena = @device_arena, offset = 3072 : i64, scalar = #train<hyperparameter learning_rate>}
   func.func private @chain(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
     %0 = train.mul %x, %y : f32
     %1 = train.tanh %0 : f32
@@ -68,14 +78,14 @@ sched.program @program on <[<"data", 2>]> {
     %s = sched.buffer @device_arena[256] : memref<8xf32, strided<[0]>>
     %y = sched.buffer @device_arena[512] : memref<8xf32>
     sched.launch fill on @compute ins() outs(%y) {value = 0.5 : f64} : () -> memref<8xf32>
-    sched.launch_map @chain on @compute ins(%w, %s) outs(%y) : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
+    sched.launch_map @chain on @compute ins(%w, %s) outs(%y) {train.id = "fc.add.0"} : (memref<8xf32>, memref<8xf32, strided<[0]>>) -> memref<8xf32>
     return
   }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %y = sched.buffer @device_arena[512] : memref<8xf32>
     %g = sched.buffer @device_arena[1024] : memref<8xf32>
     %r = sched.buffer @device_arena[2048] : memref<8xf32>
-    sched.launch_map @chain on @compute ins(%y, %y) outs(%g) accumulate_after_first : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
+    sched.launch_map @chain on @compute ins(%y, %y) outs(%g) accumulate_after_first {train.id = "fc.add.0.grad*/"} : (memref<8xf32>, memref<8xf32>) -> memref<8xf32>
     sched.record 0 on @compute {sched.in_last}
     sched.wait 0 on @over_data {sched.in_last}
     sched.launch_collective all_reduce sum @c0, %r -> %r {sched.in_last} : memref<8xf32> -> memref<8xf32>
@@ -87,7 +97,11 @@ sched.program @program on <[<"data", 2>]> {
     sched.wait 0 on @compute
     return
   }
-  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %l = sched.buffer @device_arena[3072] : memref<f32>
+    sched.launch fill on @compute ins() outs(%l) {value = 1.0 : f64} : () -> memref<f32>
+    return
+  }
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
 }

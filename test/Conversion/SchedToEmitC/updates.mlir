@@ -4,13 +4,15 @@ sched.program @program on <[]> {
 // An optimizer step of several parameters is one call, with a table of elements and offsets: of the weight, its moments,
 // the gradient and the rounded weight. One of one parameter takes views.
 
-// CHECK: func @update(%[[C:.*]]: !emitc.opaque<"context &">
-// CHECK: %[[RATE:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 0}">
-// CHECK: %[[S:.*]] = call_opaque "stream_of"(%[[C]])
-// CHECK: %[[P:.*]] = call_opaque "parameters_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"element_type::bf16">, #emitc.opaque<"{{[{][{]}}8, {0, 128}, {0, 192}, {0, 256}, {0, 320}, {0, 384}},\0A {{ *}}{4, {0, 448}, {0, 512}, {0, 576}, {0, 640}, {0, 704{{[}][}][}]}}">]}
-// CHECK: call_opaque "adamw_list"(%[[S]], %[[P]], %[[RATE]], {{.*}} #emitc.opaque<"true">
-// CHECK: %[[H:.*]] = call_opaque "view_at"(%[[C]]) {args = [0 : index, #emitc.opaque<"{0, 960}">
-// CHECK: call_opaque "adamw"(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %[[H]], %{{.*}}, %[[RATE]]
+// CHECK: constexpr buffer [[RATE:v[0-9]+]]({0, 0}, element_type::f32, {});
+// CHECK: constexpr parameter_places p0[] = {
+// CHECK-NEXT: {8, {0, 128}, {0, 192}, {0, 256}, {0, 320}, {0, 384}},
+// CHECK-NEXT: {4, {0, 448}, {0, 512}, {0, 576}, {0, 640}, {0, 704}},
+// CHECK-NEXT: };
+// CHECK: constexpr buffer [[H:v[0-9]+]]({0, 960}, element_type::bf16, {4}); // result 3 of adamw
+// CHECK: status update(
+// CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, p0), at([[RATE]]), {{.*}}, true));
+// CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, false));
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }

@@ -13,6 +13,7 @@ namespace windlass {
 constexpr char kStepFile[] = "step.cpp";
 constexpr char kFusedFile[] = "fused.h";
 constexpr char kRowsFile[] = "rows.h";
+constexpr char kBuffersFile[] = "buffers.h";
 constexpr char kConstantsFile[] = "constants.h";
 constexpr char kCommandsFile[] = "commands.cpp";
 

@@ -1,29 +1,30 @@
-// Builds EmitC calls of the runtime's API with the types of the API itself: a call that the runtime would not accept
+// Builds calls of the runtime's API with the types of the API itself: a call that the runtime would not accept
 // does not compile here.
 #ifndef WINDLASS_TARGET_CPP_CPPBUILDER_H
 #define WINDLASS_TARGET_CPP_CPPBUILDER_H
+
+#include "windlass/Target/Cpp/Label.h"
 
 #include "windlass/rt/communicator.h"
 #include "windlass/rt/context.h"
 #include "windlass/rt/emitted.h"
 #include "windlass/rt/kernels.h"
 
-#include "mlir/Dialect/EmitC/IR/EmitC.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
-#include <array>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace windlass::cpp {
 
-/// A C++ expression of type T: an SSA value of the EmitC function being built, or the text of a constant.
+/// A C++ expression of type T: generated names and constants, never text of the model.
 template <class T> class Expr {
 public:
-  explicit Expr(mlir::Value value) : value(value) {}
   explicit Expr(std::string text) : text(std::move(text)) {}
 
-  mlir::Value value;
   std::string text;
 };
 
@@ -34,6 +35,7 @@ using Communicator = Expr<rt::communicator>;
 using View = Expr<rt::view>;
 using Row = Expr<const std::int64_t *>;
 using Parameters = Expr<rt::updated_parameters>;
+using Views = Expr<rt::buffer_views>;
 
 Expr<bool> boolean(bool value);
 Expr<std::int32_t> int32(std::int64_t value);
@@ -45,42 +47,17 @@ Expr<rt::reduction> reductionKind(rt::reduction kind);
 std::string elementTypeText(mlir::Type type);
 /// The C++ type of a scalar: float, double, bool, std::int64_t, std::int32_t.
 std::string scalarTypeText(mlir::Type type);
-/// Constants that say where something begins, as `{arena, offset}` and `{arena, column}`.
+/// A constant that says where something begins, as `{arena, offset}`.
 Expr<rt::place> placeAt(std::int64_t arena, std::int64_t offset);
-Expr<rt::row_place> rowPlaceAt(std::int64_t arena, std::int64_t column);
-/// One parameter of an optimizer step for several: its elements, and where weight, state, gradient and rounded weight
-/// begin; the last is at an arena of -1 where there is none.
-template <class Place>
-Expr<rt::parameter_buffers<Place>> parameterBuffers(std::int64_t elements, const Expr<Place> &weight,
-                                                    const Expr<Place> &average, const Expr<Place> &squares,
-                                                    const Expr<Place> &gradient, const Expr<Place> &rounded) {
-  return Expr<rt::parameter_buffers<Place>>("{" + std::to_string(elements) + ", " + weight.text + ", " + average.text +
-                                            ", " + squares.text + ", " + gradient.text + ", " + rounded.text + "}");
-}
 /// `{1, 2, 3}`.
 std::string listText(llvm::ArrayRef<int64_t> values);
+/// The definition of a buffer but for its name: `({0, 64}, element_type::f32, {2, 8})`, with strides where they are not
+/// row-major. `where` has the two numbers of a place or of a `row_place`.
+std::string bufferText(llvm::ArrayRef<int64_t> where, mlir::MemRefType type);
 
 template <class T> struct TypeName;
-template <> struct TypeName<rt::status> {
-  static constexpr char text[] = "status";
-};
-template <> struct TypeName<rt::stream &> {
-  static constexpr char text[] = "stream &";
-};
-template <> struct TypeName<rt::event &> {
-  static constexpr char text[] = "event &";
-};
-template <> struct TypeName<rt::communicator &> {
-  static constexpr char text[] = "communicator &";
-};
 template <> struct TypeName<rt::context &> {
   static constexpr char text[] = "context &";
-};
-template <> struct TypeName<rt::view> {
-  static constexpr char text[] = "view";
-};
-template <> struct TypeName<rt::updated_parameters> {
-  static constexpr char text[] = "updated_parameters";
 };
 template <> struct TypeName<bool> {
   static constexpr char text[] = "bool";
@@ -95,40 +72,65 @@ template <> struct TypeName<const std::int64_t *> {
   static constexpr char text[] = "row";
 };
 
+/// A C++ function's name and parameters; it returns a status.
+class Signature {
+public:
+  Signature(std::string name, bool isStatic) : name(std::move(name)), isStatic(isStatic) {}
+
+  template <class T> void add(llvm::StringRef parameter) { parameters.push_back({TypeName<T>::text, parameter.str()}); }
+  /// `status name(type parameter, ...)`; a parameter that `isUsed` denies is marked as one that may go unused.
+  std::string getText(llvm::function_ref<bool(llvm::StringRef parameter)> isUsed) const;
+
+private:
+  struct Parameter {
+    llvm::StringRef type;
+    std::string name;
+  };
+  std::string name;
+  bool isStatic;
+  llvm::SmallVector<Parameter> parameters;
+};
+
+/// The statements of a function's body, each a line.
 class CppBuilder {
 public:
-  explicit CppBuilder(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+  /// The lines are appended to `lines`.
+  explicit CppBuilder(std::vector<std::string> &lines) : lines(lines) {}
 
-  mlir::OpBuilder &getBuilder() { return builder; }
-  template <class T> mlir::Type typeOf() { return opaqueType(TypeName<T>::text); }
-  mlir::Type opaqueType(llvm::StringRef text);
-
+  /// Sets the comment of the statements that follow.
+  void setLabel(Label next) { label = std::move(next); }
   /// A call of the runtime function of type `Function` with arguments that it accepts.
   template <class Function> struct Call;
   template <class R, class... P> struct Call<R(P...)> {
-    static mlir::Value build(CppBuilder &b, llvm::StringRef name,
-                             const Expr<std::remove_cv_t<std::remove_reference_t<P>>> &...arguments) {
-      return b.callOpaque(name, b.typeOf<R>(), {Argument{arguments.value, arguments.text}...});
+    static Expr<R> build(llvm::StringRef name, const Expr<std::remove_cv_t<std::remove_reference_t<P>>> &...arguments) {
+      return Expr<R>(callText(name, {arguments.text...}));
     }
   };
 
-  /// The statement `WINDLASS_TRY(status)`.
-  void check(mlir::Value status);
-  /// A line comment; characters other than letters, digits and a few signs are replaced.
-  void comment(llvm::StringRef text);
-  /// `return ok_status();`
-  void returnOk();
+  /// The statement `WINDLASS_TRY(status);`
+  void check(const Expr<rt::status> &status);
+  /// The same for each value of a counter from `first` to `last`, by whose name the status refers to it.
+  void checkEach(llvm::StringRef counter, int64_t first, int64_t last, const Expr<rt::status> &status);
+  /// A constant `T name = value;`
+  template <class T> Expr<T> define(llvm::StringRef name, const Expr<T> &value) {
+    line(("const " + llvm::StringRef(TypeName<T>::text) + " " + name + " = " + value.text + ";").str());
+    return Expr<T>(name.str());
+  }
+  /// Statements up to `endIf` run where the condition holds.
+  void beginIf(const Expr<bool> &condition);
+  void endIf();
 
-  struct Argument {
-    mlir::Value value;
-    std::string text;
-  };
-  mlir::Value callOpaque(llvm::StringRef name, mlir::Type result, llvm::ArrayRef<Argument> arguments,
-                         llvm::ArrayRef<std::string> templateArguments = {});
+  /// `name(first, second)`.
+  static std::string callText(llvm::StringRef name, llvm::ArrayRef<std::string> arguments);
+
+protected:
+  /// Adds a statement with the label as its comment.
+  void line(const std::string &text);
 
 private:
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
+  std::vector<std::string> &lines;
+  Label label;
+  unsigned depth = 1;
 };
 
 /// One function per entry point of the runtime.
@@ -136,22 +138,28 @@ class RuntimeCalls : public CppBuilder {
 public:
   using CppBuilder::CppBuilder;
 
-  Stream streamOf(const Context &c, int64_t index);
-  Event eventOf(const Context &c, int64_t index);
-  Event rowEvent(const Context &c, const Row &row, int64_t column);
-  Communicator communicatorOf(const Context &c, int64_t index);
+  /// The declaration of a stream by a name.
+  Stream declareStream(llvm::StringRef name, const Context &c, int64_t index);
+  static Event eventOf(const Context &c, int64_t index);
+  static Event rowEvent(const Context &c, const Row &row, int64_t column);
+  static Communicator communicatorOf(const Context &c, int64_t index);
   /// The communicator of this rank and one of its program's peers.
-  Communicator peerOf(const Context &c, int64_t index);
-  View viewAt(const Context &c, const Expr<rt::place> &where, mlir::MemRefType type);
-  View rowView(const Context &c, const Row &row, const Expr<rt::row_place> &where, mlir::MemRefType type);
-  View absentView();
+  static Communicator peerOf(const Context &c, int64_t index);
+  /// The declaration, by a name, of what makes views of the buffers of a context, and of a row where there is one.
+  Views declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row);
+  template <class Place> static View at(const Views &views, const Expr<rt::buffer_of<Place>> &buffer) {
+    return View(callText(views.text, {buffer.text}));
+  }
+  static View absentView();
   /// Parameters of one optimizer step. `rounded` is the element type of the rounded weights, f32 where there are none.
-  Parameters parametersAt(const Context &c, mlir::Type rounded, llvm::ArrayRef<Expr<rt::parameter_places>> places);
-  Parameters rowParameters(const Context &c, const Row &row, mlir::Type rounded,
-                           llvm::ArrayRef<Expr<rt::parameter_rows>> places);
+  template <class Place>
+  static Parameters parametersAt(const Views &views, mlir::Type rounded,
+                                 const Expr<rt::parameter_buffers<Place>[]> &table) {
+    return Parameters(callText("parameters_at", {views.text, elementTypeText(rounded), table.text}));
+  }
   /// Of blocks [n, rest...] the one that the rank's coordinates on these axes of the mesh number.
-  View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
-  Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
+  static View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
+  static Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
   void recordEvent(const Stream &s, const Event &e);
   void waitEvent(const Stream &s, const Event &e);
 

@@ -10,7 +10,7 @@
 
 namespace windlass::rt {
 
-/// Offsets of one instance of a repeated block, in bytes of the arenas that the block names.
+/// Offsets of one instance of a repeated block, in bytes.
 using row = const std::int64_t *;
 
 inline stream &stream_of(context &c, std::int32_t index) { return c.get_stream(index); }
@@ -18,30 +18,54 @@ inline event &event_of(context &c, std::int32_t index) { return c.get_event(inde
 inline communicator &communicator_of(context &c, std::int32_t index) { return c.get_communicator(index); }
 inline communicator &peer_of(context &c, std::int32_t index) { return c.get_peer(index); }
 
-inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes) {
-  return dense_view(c.at(where), type, sizes);
-}
-inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes,
-                    std::initializer_list<std::int64_t> strides) {
-  return strided_view(c.at(where), type, sizes, strides);
-}
 /// Where something begins whose offset differs between the instances of a repeated block: its arena, and the column of
 /// the row that has the offset.
 struct row_place {
   std::int32_t arena, column;
 };
-inline view row_view(context &c, row offsets, const row_place &where, element_type type,
-                     std::initializer_list<std::int64_t> sizes) {
-  return dense_view(c.at({where.arena, offsets[where.column]}), type, sizes);
+
+/// A buffer as the tables of an emitted program have it: a view but for the memory, and the place of that.
+template <class Place> struct buffer_of {
+  Place where;
+  view shape;
+
+  constexpr buffer_of(Place where, element_type type, std::initializer_list<std::int64_t> sizes)
+      : where(where), shape(dense_view(nullptr, type, sizes)) {}
+  constexpr buffer_of(Place where, element_type type, std::initializer_list<std::int64_t> sizes,
+                      std::initializer_list<std::int64_t> strides)
+      : where(where), shape(strided_view(nullptr, type, sizes, strides)) {}
+};
+using buffer = buffer_of<place>;
+using row_buffer = buffer_of<row_place>;
+
+/// Makes views of buffers: of those in a row at the offsets of one instance of a repeated block.
+class buffer_views {
+public:
+  explicit buffer_views(context &c, row offsets = nullptr) : context_(c), offsets_(offsets) {}
+
+  std::byte *address(const place &where) const { return context_.at(where); }
+  std::byte *address(const row_place &where) const { return context_.at({where.arena, offsets_[where.column]}); }
+  template <class Place> view operator()(const buffer_of<Place> &which) const {
+    view v = which.shape;
+    v.data = address(which.where);
+    return v;
+  }
+
+private:
+  context &context_;
+  row offsets_;
+};
+
+/// The view of a dense buffer, for programs that are written by hand.
+inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes) {
+  return buffer_views(c)(buffer(where, type, sizes));
 }
-inline view row_view(context &c, row offsets, const row_place &where, element_type type,
-                     std::initializer_list<std::int64_t> sizes, std::initializer_list<std::int64_t> strides) {
-  return strided_view(c.at({where.arena, offsets[where.column]}), type, sizes, strides);
-}
-/// An event whose number differs between them.
+
+/// An event whose number differs between instances.
 inline event &row_event(context &c, row numbers, std::int32_t column) {
   return c.get_event(static_cast<std::int32_t>(numbers[column]));
 }
+
 /// A parameter of an optimizer step for several: its elements, and where each of its buffers begins, as a `place` or a
 /// `row_place`. An arena of -1 says that no weight is rounded.
 template <class Place> struct parameter_buffers {
@@ -50,30 +74,22 @@ template <class Place> struct parameter_buffers {
 };
 using parameter_places = parameter_buffers<place>;
 using parameter_rows = parameter_buffers<row_place>;
-namespace detail {
-template <class Place, class At>
-updated_parameters parameters_at(element_type rounded, std::initializer_list<parameter_buffers<Place>> all, At at) {
+
+/// The parameters of a table, at most updated_parameters::most. `rounded` is the element type of the rounded weights.
+template <class Place, std::size_t n>
+updated_parameters parameters_at(const buffer_views &at, element_type rounded,
+                                 const parameter_buffers<Place> (&table)[n]) {
+  static_assert(n <= updated_parameters::most, "more than one optimizer step takes");
+  const auto floats = [&at](const Place &where) { return reinterpret_cast<float *>(at.address(where)); };
   updated_parameters parameters;
   parameters.rounded = rounded;
-  for (const parameter_buffers<Place> &its : all) {
-    const auto floats = [&at](const Place &where) { return reinterpret_cast<float *>(at(where)); };
-    parameters.of[parameters.count++] = {its.elements,         floats(its.weight),
-                                         floats(its.exp_avg),  floats(its.exp_avg_sq),
-                                         floats(its.gradient), its.rounded.arena < 0 ? nullptr : at(its.rounded)};
-  }
+  for (const parameter_buffers<Place> &its : table)
+    parameters.of[parameters.count++] = {
+        its.elements,           floats(its.weight),   floats(its.exp_avg),
+        floats(its.exp_avg_sq), floats(its.gradient), its.rounded.arena < 0 ? nullptr : at.address(its.rounded)};
   return parameters;
 }
-} // namespace detail
-/// At most updated_parameters::most of them.
-inline updated_parameters parameters_at(context &c, element_type rounded,
-                                        std::initializer_list<parameter_places> places) {
-  return detail::parameters_at(rounded, places, [&c](const place &where) { return c.at(where); });
-}
-inline updated_parameters row_parameters(context &c, row offsets, element_type rounded,
-                                         std::initializer_list<parameter_rows> places) {
-  return detail::parameters_at(
-      rounded, places, [&c, offsets](const row_place &where) { return c.at({where.arena, offsets[where.column]}); });
-}
+
 /// An optional operand that the model does not have.
 inline view absent_view() { return {}; }
 

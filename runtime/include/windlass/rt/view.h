@@ -61,7 +61,7 @@ struct view {
 };
 
 /// A row-major window of the given sizes that starts at `data`.
-inline view dense_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes) {
+constexpr view dense_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes) {
   view v;
   v.data = data;
   v.type = type;
@@ -76,8 +76,8 @@ inline view dense_view(std::byte *data, element_type type, std::initializer_list
 }
 
 /// A window with explicit strides (elements) that starts at `data`.
-inline view strided_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes,
-                         std::initializer_list<std::int64_t> strides) {
+constexpr view strided_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes,
+                            std::initializer_list<std::int64_t> strides) {
   view v;
   v.data = data;
   v.type = type;

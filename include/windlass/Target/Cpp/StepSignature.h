@@ -1,0 +1,24 @@
+// The functions of an emitted step program, as their declarations and definitions have them.
+#ifndef WINDLASS_TARGET_CPP_STEPSIGNATURE_H
+#define WINDLASS_TARGET_CPP_STEPSIGNATURE_H
+
+#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Target/Cpp/CppBuilder.h"
+
+namespace windlass::cpp {
+
+/// Names of parameters: of the context, the row of a repeated block, the micro-batch's index among those of the step,
+/// the slot of its inputs and stash, whether results add to earlier ones, and whether the micro-batch is the step's
+/// last.
+constexpr char kContextName[] = "c", kRowName[] = "r", kIndexName[] = "index", kSlotName[] = "slot",
+               kAddsName[] = "adds", kIsLastName[] = "is_last";
+
+/// The function of a role of the step.
+Signature getStepSignature(sched::StepAttr step);
+
+/// The function of a repeated block; `hasLast`: some of its commands run in the last micro-batch only.
+Signature getBlockSignature(const std::string &name, bool hasLast);
+
+} // namespace windlass::cpp
+
+#endif

@@ -1,0 +1,58 @@
+// The table of the buffers that emitted functions name.
+#ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_BUFFERTABLE_H
+#define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_BUFFERTABLE_H
+
+#include "windlass/Target/Cpp/CppBuilder.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// Where a buffer begins: bytes into an arena, or the column of a row that has them.
+struct BufferPlace {
+  int64_t arena = 0, number = 0;
+  bool isColumn = false;
+
+  std::vector<int64_t> getNumbers() const { return {arena, number}; }
+};
+
+/// One parameter of an optimizer step that updates several: where its buffers begin. `rounded` is at an arena of -1
+/// where no weight is rounded.
+struct ParameterPlaces {
+  int64_t elements = 0;
+  BufferPlace weight, average, squares, gradient, rounded = {-1, 0, false};
+  cpp::Label label;
+};
+
+/// Names each buffer by an ordinal, in the order of first use: `v0`, or `r0` where a row has the offset. A buffer is a
+/// place, a type, and what it holds, so that one place has several names where its content changes; equal buffers of
+/// all functions have one.
+class BufferTable {
+public:
+  template <class Place>
+  cpp::Expr<rt::buffer_of<Place>> get(const BufferPlace &place, mlir::MemRefType type, const cpp::Label &holds) {
+    return cpp::Expr<rt::buffer_of<Place>>(getName(place, type, holds));
+  }
+  /// A table of parameters, whose places are all of the kind that `Place` says.
+  template <class Place>
+  cpp::Expr<rt::parameter_buffers<Place>[]> addParameters(llvm::ArrayRef<ParameterPlaces> parameters) {
+    return cpp::Expr<rt::parameter_buffers<Place>[]>(addParameterTable(parameters));
+  }
+  /// The definitions, one to a line.
+  const std::vector<std::string> &getLines() const { return lines; }
+
+private:
+  std::string getName(const BufferPlace &place, mlir::MemRefType type, const cpp::Label &holds);
+  std::string addParameterTable(llvm::ArrayRef<ParameterPlaces> parameters);
+
+  std::vector<std::string> lines;
+  llvm::StringMap<std::string> names; // all of a definition but the name -> the name
+  size_t fixed = 0, inRows = 0, tables = 0;
+};
+
+} // namespace windlass
+
+#endif

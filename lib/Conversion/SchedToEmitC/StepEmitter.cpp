@@ -1,0 +1,370 @@
+#include "StepEmitter.h"
+
+#include "Kernels.h"
+
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
+#include "windlass/Target/Cpp/StepSignature.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace windlass;
+using cpp::Label;
+using cpp::RuntimeCalls;
+using cpp::View;
+
+static std::string blockName(size_t i) { return "block_" + std::to_string(i); }
+static std::string rowsName(size_t i) { return blockName(i) + "_rows"; }
+
+/// What makes views, in every function.
+static constexpr char kViewsName[] = "at";
+static cpp::Views views() { return cpp::Views(kViewsName); }
+
+/// The body of a C++ function that is being written, and what it needs of what stands before it.
+struct StepEmitter::Scope {
+  /// `adds`: whether what accumulates after the first micro-batch adds; none: it is a parameter, or made of one.
+  explicit Scope(std::optional<bool> adds, const RepeatedBlock *block = nullptr) : knownAdds(adds), block(block) {}
+
+  /// A parameter or a value made of one, which the function then has.
+  template <class T> cpp::Expr<T> use(llvm::StringRef name) {
+    used.insert(name);
+    return cpp::Expr<T>(name.str());
+  }
+  cpp::Context context() { return use<rt::context>(cpp::kContextName); }
+  cpp::Row row() { return use<const std::int64_t *>(cpp::kRowName); }
+  cpp::Expr<bool> adds() { return knownAdds ? cpp::boolean(*knownAdds) : use<bool>(cpp::kAddsName); }
+
+  std::vector<std::string> body;
+  RuntimeCalls calls{body};
+  llvm::StringSet<> used;
+  bool usesBuffers = false;
+  std::set<int64_t> streams;
+  std::optional<bool> knownAdds;
+  const RepeatedBlock *block;
+  size_t place = 0; // in the block's columns
+};
+
+StepEmitter::StepEmitter(sched::ProgramOp program, llvm::ArrayRef<func::FuncOp> functions,
+                         const llvm::StringMap<std::string> &functors, const Constants &constants)
+    : program(program), functions(functions), functors(functors), constants(constants), contents(program, functions),
+      streams(program), arenas(program) {
+  for (auto [i, communicator] : llvm::enumerate(program.getOps<sched::CommunicatorOp>()))
+    communicators[communicator.getName()] = static_cast<int64_t>(i);
+}
+
+LogicalResult StepEmitter::emitStep() {
+  Repeats repeats(functions);
+  for (auto [i, block] : llvm::enumerate(repeats.getBlocks())) {
+    emitRows(block, i);
+    if (failed(emitBlock(block, i)))
+      return failure();
+  }
+  for (func::FuncOp function : functions)
+    if (failed(emitFunction(function, repeats)))
+      return failure();
+  return success();
+}
+
+LogicalResult StepEmitter::emitCommands() {
+  for (auto [i, source] : llvm::enumerate(functions)) {
+    func::FuncOp function = source; // its accessors are not const
+    RepeatedBlock block;
+    std::map<int64_t, int> columns;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (isa<sched::BufferOp>(op))
+        continue;
+      block.commands.push_back(&op);
+      for (int64_t number : numbersOf(&op))
+        block.columns.push_back(columns.try_emplace(number, columns.size()).first->second);
+    }
+    if (failed(emitBlock(block, i)))
+      return failure();
+  }
+  return success();
+}
+
+void StepEmitter::emitRows(const RepeatedBlock &block, size_t index) {
+  size_t columns = std::max<size_t>(block.rows.front().size(), 1);
+  rows.push_back("constexpr std::int64_t " + rowsName(index) + "[][" + std::to_string(columns) + "] = {");
+  for (auto [row, label] : llvm::zip_equal(block.rows, block.labels))
+    rows.push_back("    " + (row.empty() ? "{0}" : cpp::listText(row)) + ", // " + label.getText());
+  rows.push_back("};");
+}
+
+/// The column of the block's next number; -1 for one that is written where it is used.
+int StepEmitter::nextColumn(Scope &scope) { return scope.block ? scope.block->columns[scope.place++] : -1; }
+
+BufferPlace StepEmitter::placeOf(Scope &scope, Value buffer) {
+  // Commands that are measured by themselves share an arena.
+  sched::Place place = sched::getPlace(buffer);
+  int64_t arena = arenas.find(place.arena).value_or(0);
+  int column = nextColumn(scope);
+  scope.context();
+  scope.usesBuffers = true;
+  if (column < 0)
+    return {arena, place.offset, /*isColumn=*/false};
+  scope.row();
+  return {arena, column, /*isColumn=*/true};
+}
+
+cpp::Event StepEmitter::eventOf(Scope &scope, int64_t event) {
+  int column = nextColumn(scope);
+  return column >= 0 ? RuntimeCalls::rowEvent(scope.context(), scope.row(), column)
+                     : RuntimeCalls::eventOf(scope.context(), event);
+}
+
+/// `compute` or, of the kinds of which there may be several, the kind with the stream's number.
+static std::string streamName(const sched::StreamTable &streams, int64_t number) {
+  std::string kind = stringifyStreamKind(streams.getKind(number)).str();
+  return streams.getKind(number) == sched::StreamKind::compute ? kind : kind + "_" + std::to_string(number);
+}
+
+cpp::Stream StepEmitter::streamOf(Scope &scope, Operation *command) {
+  int64_t number = streams.getNumber(command);
+  scope.context();
+  scope.streams.insert(number);
+  return cpp::Stream(streamName(streams, number));
+}
+
+View StepEmitter::viewOf(Scope &scope, OpOperand &operand) {
+  auto type = cast<MemRefType>(operand.get().getType());
+  BufferPlace place = placeOf(scope, operand.get());
+  Label holds = contents.getLabel(operand);
+  return place.isColumn ? RuntimeCalls::at(views(), buffers.get<rt::row_place>(place, type, holds))
+                        : RuntimeCalls::at(views(), buffers.get<rt::place>(place, type, holds));
+}
+
+llvm::SmallVector<View> StepEmitter::viewsOf(Scope &scope, MutableOperandRange operands) {
+  llvm::SmallVector<View> views;
+  for (OpOperand &operand : operands)
+    views.push_back(viewOf(scope, operand));
+  return views;
+}
+
+/// Commands of the last run of a function only stand behind a condition.
+LogicalResult StepEmitter::emitCommands(Scope &scope, llvm::ArrayRef<Operation *> commands) {
+  auto isInLast = [](Operation *command) { return command->hasAttr(sched::kInLastAttr); };
+  for (size_t i = 0; i < commands.size();) {
+    if (!isInLast(commands[i])) {
+      if (failed(emitCommand(scope, commands[i++])))
+        return failure();
+      continue;
+    }
+    scope.calls.beginIf(scope.use<bool>(cpp::kIsLastName));
+    for (; i < commands.size() && isInLast(commands[i]); ++i)
+      if (failed(emitCommand(scope, commands[i])))
+        return failure();
+    scope.calls.endIf();
+  }
+  return success();
+}
+
+LogicalResult StepEmitter::emitCommand(Scope &scope, Operation *command) {
+  scope.calls.setLabel(getOperator(command));
+  return llvm::TypeSwitch<Operation *, LogicalResult>(command)
+      .Case([&](sched::LaunchOp op) { return emitLaunch(scope, op); })
+      .Case([&](sched::LaunchMapOp op) { return emitMap(scope, op); })
+      .Case([&](sched::LaunchCollectiveOp op) { return emitCollective(scope, op); })
+      .Case([&](sched::RecordOp op) {
+        scope.calls.recordEvent(streamOf(scope, op), eventOf(scope, op.getEvent()));
+        return success();
+      })
+      .Case([&](sched::WaitOp op) {
+        scope.calls.waitEvent(streamOf(scope, op), eventOf(scope, op.getEvent()));
+        return success();
+      })
+      .Default([](Operation *op) { return op->emitOpError("is no command of level L5"); });
+}
+
+LogicalResult StepEmitter::emitLaunch(Scope &scope, sched::LaunchOp op) {
+  if (auto update = sched::getUpdateOperands(op); update && update->parameters > 1)
+    return emitUpdates(scope, op, *update);
+  auto ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
+  cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds() : cpp::boolean(op.getAccumulate());
+  return emitKernel(scope.calls,
+                    {op, scope.context(), streamOf(scope, op), ins, outs, accumulate, constants.getTable(op)});
+}
+
+/// An optimizer step for several parameters: a table says where they lie.
+LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its) {
+  for (Value buffer : op.getOperands())
+    if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
+      return op.emitOpError("of several parameters needs them dense, but one is ") << buffer.getType();
+  bool hasColumns = false, hasOffsets = false;
+  auto take = [&](Value buffer) {
+    BufferPlace place = placeOf(scope, buffer);
+    (place.isColumn ? hasColumns : hasOffsets) = true;
+    return place;
+  };
+  std::vector<ParameterPlaces> parameters(its.parameters);
+  for (auto [i, parameter] : llvm::enumerate(parameters)) {
+    size_t first = i * its.operands;
+    parameter.elements = cast<MemRefType>(op.getIns()[first].getType()).getNumElements();
+    parameter.label = contents.getLabel(op.getInsMutable()[first]);
+    BufferPlace *places[] = {&parameter.weight, &parameter.average, &parameter.squares, &parameter.gradient};
+    for (auto [k, place] : llvm::enumerate(places))
+      *place = take(op.getIns()[first + k]);
+  }
+  llvm::SmallVector<View> scalars;
+  for (unsigned i = its.parameters * its.operands; i < op.getIns().size(); ++i)
+    scalars.push_back(viewOf(scope, op.getInsMutable()[i]));
+  for (auto [out, buffer] : llvm::enumerate(op.getOuts())) {
+    BufferPlace place = take(buffer);
+    if (!op.getReplaced(out))
+      parameters[out / its.results].rounded = place;
+  }
+  if (hasColumns && hasOffsets)
+    return op.emitOpError("must not be part of a repeated block");
+  Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
+  cpp::Parameters all =
+      hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
+                 : RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::place>(parameters));
+  scope.calls.adamwList(streamOf(scope, op), all, scalars, op.getSettings().contains("decays"));
+  return success();
+}
+
+LogicalResult StepEmitter::emitMap(Scope &scope, sched::LaunchMapOp op) {
+  auto ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
+  auto functor = functors.find(op.getFunction());
+  if (functor == functors.end())
+    return op.emitOpError("names no scalar function");
+  bool isOnHost = streams.getKind(streams.getNumber(op)) == sched::StreamKind::host;
+  std::string name = isOnHost ? "on_host<" + functor->second + ">" : functor->second;
+  if (op.getAccumulateAfterFirst())
+    scope.calls.mapAdding(name, streamOf(scope, op), scope.adds(), outs, ins);
+  else
+    scope.calls.map(name, streamOf(scope, op), outs, ins);
+  return success();
+}
+
+static rt::reduction reductionOf(train::ReductionKind kind) {
+  switch (kind) {
+  case train::ReductionKind::max:
+    return rt::reduction::max;
+  case train::ReductionKind::min:
+    return rt::reduction::min;
+  case train::ReductionKind::sum:
+    break;
+  }
+  return rt::reduction::sum;
+}
+
+LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveOp op) {
+  cpp::Stream stream = streamOf(scope, op);
+  View in = viewOf(scope, op.getInMutable()), out = viewOf(scope, op.getOutMutable());
+  cpp::Communicator communicator =
+      RuntimeCalls::communicatorOf(scope.context(), communicators.lookup(op.getCommunicator()));
+  switch (op.getKind()) {
+  case sched::CollectiveKind::all_reduce:
+    scope.calls.allReduce(stream, communicator, out, reductionOf(op.getReduction()));
+    break;
+  case sched::CollectiveKind::all_gather:
+    scope.calls.allGather(stream, communicator, out, in);
+    break;
+  case sched::CollectiveKind::reduce_scatter:
+    scope.calls.reduceScatter(stream, communicator, out, in);
+    break;
+  case sched::CollectiveKind::all_to_all:
+    scope.calls.allToAll(stream, communicator, out, in);
+    break;
+  case sched::CollectiveKind::permute:
+    scope.calls.permute(stream, communicator, out, in, *op.getDestinations());
+    break;
+  }
+  return success();
+}
+
+/// With what a stream is for as its comment.
+void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
+  Label label;
+  for (sched::CommunicatorOp communicator : const_cast<sched::ProgramOp &>(program).getOps<sched::CommunicatorOp>())
+    if (streams.getNumber(communicator) == number)
+      for (auto axis : communicator.getAxes().getAsRange<StringAttr>())
+        label = (label.empty() ? Label("collectives over ") : label + " x ") + Label::ofName(axis.getValue());
+  calls.setLabel(label);
+  calls.declareStream(streamName(streams, number), cpp::Context(cpp::kContextName), number);
+}
+
+/// Writes the function around its body: the parameters that it does not use are marked, and what it uses is declared.
+void StepEmitter::finish(Scope &scope, const cpp::Signature &signature, const Label &label) {
+  std::vector<std::string> begin;
+  RuntimeCalls declarations(begin);
+  if (!scope.knownAdds && !scope.block && scope.used.contains(cpp::kAddsName))
+    declarations.define(cpp::kAddsName, RuntimeCalls::addsToEarlier(scope.use<std::int64_t>(cpp::kIndexName)));
+  if (scope.usesBuffers)
+    declarations.declareViews(kViewsName, scope.context(),
+                              scope.used.contains(cpp::kRowName) ? std::optional(scope.row()) : std::nullopt);
+  for (int64_t number : scope.streams)
+    declareStream(declarations, number);
+  if (!label.empty())
+    lines.push_back("// " + label.getText());
+  lines.push_back(signature.getText([&](llvm::StringRef name) { return scope.used.contains(name); }) + " {");
+  llvm::append_range(lines, begin);
+  llvm::append_range(lines, scope.body);
+  lines.push_back("  return ok_status();");
+  lines.push_back("}");
+  lines.push_back("");
+}
+
+/// Whether some of the block's commands run in the last run only.
+static bool hasLast(const RepeatedBlock &block) {
+  return llvm::any_of(block.commands, [](Operation *command) { return command->hasAttr(sched::kInLastAttr); });
+}
+
+LogicalResult StepEmitter::emitBlock(const RepeatedBlock &block, size_t index) {
+  Scope scope(/*adds=*/std::nullopt, &block);
+  if (failed(emitCommands(scope, block.commands)))
+    return failure();
+  Label label;
+  if (!block.labels.empty())
+    label = "Labels are those of " + block.labels.front() + ".";
+  finish(scope, cpp::getBlockSignature(blockName(index), hasLast(block)), label);
+  return success();
+}
+
+/// Calls of a block with the rows of successive segments, which follow each other.
+void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasLast) {
+  const Segment &first = segments.front(), &last = segments.back();
+  auto call = [&](const std::string &row) {
+    llvm::SmallVector<std::string> arguments = {scope.context().text, rowsName(first.block) + "[" + row + "]",
+                                                scope.adds().text};
+    if (hasLast)
+      arguments.push_back(scope.use<bool>(cpp::kIsLastName).text);
+    return cpp::Expr<rt::status>(RuntimeCalls::callText(blockName(first.block), arguments));
+  };
+  scope.calls.setLabel(segments.size() == 1 ? first.label : first.label + " to " + last.label);
+  if (segments.size() == 1)
+    scope.calls.check(call(std::to_string(first.row)));
+  else
+    scope.calls.checkEach("i", first.row, last.row, call("i"));
+}
+
+LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
+  bool isBackward = sched::hasRole(source, sched::StepRole::backward);
+  bool accumulates = isBackward || sched::hasRole(source, sched::StepRole::forward);
+  Scope scope(accumulates ? std::nullopt : std::optional(false));
+  llvm::ArrayRef<Segment> segments = repeats.segmentsOf(source);
+  while (!segments.empty()) {
+    const Segment &first = segments.front();
+    auto inLast = llvm::find_if(first.commands, [](Operation *op) { return op->hasAttr(sched::kInLastAttr); });
+    bool hasLast = inLast != first.commands.end();
+    if (hasLast && !isBackward)
+      return (*inLast)->emitOpError("is marked ") << sched::kInLastAttr << " outside of a backward";
+    size_t count = 1;
+    if (first.block < 0) {
+      if (failed(emitCommands(scope, first.commands)))
+        return failure();
+    } else {
+      while (count < segments.size() && segments[count].block == first.block &&
+             segments[count].row == first.row + static_cast<int>(count))
+        ++count;
+      callBlock(scope, segments.take_front(count), hasLast);
+    }
+    segments = segments.drop_front(count);
+  }
+  finish(scope, cpp::getStepSignature(sched::getStep(source)), {});
+  return success();
+}

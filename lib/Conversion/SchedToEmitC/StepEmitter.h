@@ -1,0 +1,70 @@
+// The functions of a step program, command by command.
+#ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_STEPEMITTER_H
+#define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_STEPEMITTER_H
+
+#include "BufferContents.h"
+#include "BufferTable.h"
+#include "Constants.h"
+#include "Repeats.h"
+
+#include "windlass/Dialect/Sched/IR/Streams.h"
+#include "windlass/Dialect/Sched/IR/Updates.h"
+#include "windlass/Target/Cpp/CppBuilder.h"
+
+namespace windlass {
+
+/// Writes functions as lines of C++, one for each command, and the tables that they refer to.
+class StepEmitter {
+public:
+  /// Of the functions in the order in which they run. `functors` are the names of the scalar functions.
+  StepEmitter(sched::ProgramOp program, llvm::ArrayRef<mlir::func::FuncOp> functions,
+              const llvm::StringMap<std::string> &functors, const Constants &constants);
+
+  /// Repeated blocks, then the functions of a step.
+  llvm::LogicalResult emitStep();
+  /// Each function's one command as a block all of whose offsets are columns.
+  llvm::LogicalResult emitCommands();
+
+  /// What has been written: functions, buffers, rows of blocks.
+  const std::vector<std::string> &getLines() const { return lines; }
+  const std::vector<std::string> &getBufferLines() const { return buffers.getLines(); }
+  const std::vector<std::string> &getRowLines() const { return rows; }
+
+private:
+  struct Scope;
+
+  static int nextColumn(Scope &scope);
+  BufferPlace placeOf(Scope &scope, mlir::Value buffer);
+  cpp::Event eventOf(Scope &scope, int64_t event);
+  cpp::Stream streamOf(Scope &scope, mlir::Operation *command);
+  cpp::View viewOf(Scope &scope, mlir::OpOperand &operand);
+  llvm::SmallVector<cpp::View> viewsOf(Scope &scope, mlir::MutableOperandRange operands);
+
+  llvm::LogicalResult emitCommands(Scope &scope, llvm::ArrayRef<mlir::Operation *> commands);
+  llvm::LogicalResult emitCommand(Scope &scope, mlir::Operation *command);
+  llvm::LogicalResult emitLaunch(Scope &scope, sched::LaunchOp op);
+  llvm::LogicalResult emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its);
+  llvm::LogicalResult emitMap(Scope &scope, sched::LaunchMapOp op);
+  llvm::LogicalResult emitCollective(Scope &scope, sched::LaunchCollectiveOp op);
+  llvm::LogicalResult emitBlock(const RepeatedBlock &block, size_t index);
+  llvm::LogicalResult emitFunction(mlir::func::FuncOp source, Repeats &repeats);
+  void callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasLast);
+  void emitRows(const RepeatedBlock &block, size_t index);
+  void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label);
+  void declareStream(cpp::RuntimeCalls &calls, int64_t number) const;
+
+  sched::ProgramOp program;
+  llvm::ArrayRef<mlir::func::FuncOp> functions;
+  const llvm::StringMap<std::string> &functors;
+  const Constants &constants;
+  BufferContents contents;
+  sched::StreamTable streams;
+  sched::ArenaTable arenas;
+  llvm::StringMap<int64_t> communicators; // name -> index
+  BufferTable buffers;
+  std::vector<std::string> lines, rows;
+};
+
+} // namespace windlass
+
+#endif
