@@ -37,13 +37,23 @@ bool windlass::interpreter::interpreterSupports(StringRef opName) {
          opName == plan::ReshardOp::getOperationName();
 }
 
-static LogicalResult checkRanks(ModuleOp module, plan::MeshAttr mesh) {
+static LogicalResult checkRanks(ModuleOp module) {
   // Ranks are simulated one after another: more than this is a mistake.
   constexpr int64_t kRankLimit = 1024;
-  int64_t ranks = 1;
-  for (plan::AxisAttr axis : mesh.getAxes())
-    if (axis.getSize() < 1 || axis.getSize() > kRankLimit || (ranks *= axis.getSize()) > kRankLimit)
-      return module.emitError("has the mesh ") << mesh << ", which must have 1 to " << kRankLimit << " ranks";
+  SmallVector<plan::MeshAttr> meshes;
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    meshes.push_back(program.getMesh());
+  if (auto mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr); mesh && meshes.empty())
+    meshes.push_back(mesh);
+  int64_t all = 0;
+  for (plan::MeshAttr mesh : meshes) {
+    int64_t ranks = 1;
+    for (plan::AxisAttr axis : mesh.getAxes())
+      if (axis.getSize() < 1 || axis.getSize() > kRankLimit || (ranks *= axis.getSize()) > kRankLimit)
+        return module.emitError("has the mesh ") << mesh << ", which must have 1 to " << kRankLimit << " ranks";
+    if ((all += ranks) > kRankLimit)
+      return module.emitError("has positions with more than ") << kRankLimit << " ranks together";
+  }
   return success();
 }
 
@@ -53,15 +63,7 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
     return module.emitError("is of no level: it has neither @loss nor @microbatch, and no sched.program");
   if (options.rounds && (*level != Level::L5 || options.precision != Precision::f64))
     return module.emitError("can be rounded as programs do at level L5 only, and where floats are doubles");
-  sched::ProgramOp program;
-  if (*level == Level::L4 || *level == Level::L5) {
-    FailureOr<sched::ProgramOp> only = sched::getOnlyProgram(module);
-    if (failed(only))
-      return failure();
-    program = *only;
-  }
-  plan::MeshAttr mesh = program ? program.getMesh() : module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  if (mesh && failed(checkRanks(module, mesh)))
+  if (failed(checkRanks(module)))
     return failure();
   RunInputs inputs(module, options);
   FailureOr<RunResult> result = failure();
@@ -74,10 +76,10 @@ FailureOr<RunResult> windlass::interpreter::run(ModuleOp module, const RunOption
     result = runFunctions(module, inputs);
     break;
   case Level::L4:
-    result = runResources(program, inputs);
+    result = runResources(module, inputs);
     break;
   case Level::L5:
-    result = runCommands(program, inputs);
+    result = runCommands(module, inputs);
     break;
   }
   if (failed(result))

@@ -7,27 +7,33 @@
 
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
+#include <memory>
+
 namespace windlass::interpreter {
 
-/// Executes functions on resources. The host writes resources between functions as the runtime does: inputs once the
-/// compute stream is done, runtime scalars before a step; at the end of a step it waits for everything.
+/// Executes functions on the resources of a program. The host writes resources between functions as the runtime does:
+/// inputs once the compute stream is done, runtime scalars before a step; at the end of a step it waits for everything.
+/// Of what belongs to slots (`ResourceOp::isOfSlot`) each slot has its own; the slot of other resources is 0.
 class Machine {
 public:
   virtual ~Machine() = default;
-  /// What a rank's resource holds, for dumps: no part of the schedule.
-  virtual Tensor peek(sched::ResourceOp resource, int64_t rank) = 0;
-  /// The host writes the resource on all ranks.
-  virtual mlir::LogicalResult write(sched::ResourceOp resource, const RankValues &parts) = 0;
-  /// Runs a function for the rank's `index`-th micro-batch of the step; `isLast` says whether it runs for the last time
-  /// in the step.
-  virtual mlir::LogicalResult run(mlir::func::FuncOp function, int64_t index, bool isLast) = 0;
+  /// Returns what each rank's resource holds, for messages and dumps: no part of the schedule.
+  virtual RankValues read(sched::ResourceOp resource, int64_t slot) = 0;
+  /// Writes the resource on all ranks, as the host.
+  virtual mlir::LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) = 0;
+  /// Runs a function for the rank's `index`-th micro-batch of the step, which is in `slot` of the function's chunk;
+  /// `isLast` says whether it runs for the last time in the step.
+  virtual mlir::LogicalResult run(mlir::func::FuncOp function, int64_t index, int64_t slot, bool isLast) = 0;
   virtual void waitForCompute() {}
-  /// The host waits for all streams and reads the resources.
+  /// Waits for all streams and reads the resources, as the host.
   virtual mlir::LogicalResult finishStep(llvm::ArrayRef<sched::ResourceOp> outputs) { return mlir::success(); }
 };
 
-/// Runs the steps of a program on the machine.
-mlir::FailureOr<RunResult> runSchedule(sched::ProgramOp program, const RunInputs &inputs, Machine &machine);
+using MachineFactory = std::function<mlir::FailureOr<std::unique_ptr<Machine>>(sched::ProgramOp program)>;
+
+/// Runs the steps of a module, each program on a machine of its own. Fails with a diagnostic.
+mlir::FailureOr<RunResult> runSchedule(mlir::ModuleOp module, const RunInputs &inputs,
+                                       const MachineFactory &makeMachine);
 
 } // namespace windlass::interpreter
 

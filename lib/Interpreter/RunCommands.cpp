@@ -6,6 +6,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Interpreter/ScheduleChecker.h"
@@ -35,11 +36,14 @@ public:
         streams(program) {}
 
   LogicalResult prepare();
-  Tensor peek(sched::ResourceOp resource, int64_t rank) override {
-    return load(resourceBuffers.find(resource.getSymNameAttr())->second, rank);
+  RankValues read(sched::ResourceOp resource, int64_t slot) override {
+    RankValues parts;
+    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+      parts.push_back(load(resourceBuffers.find(resource.getSymNameAttr())->second, rank));
+    return parts;
   }
-  LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override;
-  LogicalResult run(func::FuncOp function, int64_t index, bool isLast) override;
+  LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) override;
+  LogicalResult run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
   void waitForCompute() override {
     if (std::optional<int64_t> compute = streams.getCompute())
       checker->waitByHost(*compute);
@@ -235,7 +239,7 @@ LogicalResult BufferMachine::report(Operation *op, const std::optional<ScheduleC
   return failure();
 }
 
-LogicalResult BufferMachine::write(sched::ResourceOp resource, const RankValues &parts) {
+LogicalResult BufferMachine::write(sched::ResourceOp resource, const RankValues &parts, int64_t) {
   const Buffer &buffer = resourceBuffers.find(resource.getSymNameAttr())->second;
   checker->beginHost();
   if (failed(report(resource, checker->write(buffer.window))))
@@ -400,7 +404,7 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   return success();
 }
 
-LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, bool isLast) {
+LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t, bool isLast) {
   if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
     return function.emitError("cannot be executed: needs one block and no arguments");
   for (Operation &op : function.getBody().front()) {
@@ -427,9 +431,18 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, bool isLa
   return success();
 }
 
-FailureOr<RunResult> windlass::interpreter::runCommands(sched::ProgramOp program, const RunInputs &inputs) {
-  BufferMachine machine(program, inputs.options);
-  if (failed(machine.prepare()))
+FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs) {
+  // Buffers are of one slot and one position.
+  FailureOr<sched::ProgramOp> only = sched::getOnlyProgram(module);
+  if (failed(only))
     return failure();
-  return runSchedule(program, inputs, machine);
+  for (sched::ScheduleOp schedule : only->getOps<sched::ScheduleOp>())
+    if (failed(sched::checkSlots(schedule)))
+      return failure();
+  return runSchedule(module, inputs, [&](sched::ProgramOp program) -> FailureOr<std::unique_ptr<Machine>> {
+    auto machine = std::make_unique<BufferMachine>(program, inputs.options);
+    if (failed(machine->prepare()))
+      return failure();
+    return std::unique_ptr<Machine>(std::move(machine));
+  });
 }

@@ -6,7 +6,7 @@
 #include "SpmdEvaluator.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
-#include <deque>
+#include <map>
 
 using namespace mlir;
 using namespace windlass;
@@ -16,56 +16,69 @@ namespace {
 
 class TensorMachine : public Machine {
 public:
-  TensorMachine(sched::ProgramOp program, Precision precision) : mesh(program.getMesh()), precision(precision) {}
+  TensorMachine(sched::ProgramOp program, Precision precision)
+      : program(program), mesh(program.getMesh()), precision(precision) {}
 
-  Tensor peek(sched::ResourceOp resource, int64_t rank) override {
-    RankValues &parts = contents[resource.getSymNameAttr()];
-    if (parts.empty()) // Never written: there is nothing that it should hold.
-      return Tensor(kindOf(resource.getTensorType().getElementType(), precision).value_or(ElementKind::f32),
-                    resource.getTensorType().getShape());
-    return parts[rank];
+  RankValues read(sched::ResourceOp resource, int64_t slot) override {
+    RankValues &parts = contents[{resource.getSymNameAttr(), slot}];
+    if (!parts.empty())
+      return parts;
+    // Never written: there is nothing that it should hold.
+    Tensor none(kindOf(resource.getTensorType().getElementType(), precision).value_or(ElementKind::f32),
+                resource.getTensorType().getShape());
+    return RankValues(mesh.getRanks(), none);
   }
-  LogicalResult write(sched::ResourceOp resource, const RankValues &parts) override {
-    contents[resource.getSymNameAttr()] = parts;
+  LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) override {
+    contents[{resource.getSymNameAttr(), slot}] = parts;
     return success();
   }
-  LogicalResult run(func::FuncOp function, int64_t index, bool isLast) override;
+  LogicalResult run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
 
 private:
-  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index);
+  /// What a resource holds, for a function that runs for a micro-batch in `slot`.
+  RankValues &contentsOf(FlatSymbolRefAttr name, int64_t slot) {
+    auto resource = program.lookupSymbol<sched::ResourceOp>(name.getAttr());
+    return contents[{name.getAttr(), resource.isOfSlot() ? slot : 0}];
+  }
+  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index,
+                             int64_t slot);
   /// Runs `collective(members' operands) -> members' results` in every communicator over the axes.
   template <class Function>
   LogicalResult onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
                           Function collective);
   LogicalResult runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results);
 
+  sched::ProgramOp program;
   plan::MeshAttr mesh;
   Precision precision;
-  DenseMap<StringAttr, RankValues> contents;
-  /// What forwards have handed to backwards that are still to come.
-  std::deque<SpmdValues> stash;
+  /// By resource and slot.
+  DenseMap<std::pair<StringAttr, int64_t>, RankValues> contents;
+  /// By chunk and slot: what a forward has handed to a backward that is still to come.
+  std::map<std::pair<int64_t, int64_t>, SpmdValues> stash;
 };
 
 } // namespace
 
-LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, bool) {
+LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, int64_t slot, bool) {
   SpmdValues arguments;
+  std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), slot);
   if (sched::hasRole(function, sched::StepRole::backward)) {
-    if (stash.empty())
-      return function.emitError("cannot be executed: no forward has handed over its stash");
-    arguments = std::move(stash.front());
-    stash.pop_front();
+    auto handed = stash.find(place);
+    if (handed == stash.end())
+      return function.emitError("cannot be executed: no forward has handed over its stash in slot ") << slot;
+    arguments = std::move(handed->second);
+    stash.erase(handed);
   }
   FailureOr<SpmdValues> results = runFunction(
       function, std::move(arguments), mesh.getRanks(), precision,
       [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
-        return runSpecial(op, operands, results, index);
+        return runSpecial(op, operands, results, index, slot);
       },
       [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
   if (failed(results))
     return failure();
-  if (sched::hasRole(function, sched::StepRole::forward))
-    stash.push_back(std::move(*results));
+  if (sched::hasRole(function, sched::StepRole::forward) && !stash.try_emplace(place, std::move(*results)).second)
+    return function.emitError("cannot be executed: slot ") << slot << " still holds the stash of another micro-batch";
   return success();
 }
 
@@ -118,24 +131,24 @@ LogicalResult TensorMachine::runMap(sched::MapOp op, ArrayRef<RankValues> operan
 }
 
 FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
-                                          int64_t index) {
+                                          int64_t index, int64_t slot) {
   auto done = [](LogicalResult result) -> FailureOr<bool> {
     if (failed(result))
       return failure();
     return true;
   };
   if (auto load = llvm::dyn_cast<sched::LoadOp>(op)) {
-    results[0] = contents.lookup(load.getResourceAttr().getAttr());
+    results[0] = contentsOf(load.getResourceAttr(), slot);
     if (results[0].empty())
       return op.emitError("reads ") << load.getResourceAttr() << " before anything wrote it";
     return true;
   }
   if (auto store = llvm::dyn_cast<sched::StoreOp>(op)) {
-    contents[store.getResourceAttr().getAttr()] = operands[0];
+    contentsOf(store.getResourceAttr(), slot) = operands[0];
     return true;
   }
   if (auto add = llvm::dyn_cast<sched::AddToOp>(op)) {
-    RankValues &held = contents[add.getResourceAttr().getAttr()];
+    RankValues &held = contentsOf(add.getResourceAttr(), slot);
     if (index == 0 || held.empty()) {
       held = operands[0];
       return true;
@@ -180,7 +193,8 @@ FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> op
   return false;
 }
 
-FailureOr<RunResult> windlass::interpreter::runResources(sched::ProgramOp program, const RunInputs &inputs) {
-  TensorMachine machine(program, inputs.options.precision);
-  return runSchedule(program, inputs, machine);
+FailureOr<RunResult> windlass::interpreter::runResources(ModuleOp module, const RunInputs &inputs) {
+  return runSchedule(module, inputs, [&](sched::ProgramOp program) -> FailureOr<std::unique_ptr<Machine>> {
+    return std::unique_ptr<Machine>(std::make_unique<TensorMachine>(program, inputs.options.precision));
+  });
 }

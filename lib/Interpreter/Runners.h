@@ -12,10 +12,10 @@ namespace windlass::interpreter {
 mlir::FailureOr<RunResult> runLoss(mlir::ModuleOp module, const RunInputs &inputs);
 /// L2 and L3: `@init`, `@microbatch`, `@update`; L2 is a mesh of one rank.
 mlir::FailureOr<RunResult> runFunctions(mlir::ModuleOp module, const RunInputs &inputs);
-/// L4: tensors in resources, collectives.
-mlir::FailureOr<RunResult> runResources(sched::ProgramOp program, const RunInputs &inputs);
+/// L4: tensors in resources, collectives, messages between positions.
+mlir::FailureOr<RunResult> runResources(mlir::ModuleOp module, const RunInputs &inputs);
 /// L5: buffers in arenas, streams and events.
-mlir::FailureOr<RunResult> runCommands(sched::ProgramOp program, const RunInputs &inputs);
+mlir::FailureOr<RunResult> runCommands(mlir::ModuleOp module, const RunInputs &inputs);
 
 } // namespace windlass::interpreter
 
