@@ -428,9 +428,13 @@ static Expr<rt::action_kind> actionKind(const schedule::StepRow &row) {
     return WINDLASS_ENUMERATOR(action_kind, receive);
   case schedule::ActionKind::Reduce:
     return WINDLASS_ENUMERATOR(action_kind, reduce);
-  default:
+  case schedule::ActionKind::Update:
     return WINDLASS_ENUMERATOR(action_kind, update);
+  case schedule::ActionKind::InputGradient:
+  case schedule::ActionKind::WeightGradient:
+    break;
   }
+  llvm_unreachable("the step has been expanded, which refuses halves of a backward");
 }
 
 Expr<rt::span<rt::action>> Tables::actionTable(const schedule::Schedule &step) {
