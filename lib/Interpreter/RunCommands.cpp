@@ -432,13 +432,11 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t, 
 }
 
 FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs) {
-  // Buffers are of one slot and one position.
-  FailureOr<sched::ProgramOp> only = sched::getOnlyProgram(module);
-  if (failed(only))
-    return failure();
-  for (sched::ScheduleOp schedule : only->getOps<sched::ScheduleOp>())
-    if (failed(sched::checkSlots(schedule)))
-      return failure();
+  // Buffers are of one slot.
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    for (sched::ScheduleOp schedule : program.getOps<sched::ScheduleOp>())
+      if (failed(sched::checkSlots(schedule)))
+        return failure();
   return runSchedule(module, inputs, [&](sched::ProgramOp program) -> FailureOr<std::unique_ptr<Machine>> {
     auto machine = std::make_unique<BufferMachine>(program, inputs.options);
     if (failed(machine->prepare()))

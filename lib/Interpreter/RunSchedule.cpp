@@ -74,6 +74,7 @@ LogicalResult ScheduleRunner::prepare() {
 
 void ScheduleRunner::send(int64_t chunk, int64_t peer, int64_t slot) {
   Position &position = positionOf(chunk);
+  position.getMachine().waitForCompute();
   SmallVector<RankValues> &message = messages[{chunk, peer}].emplace_back();
   for (ResourceOp value : sched::getBorder(position.getProgram(), ResourceKind::sent, chunk, peer))
     message.push_back(position.getMachine().read(value, slot));
@@ -88,6 +89,7 @@ FailureOr<bool> ScheduleRunner::receive(int64_t chunk, int64_t peer, int64_t slo
   if (border.size() != sent.front().size())
     return position.getProgram().emitOpError("receives ")
            << border.size() << " values of chunk " << peer << ", which sends " << sent.front().size();
+  position.getMachine().waitForCompute();
   for (auto [value, parts] : llvm::zip_equal(border, sent.front()))
     if (failed(position.getMachine().write(value, parts, slot)))
       return failure();

@@ -18,6 +18,14 @@
 // RUN: windlass-run %t/fused.mlir --level L4 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/fused.safetensors
 // RUN: windlass-run --compare %t/l2.safetensors %t/fused.safetensors --bound 1e-10
 
+// With one micro-batch in flight both positions are lowered to commands.
+// RUN: sed 's/#sched.action<forward>, #sched.action<send peer 1>, #sched.action<repeat x 3 of 4>, #sched.action<forward>, #sched.action<receive peer 1>, #sched.action<send peer 1>, #sched.action<backward>, /#sched.action<repeat x 4 of 4>, #sched.action<forward>, #sched.action<send peer 1>, /' %t/split.mlir > %t/in-turn.mlir
+// RUN: windlass-opt %t/in-turn.mlir --sched-verify-async --sched-fuse-pipeline --sched-to-commands-pipeline -o %t/l5.mlir
+// RUN: windlass-run %t/l5.mlir --level L5 --ranks 2 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/l5.safetensors
+// RUN: windlass-run --compare %t/l2.safetensors %t/l5.safetensors --bound 1e-10
+// RUN: not windlass-opt %t/split.mlir --sched-to-commands-pipeline 2>&1 | FileCheck %s --check-prefix=SLOTS
+// SLOTS: error: 'sched.schedule' op keeps 2 micro-batches in flight, but there is one slot for the stash
+
 // What the checker refuses, one change each: a message that nobody receives, two that are exchanged, an order in which both
 // wait, a backward that is given another micro-batch's slot by running before its gradient has come.
 // RUN: sed 's/#sched.action<repeat x 4 of 4>, #sched.action<receive chunk 1 peer 0>, /#sched.action<repeat x 4 of 3>, /' %t/split.mlir > %t/missing.mlir

@@ -35,6 +35,19 @@ SmallVector<func::FuncOp> windlass::sched::getStepFunctions(ProgramOp program) {
   return functions;
 }
 
+FailureOr<int64_t> windlass::sched::getOnlyChunk(ProgramOp program) {
+  SmallVector<func::FuncOp> functions = getStepFunctions(program);
+  if (functions.empty())
+    return 0;
+  int64_t chunk = getStep(functions.front()).getChunk();
+  for (func::FuncOp function : functions)
+    if (int64_t other = getStep(function).getChunk(); other != chunk)
+      return function.emitOpError("is of chunk ")
+             << other << ", but @" << functions.front().getName() << " is of chunk " << chunk
+             << ": commands are made of one chunk for each position";
+  return chunk;
+}
+
 LogicalResult windlass::sched::checkStepFunctions(ProgramOp program) {
   llvm::SmallDenseMap<StepAttr, func::FuncOp> known;
   for (auto function : program.getOps<func::FuncOp>())

@@ -213,10 +213,13 @@ private:
 
 struct FuseLosses : sched::impl::FuseLossesBase<FuseLosses> {
   void runOnOperation() override {
-    auto forward = getStepFunction(getOperation(), StepRole::forward);
-    auto backward = getStepFunction(getOperation(), StepRole::backward);
-    if (!forward || !backward)
-      return;
+    for (func::FuncOp function : getStepFunctions(getOperation()))
+      if (hasRole(function, StepRole::forward))
+        if (auto backward = getStepFunction(getOperation(), StepRole::backward, getStep(function).getChunk()))
+          fuse(function, backward);
+  }
+
+  void fuse(func::FuncOp forward, func::FuncOp backward) {
     Block &block = forward.getBody().front();
     SmallVector<LaunchOp> losses = llvm::filter_to_vector(block.getOps<LaunchOp>(), [](LaunchOp launch) {
       return launch.getKernel() == KernelKind::softmax_cross_entropy;

@@ -27,19 +27,17 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
   LogicalResult lower(ProgramOp op) {
     if (failed(checkStepFunctions(op)))
       return failure();
-    func::FuncOp forward = getStepFunction(op, StepRole::forward), backward = getStepFunction(op, StepRole::backward),
-                 reduce = getStepFunction(op, StepRole::reduce);
+    FailureOr<int64_t> chunk = getOnlyChunk(op);
+    if (failed(chunk))
+      return failure();
+    func::FuncOp forward = getStepFunction(op, StepRole::forward, *chunk),
+                 backward = getStepFunction(op, StepRole::backward, *chunk),
+                 reduce = getStepFunction(op, StepRole::reduce, *chunk);
     if (!forward != !backward)
       return op.emitError("has one of @forward and @backward: a step needs both");
-    for (func::FuncOp function : getStepFunctions(op)) {
+    for (func::FuncOp function : getStepFunctions(op))
       if (!function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
-      if (int64_t chunk = getStep(function).getChunk())
-        return function.emitOpError("is of chunk ") << chunk << ": commands are made of chunk 0 only";
-    }
-    for (ResourceOp resource : op.getOps<ResourceOp>())
-      if (resource.isBorder())
-        return resource.emitOpError("passes to or from another position: commands are made of one position only");
     for (ScheduleOp schedule : op.getOps<ScheduleOp>())
       if (failed(checkSlots(schedule)))
         return failure();
@@ -48,7 +46,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
 
     Program program(op, reduce);
     auto lowerFunction = [&](StepRole role, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
-      func::FuncOp function = getStepFunction(op, role);
+      func::FuncOp function = getStepFunction(op, role, *chunk);
       if (!function)
         return success();
       FunctionLowering lowering(program, function);

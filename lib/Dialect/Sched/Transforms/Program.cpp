@@ -24,9 +24,10 @@ Program::Program(ProgramOp program, func::FuncOp reduce) : program(program), sym
     Storage storage;
     storage.bytes = getTensorBytes(resource.getTensorType());
     storage.isTransient = false;
-    storage.isMutableInStep = !llvm::is_contained(
-        {ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value, ResourceKind::scalar},
-        resource.getKind());
+    storage.isMutableInStep =
+        !llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value,
+                             ResourceKind::scalar, ResourceKind::received, ResourceKind::sent},
+                            resource.getKind());
     resourceViews[resource.getSymNameAttr()] = View::dense(storages.size(), resource.getTensorType());
     storages.push_back(storage);
   }
@@ -308,8 +309,10 @@ void Program::emit() {
   emitQueues(builder);
   for (auto &[function, commands] : functions)
     emitFunction(function, commands, /*isReduce=*/false);
-  if (func::FuncOp reduce = getStepFunction(program, StepRole::reduce))
-    emitFunction(reduce, functions[getStepFunction(program, StepRole::backward)], /*isReduce=*/true);
+  for (func::FuncOp reduce : getStepFunctions(program))
+    if (hasRole(reduce, StepRole::reduce))
+      emitFunction(reduce, functions[getStepFunction(program, StepRole::backward, getStep(reduce).getChunk())],
+                   /*isReduce=*/true);
   program.walk([&](LaunchCollectiveOp collective) {
     if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
       program.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);

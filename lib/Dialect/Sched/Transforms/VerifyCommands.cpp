@@ -66,6 +66,10 @@ private:
   LogicalResult checkLevel() {
     if (failed(checkStepFunctions(program)))
       return failure();
+    FailureOr<int64_t> only = getOnlyChunk(program);
+    if (failed(only))
+      return failure();
+    chunk = *only;
     for (Operation &op : *program.getBody())
       if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp>(op))
         return op.emitOpError("does not belong to the level of commands");
@@ -363,28 +367,28 @@ private:
 
   /// What stands for a run: two steps in a row, of two micro-batches and of one, which hold each way in which one
   /// action of a step may follow another.
-  static SmallVector<Call> listCalls() {
-    SmallVector<Call> calls = {{StepRole::init}};
+  SmallVector<Call> listCalls() const {
+    SmallVector<Call> calls = {{StepRole::init, chunk}};
     for (int64_t microBatches : {2, 1}) {
       schedule::Pipeline step =
           llvm::cantFail(schedule::expandPipeline({}, schedule::makeSequentialStep(microBatches)));
       for (const schedule::Action &action : step.positions.front().actions)
-        calls.push_back({*getRole(action.kind), action.chunk, action.isFirst, action.isLast,
+        calls.push_back({*getRole(action.kind), chunk, action.isFirst, action.isLast,
                          action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
     }
-    calls.push_back({StepRole::evaluate});
+    calls.push_back({StepRole::evaluate, chunk});
     return calls;
   }
 
   LogicalResult checkStep() {
     if (failed(assignResources()))
       return failure();
-    bool hasInit = getStepFunction(program, StepRole::init) != nullptr;
+    bool hasInit = getStepFunction(program, StepRole::init, chunk) != nullptr;
     for (auto &[name, arena] : arenas)
       for (PlacedResource &place : arena.resources) {
         ResourceKind kind = place.resource.getKind();
         if (llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::state,
-                                ResourceKind::scalar},
+                                ResourceKind::scalar, ResourceKind::received},
                                kind) ||
             (kind == ResourceKind::value && !hasInit))
           arena.memory.define(place.range, place.owner.value_or(0));
@@ -462,6 +466,7 @@ private:
   }
 
   ProgramOp program;
+  int64_t chunk = 0;
   std::map<plan::MemoryKind, int64_t> limits;
   llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;

@@ -108,16 +108,10 @@ sched.schedule [#sched.action<forward>, #sched.action<forward>, #sched.action<ba
 
 module attributes {sched.placement = #sched.placement<[0, 0]>} {
 sched.program @program on <[]> {
-  // expected-error @below {{is of chunk 1: commands are made of chunk 0 only}}
+  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
+  // expected-error @below {{is of chunk 1, but @init is of chunk 0: commands are made of one chunk for each position}}
   func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 1>} { return }
 }
-}
-
-// -----
-
-sched.program @program on <[]> {
-  // expected-error @below {{passes to or from another position: commands are made of one position only}}
-  sched.resource sent @y : tensor<f32> of tensor<f32> <[]> {peer = 1 : i64}
 }
 
 // -----

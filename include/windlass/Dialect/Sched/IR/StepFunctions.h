@@ -21,6 +21,10 @@ mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chu
 /// The functions of a step of a program, by chunk, then in the order of StepRole.
 llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(ProgramOp program);
 
+/// Returns the only chunk whose functions are in a program, 0 where there is none; reports an error at the first
+/// function of another chunk.
+mlir::FailureOr<int64_t> getOnlyChunk(ProgramOp program);
+
 /// Checks that no two functions in `program` have one role and chunk; reports an error at the second.
 mlir::LogicalResult checkStepFunctions(ProgramOp program);
 
