@@ -17,19 +17,19 @@ struct Finding {
   State state = State::present;
   /// Versions, paths, sizes; empty where nothing was found.
   std::string found;
-  /// Of what is limited or missing: what one loses, and what to do.
+  /// What the user loses where it is limited or missing, and what to do.
   std::string loss;
-  /// Set where training is not possible at all without it.
+  /// Set where training is impossible without it.
   std::optional<Code> needed;
 };
 
-/// Compilers, CMake, MPI.
+/// Examines compilers, CMake and MPI.
 void examineTools(std::vector<Finding> &findings);
-/// MLIR, what multiplies matrices, GPUs, NCCL.
+/// Examines MLIR, the libraries that multiply matrices, GPUs and NCCL.
 void examineLibraries(std::vector<Finding> &findings);
-/// Processors, memory, shared memory, disk.
+/// Examines processors, memory, shared memory and disk.
 void examineMachine(std::vector<Finding> &findings);
-/// Variables that change which libraries programs load, and those that a launcher has left.
+/// Examines variables that change which libraries programs load, and those that a launcher has left.
 void examineEnvironment(std::vector<Finding> &findings);
 
 } // namespace windlass::doctor

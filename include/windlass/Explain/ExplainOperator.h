@@ -17,7 +17,7 @@ namespace windlass {
 rt::status explainPlacement(mlir::ModuleOp module, const llvm::StringMap<SegmentFacts> &segments,
                             const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson, llvm::raw_ostream &out);
 
-/// The same from the plan alone: no more than its file says.
+/// Writes what the plan's file alone says of them.
 rt::status explainRows(const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson, llvm::raw_ostream &out);
 
 } // namespace windlass

@@ -12,49 +12,49 @@
 
 namespace windlass {
 
-/// Bytes of the device arena by what they hold.
+/// The bytes of the device arena by what they hold.
 struct ArenaBytes {
   int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
 };
 
-/// When most lives in the arena, and what lives then beside parameters, gradients, state and inputs: the largest
-/// groups.
+/// When most lives in the arena, and the largest groups of values that live then besides parameters, gradients, state
+/// and inputs.
 struct PeakFacts {
   struct Live {
     std::string of;
     int64_t count = 0, bytes = 0;
   };
-  /// The operator.
+  /// The operator that runs then.
   std::string at;
   std::vector<Live> live;
 };
 
 struct PlanReport {
-  /// The file.
+  /// The file of the model.
   std::string model;
   Cluster cluster;
   int64_t ranks = 1, microBatches = 1, groups = 1;
   bool averagesTokens = false;
-  /// Axes with their sizes.
+  /// The mesh axes with their sizes.
   std::vector<std::pair<std::string, int64_t>> mesh;
   ArenaBytes memory;
   rt::reserve reserve;
-  /// Bytes that a device may use.
+  /// The bytes that a device may use.
   int64_t memoryLimit = 0;
   PeakFacts peak;
   RerunReport rerun;
   bool hasDroppedPrefetch = false;
   StepPrediction prediction;
   StepWork work;
-  /// FLOPs per second of all devices, where it is known.
+  /// The peak FLOPs per second of all devices, where they are known.
   std::optional<double> peakFlops;
-  /// What the compilation's search says; null for a named strategy.
+  /// The summary of the compilation's search; null for a named strategy.
   const SearchSummary *search = nullptr;
-  /// The operators, as a table; empty where nothing is split.
+  /// The operators as a table; empty for a mesh of one rank.
   std::string table;
 
   double getTokensPerSecond() const;
-  /// Part of the peak that the step's FLOPs are; nothing where the peak or the time is not known.
+  /// Returns the share of the peak that the step's FLOPs reach; nothing where the peak or the time is not known.
   std::optional<double> getPeakShare() const;
 };
 

@@ -8,8 +8,9 @@
 
 namespace windlass {
 
-/// Of a module at L3: the products, lookups, attentions and losses of the forward pass, how each is split and how its
-/// weight lies between steps. Empty where nothing is split. At most so many rows.
+/// Makes the table of a module at L3: the products, lookups, attentions and losses of the forward pass, how each is
+/// split and how its weight is laid out between steps. Empty for a mesh of one rank. Has at most `mostRows` rows, and
+/// then the number of the others.
 std::string makePlanTable(mlir::ModuleOp planned, size_t mostRows);
 
 } // namespace windlass

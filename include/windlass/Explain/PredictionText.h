@@ -10,12 +10,12 @@
 
 namespace windlass {
 
-/// "1.250 s", below a second "12.500 ms".
+/// Returns a text such as "1.250 s", or "12.500 ms" below a second.
 std::string secondsText(double seconds);
-/// "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted", a line, and lines of
-/// the step's windows. An error that nobody has measured is called "uncalibrated".
+/// Returns a line such as "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted",
+/// and lines of the step's windows. An error that nobody has measured is called "uncalibrated".
 std::string timeText(const StepPrediction &prediction);
-/// The same as attributes of an object of JSON.
+/// Writes the same as attributes of a JSON object.
 void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
 
 } // namespace windlass

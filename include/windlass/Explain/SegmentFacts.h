@@ -1,4 +1,4 @@
-// What a plan does with the segment of an operator: kept, or run again in the backward pass.
+// What a plan does with the segment of an operator: kept, or recomputed in the backward pass.
 #ifndef WINDLASS_EXPLAIN_SEGMENTFACTS_H
 #define WINDLASS_EXPLAIN_SEGMENTFACTS_H
 
@@ -12,16 +12,18 @@
 namespace windlass {
 
 struct SegmentFacts {
-  /// The block, and which part of it the segment is; empty for all of it.
+  /// The name of the block, and of the part of it that the segment is; empty for all of it.
   std::string block, part;
   bool runsAgain = false;
-  /// Of a rank: bytes that it frees between forward and backward pass beside the other segments that are run again, and
-  /// FLOPs that it costs a micro-batch; of one that is kept, what it would alone.
+  /// The bytes of a rank that recompute of the segment frees between forward and backward pass, and the FLOPs of a rank
+  /// that it costs per micro-batch. A recomputed segment adds to the recomputed ones behind it; a kept one counts as if
+  /// it alone were recomputed.
   int64_t freedBytes = 0;
   double flops = 0;
 };
 
-/// By the ids of the operators of `@microbatch` that are in a segment. The module is at L3, before reshards.
+/// Returns the facts by the ids of the operators of `@microbatch` that are in a segment. The module is at L3, before
+/// reshards.
 llvm::StringMap<SegmentFacts> describeSegments(mlir::ModuleOp planned);
 
 } // namespace windlass

@@ -12,20 +12,20 @@
 namespace windlass {
 
 struct StepWork {
-  /// FLOPs of the model's products and attentions, forward and backward, over all micro-batches. Recompute does
-  /// not count.
+  /// The FLOPs of the model's products and attentions, forward and backward, over all micro-batches. Recompute does not
+  /// count.
   double flops = 0;
   /// How many devices compute each of them, in the mean: 1 where no two do the same work.
   double repeats = 1;
-  /// Tokens of all micro-batches, counted as programs count them; 0 where no input holds tokens.
+  /// The tokens of all micro-batches, counted as programs count them; 0 where no input holds tokens.
   double tokens = 0;
 };
 
 /// Counts the work of a planned module at L3, before recomputed segments are copied.
 StepWork measureStep(mlir::ModuleOp planned);
 
-/// FLOPs per second that the devices of a cluster add up to by their data sheets, for products in that precision;
-/// nothing where the cluster does not say it of a device.
+/// Returns the FLOPs per second that the devices of a cluster add up to by their data sheets, for products in
+/// `precision`; nothing where the cluster does not state them for one of its devices.
 std::optional<double> getPeakFlops(const Cluster &cluster, const std::string &precision);
 
 } // namespace windlass

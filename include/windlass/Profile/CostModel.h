@@ -20,17 +20,19 @@ class CollectiveFits;
 /// What a rank does when it runs an operator once, at its local shapes.
 struct OperatorWork {
   double flops = 0;
-  /// Read from and written to the device's memory.
+  /// The bytes read from and written to the device's memory.
   double bytes = 0;
   /// Whether the flops are products of 16-bit floats that add up in f32.
   bool isNarrow = false;
-  /// Of work whose times follow one law: `makeFamily` of the kernel's name, or of `map` for element-wise functions.
+  /// The family of work whose times follow one law: `makeFamily` of the kernel's name, or of `map` for element-wise
+  /// functions; or `kTf32Products`.
   std::string family = {};
 };
 
-/// `matmul`, or `matmul.narrow` where the first operand holds floats narrower than f32.
+/// Returns the family of `kernel`, such as `matmul`, or `matmul.narrow` where the first operand holds floats narrower
+/// than f32.
 std::string makeFamily(std::string kernel, bool isNarrow);
-/// Of products of f32 that are rounded to TF32.
+/// The family of products of f32 operands that are rounded to TF32.
 constexpr char kTf32Products[] = "matmul.tf32";
 
 /// A collective among ranks of one mesh.
@@ -38,71 +40,73 @@ struct CollectiveWork {
   int64_t members = 1;
   /// The fewest consecutive devices, beginning at a multiple of their number, that hold all members of a group.
   int64_t span = 1;
-  /// Steps that follow one another, each with one message: n-1 of a ring, 2(n-1) of a ring's all-reduce.
+  /// The number of steps that follow one another, each with one message: n-1 for a ring, 2(n-1) for a ring's
+  /// all-reduce.
   int64_t messages = 0;
-  /// That a rank sends in all of them.
+  /// The bytes that a rank sends in all of these steps.
   double sentBytes = 0;
-  /// As of `sched.launch_collective`, and the bytes of a rank's larger buffer.
+  /// The kind as of `sched.launch_collective`, and the bytes of a rank's larger buffer.
   std::string kind;
   double payloadBytes = 0;
 
-  /// Messages and sent bytes of a ring; of a permute, of its one message.
+  /// Returns the work of a ring of `members`, with a span of 1; a permute sends its payload in one message.
   static CollectiveWork ofRing(std::string kind, int64_t members, double payloadBytes);
 };
 
 enum class CostSource { Measured, Fitted, Analytic };
-/// "measured", "fitted", "analytic".
+/// Returns "measured", "fitted" or "analytic".
 const char *getName(CostSource source);
 
 struct Cost {
   int64_t picoseconds = 0;
   CostSource source = CostSource::Analytic;
-  /// By which share of itself it may be off: the spread of a measured time, or how badly a fit says what was measured.
-  /// Nothing for what was compared with no measurement.
+  /// The share of the time by which it may be off: the spread of a measured time, or the error of a fit over the
+  /// measured times. Nothing where no measurement was compared.
   std::optional<double> errorShare = std::nullopt;
 };
 
-/// Whole, so that times add up alike on every machine.
+/// Returns a whole number of picoseconds, so that times add up alike on every machine. Clamps `seconds` to [0, 1000].
 int64_t toPicoseconds(double seconds);
 
-/// A profile's entries where there are any; what they say about work of the same family; and for all else the analytic
-/// model, a roofline for operators, latency plus bandwidth for messages.
+/// Costs by a profile's entries where it has them, by a fit to the entries of the same family for other work, and else
+/// by the analytic model: a roofline for operators, latency plus bandwidth for messages.
 class CostModel {
 public:
-  /// The profile, which may be null, is one of the cluster's devices and outlives the model. `precision` is the
-  /// program's, whose 16-bit floats are bf16 unless it is f16.
+  /// Makes the model of `cluster`. `profile` may be null, was taken on the cluster's devices and outlives the model.
+  /// `precision` is the program's, whose 16-bit floats are bf16 unless it is f16.
   explicit CostModel(const Cluster &cluster, const Profile *profile = nullptr, const std::string &precision = "f32");
   ~CostModel();
 
-  /// Of a command of L5, by its key (`CommandKeys.h`).
+  /// Returns the cost of a command of L5 by its key (`CommandKeys.h`).
   Cost getCost(const std::string &key, const OperatorWork &work) const;
   Cost getCost(const OperatorWork &work) const;
   Cost getCost(const CollectiveWork &work) const;
-  /// Of a copy of so many bytes between the memory of a device and pinned memory of its host: latency and bytes over
-  /// the link's rate; where both are one memory, of a copy in it. None where the cluster does not say how fast the link
-  /// is.
+  /// Returns the cost of a copy of `bytes` between the memory of a device and pinned memory of its host: a launch, the
+  /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
+  /// nothing where the cluster does not state the link's rate.
   std::optional<Cost> getCopyCost(double bytes) const;
-  /// Of a command of L5 that the host runs on its own memory. None where the cluster does not say how fast hosts
-  /// compute, as that of GPUs does not: ranks on CPUs are their hosts.
+  /// Returns the cost of a command of L5 that the host runs on its own memory. Returns nothing for hosts of GPUs,
+  /// because clusters do not state how fast these compute; CPU ranks are their own hosts.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
-  /// The larger of flops over the device's rate and bytes over its memory's, and a launch, as the device's model says.
-  /// (Williams, Waterman, Patterson: Roofline, 2009.)
+  /// Returns the larger of FLOPs over the device's rate and bytes over its memory's rate, plus a launch, with the
+  /// corrections of the device's model (Williams, Waterman, Patterson: Roofline, 2009).
   double getAnalyticSeconds(const OperatorWork &work) const;
-  /// messages latency + bytes / bandwidth, by the slowest tier that a group of such a span crosses (Hockney, 1994).
+  /// Returns messages * latency + bytes / bandwidth, with the largest latency and the smallest bandwidth of the tiers
+  /// that a group of this span crosses (Hockney, 1994); 0 where the cluster has no tiers.
   double getAnalyticSeconds(const CollectiveWork &work) const;
 
-  /// Whether collectives run beside operators: CPU ranks share their cores with them.
+  /// Returns whether collectives run at the same time as operators; CPU ranks share their cores with their collectives.
   bool overlapsCollectives() const { return overlaps; }
 
-  /// That the host takes to issue a command of the update, or of a micro-batch.
+  /// Returns the time that the host takes to issue a command of the update, or else of a micro-batch.
   int64_t getIssuePicoseconds(bool isUpdate) const {
     return toPicoseconds(isUpdate ? device.updateIssueSeconds : device.issueSeconds);
   }
 
-  /// What the cluster does not say and was assumed instead, a line each.
+  /// Returns what was assumed where the cluster states nothing, a line each.
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
 
 private:
@@ -111,7 +115,8 @@ private:
     double latencySeconds, bytesPerSecond;
   };
   bool overlaps = false, sharesHostMemory = false;
-  /// Of the slowest link between a device and its host; 0: not known of all of them.
+  /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
+  /// a rate of 0 says that one of the rates is unknown.
   double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;

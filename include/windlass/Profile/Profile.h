@@ -14,10 +14,10 @@
 
 namespace windlass {
 
-/// Of one measurement, repeated.
+/// The result of one repeated measurement.
 struct MeasuredTime {
   double medianSeconds = 0;
-  /// Between the quartiles.
+  /// The seconds between the quartiles.
   double spreadSeconds = 0;
   int64_t turns = 0;
   double getErrorShare() const { return medianSeconds > 0 ? spreadSeconds / medianSeconds : 0; }
@@ -25,37 +25,37 @@ struct MeasuredTime {
 
 struct CommandEntry {
   OperatorWork work;
-  /// While all ranks of the host run it, and while the others sleep.
+  /// The times while all ranks of the host run the command, and while the other ranks sleep.
   MeasuredTime loaded, alone;
 };
 
-/// How a device's library computes a product fastest. The names and numbers are its own.
+/// How a device's library computes a product fastest. The numbers of the algorithm are the library's own.
 struct ProductChoice {
   std::vector<int32_t> algorithm;
-  /// Of one product so, and as the library would have computed it.
+  /// The seconds of one product with this algorithm, and with the one that the library itself puts first.
   double seconds = 0, firstSeconds = 0;
 };
 
-/// How long a device's library took for a product with what follows it, and two kernels for the same.
+/// The seconds that a device's library took for a product with what follows it, and that two kernels took for the same.
 struct EpilogueTimes {
   double seconds = 0, apartSeconds = 0;
 };
 
-/// Of one device with one version of its library; programs for others do without.
+/// The products of one device with one version of its library; programs for other devices or versions do without.
 struct ProductChoices {
   std::string device, library;
   std::map<std::string, ProductChoice> choices;
-  /// By the keys of the fused commands (`CommandKeys.h`).
+  /// The times by the keys of the fused commands (`CommandKeys.h`).
   std::map<std::string, EpilogueTimes> epilogues;
 };
 
-/// How long a device's library took for an attention, and the own kernels for the same.
+/// The seconds that a device's library took for an attention, and that the own kernels took for the same.
 struct AttentionTimes {
   double seconds = 0, ownSeconds = 0;
   int64_t workspaceBytes = 0;
 };
 
-/// Of one device with one version of the library, by the keys of the commands (`CommandKeys.h`).
+/// The attentions of one device with one version of its library, by the keys of the commands (`CommandKeys.h`).
 struct AttentionChoices {
   std::string device, library;
   std::map<std::string, AttentionTimes> choices;
@@ -66,28 +66,30 @@ struct Profile {
   static constexpr size_t kMostEntries = 100000;
   static constexpr size_t kMostBytes = size_t(64) << 20;
 
-  /// That it was taken on: the processor's name, and what its ranks were. `threads` is a rank's compute team.
+  /// The name of the processor that the profile was taken on, and the cluster of its ranks. `threads` is the size of a
+  /// rank's compute team.
   std::string machine;
   Cluster cluster;
   int64_t threads = 1;
-  /// By the texts of their keys (`CommandKeys.h`).
+  /// The commands by the texts of their keys (`CommandKeys.h`).
   std::map<std::string, CommandEntry> commands;
-  /// By kind, members and bytes of all that is reduced, gathered or exchanged by a member.
+  /// The collectives by kind, number of members, and bytes of all that a member reduces, gathers or exchanges.
   std::map<std::tuple<std::string, int64_t, int64_t>, MeasuredTime> collectives;
-  /// For commands of families that were not measured, in place of the defaults.
+  /// The device's model for commands of families that were not measured; nothing: the defaults.
   std::optional<DeviceModel> device;
-  /// Of the machine, by name and per second: of memory, of copies between host and device, of pinning, of the host's
-  /// optimizer, of its disk. No plan asks for them yet.
+  /// The machine's rates by name, per second: memory, copies between host and device, pinning, the host's optimizer,
+  /// its disk. No plan uses them yet.
   std::map<std::string, double> rates;
   std::optional<ProductChoices> products;
   std::optional<AttentionChoices> attention;
 };
 
-/// profile.json, sorted, and back. Fails with one line that says what is wrong.
+/// Writes profile.json with sorted keys, and reads it. Reading fails with one line that says what is wrong.
 std::string writeProfile(const Profile &profile);
 llvm::Expected<Profile> readProfile(llvm::StringRef text);
 
-/// Why times of the profile say nothing about a cluster: the facts that differ; empty where they do.
+/// Returns why times of `profile` say nothing about `cluster`, or an empty text: the back end, the device type or, on
+/// CPUs, the ranks of a host differ.
 std::string findMismatch(const Profile &profile, const Cluster &cluster);
 
 } // namespace windlass

@@ -11,7 +11,7 @@
 
 namespace windlass::report {
 
-/// `text` for HTML, in elements and in quoted attributes; control characters become spaces.
+/// Returns `text` escaped for HTML, in elements and in quoted attributes; control characters become spaces.
 std::string escape(llvm::StringRef text);
 
 /// One line or set of dots. Points that are not finite are left out.
@@ -21,17 +21,17 @@ struct Series {
   bool isDots = false;
 };
 
-/// An SVG chart of series over a common axis of steps; says so where there is nothing to draw. Long series are drawn by
-/// means of equal numbers of neighbours.
+/// Draws an SVG chart of series over a common axis of steps; the chart says so where there is nothing to draw. Long
+/// series are drawn by the means of equal numbers of neighbours.
 std::string drawChart(llvm::StringRef title, llvm::ArrayRef<Series> series);
 
-/// A horizontal bar of `whole` units, cut into parts.
+/// Draws a horizontal bar of `whole` units, cut into parts.
 std::string drawBar(llvm::ArrayRef<std::pair<std::string, int64_t>> parts, int64_t whole);
 
-/// The page.
+/// Returns the page's HTML.
 std::string writePage(const Run &run);
 
-/// Bytes for people, such as 1.5 MiB.
+/// Returns bytes as people read them, such as 1.5 MiB.
 std::string formatBytes(int64_t bytes);
 
 } // namespace windlass::report

@@ -11,7 +11,7 @@
 
 namespace windlass::report {
 
-/// A row of metrics.jsonl. What the row lacks, or what is not finite, is NaN.
+/// A row of metrics.jsonl. A value that is missing or not finite is NaN.
 struct Step {
   int64_t step = 0;
   double loss, gradNorm, learningRate, seconds, tokensPerSecond;
@@ -22,17 +22,17 @@ struct Evaluation {
   double loss;
 };
 
-/// Names and values for people, in order.
+/// Names and values as people read them, in order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 struct Memory {
-  /// Bytes of a rank's device arena; 0 where unknown.
+  /// The bytes of a rank's device arena; 0 where unknown.
   int64_t arena = 0;
-  /// What a rank was to take beside it; 0 where unknown.
+  /// The bytes that a rank was planned to take besides the arena; 0 where unknown.
   int64_t reserve = 0;
-  /// Its parts by name; what is left is activations and scratch.
+  /// The arena's parts by name; the rest is activations and scratch.
   std::vector<std::pair<std::string, int64_t>> parts;
-  /// Host and peak resident bytes of each process; known once the run has ended.
+  /// The host and the peak resident bytes of each process; known once the run has ended.
   std::vector<std::pair<std::string, int64_t>> processes;
 };
 
@@ -46,22 +46,23 @@ struct Run {
   std::string folder, model;
   std::vector<Step> steps;
   std::vector<Evaluation> evaluations;
-  /// Lines of metrics.jsonl that are no rows: a killed run may leave one half-written.
+  /// The number of lines of metrics.jsonl that are no rows: a killed run may leave one half-written.
   int64_t badLines = 0;
   /// Whether the run wrote that it ended.
   bool isFinished = false;
-  /// Bytes that rank 0 sent in the last step, by kind of collective.
+  /// The bytes that rank 0 sent in the last step, by kind of collective.
   std::vector<std::pair<std::string, int64_t>> collectives;
   Facts settings, machine;
   Memory memory;
-  /// Of a run with --profile: rank 0's kernels, and the steps and seconds that they were measured over.
+  /// The kernels of rank 0 in a run with --profile, and the steps and seconds over which they were measured.
   std::vector<Kernel> kernels;
   double kernelSteps = 0, kernelSeconds = 0;
-  /// Names of its checkpoints, newest first.
+  /// The names of the run's checkpoints, newest first.
   std::vector<std::string> checkpoints;
 };
 
-/// Fails where the folder holds neither metrics.jsonl nor run.json, or where one of them is too large to be one.
+/// Reads the folder of a run. Fails where it holds neither metrics.jsonl nor run.json, or where one of them is too
+/// large to be one.
 llvm::Expected<Run> readRun(const std::string &folder);
 
 } // namespace windlass::report

@@ -10,8 +10,8 @@
 
 namespace windlass::simulation {
 
-/// What an activity takes of something that several use at a time, such as a link: the share of its rate that the
-/// activity uses when it is alone, above 0 and at most 1.
+/// What an activity takes of a shared resource, such as a link: the share of its rate that the activity uses when it is
+/// alone, above 0 and at most 1.
 struct Use {
   int64_t resource = 0;
   double share = 1;
@@ -67,12 +67,12 @@ struct Problem {
 
 struct FunctionTotal {
   double runs = 0;
-  /// By how much all runs move the end of what the rank has done so far, in picoseconds.
+  /// The picoseconds by which all runs move the end of what the rank has done so far.
   double elapsedPicoseconds = 0;
 };
 
 struct Result {
-  /// When the last rank has ended and its host has issued everything.
+  /// The time at which the last rank has ended and its host has issued everything.
   int64_t picoseconds = 0;
   /// The totals of each function of each rank.
   std::vector<std::vector<FunctionTotal>> totals;

@@ -23,13 +23,13 @@ struct SimulatedCommand {
   CostSource source;
 };
 
-/// What a step's commands of one kind do each.
+/// What each of a step's commands of one kind does.
 struct CommandTotal {
-  /// As of OperatorWork; of a collective its kind, of a copy between memories its stream's.
+  /// The family of the command's work; for a collective its kind, for a copy between memories its stream's kind.
   std::string family;
-  /// Of a collective, bytes of its larger buffer; of a copy between memories, those that it moves.
+  /// For a collective, `bytes` are those of its larger buffer; for a copy between memories, those that it moves.
   double flops = 0, bytes = 0;
-  /// Of a collective.
+  /// The members of a collective.
   int64_t members = 1;
   bool isUpdate = false;
   bool operator<(const CommandTotal &other) const {
@@ -42,9 +42,9 @@ struct CommandTotal {
 struct StepWindow {
   /// "forward", "backward", "last backward" (which reduces gradients too), "update".
   std::string name;
-  /// By how much they move the end of the step on.
+  /// The seconds by which these runs move the end of the step.
   double seconds = 0;
-  /// For how long each stream runs commands: "compute", and those of collectives, such as "over data x batch".
+  /// The seconds for which each stream runs commands: "compute", and those of collectives, such as "over data x batch".
   std::map<std::string, double> busySeconds;
 };
 
@@ -52,22 +52,22 @@ struct StepPrediction {
   double seconds = 0;
   /// The sum of the costs' error bars, and the sum of the costs that have none.
   double errorSeconds = 0, uncalibratedSeconds = 0;
-  /// Of all commands of a step, by where their costs come from and by family (of collectives, their kind).
+  /// The seconds of all commands of a step, by the source of their costs and by family (for collectives, by kind).
   std::map<CostSource, double> bySource;
   std::map<std::string, double> byFamily;
-  /// How often a step runs each.
+  /// How often a step runs each kind of command.
   std::map<CommandTotal, double> commands;
-  /// In the order in which they begin.
+  /// The windows in the order in which they begin.
   std::vector<StepWindow> windows;
-  /// The stream that is busy for longest.
+  /// Returns the stream that is busy for longest, and for how many seconds.
   std::pair<std::string, double> getBusiestStream() const;
 };
 
 /// Simulates the action table of a module at L5 for one rank; all ranks run the same (EventSimulation.h). A stream runs
 /// its commands in order, once the host has issued them, and waits for events; where ranks share cores with their
 /// communication, no two commands run at a time. Equal micro-batches are simulated until they repeat. `visit`, where
-/// given, sees every command that is simulated. Where the table is malformed, or the cluster does not say how fast what
-/// a command runs on is, an error is reported and the prediction is empty.
+/// given, sees every command that is simulated. Where the table is malformed, or the cluster does not state how fast
+/// the host or link is that runs a command, an error is reported and the prediction is empty.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
                            const std::function<void(const SimulatedCommand &)> &visit = {});
 

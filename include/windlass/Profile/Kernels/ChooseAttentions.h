@@ -11,8 +11,9 @@
 
 namespace windlass {
 
-/// Those of a program at L5 whose commands the library was measured to compute faster than the own kernels, each shape
-/// once, in the order of the commands. What needs more workspace than that stays with the own kernels.
+/// Returns the attentions of a program at L5 that the library was measured to compute faster than the own kernels, each
+/// shape once, in the order of the commands. An attention that needs more than `mostWorkspaceBytes` stays with the own
+/// kernels.
 std::vector<rt::attention_choice> chooseAttentions(sched::ProgramOp program, const AttentionChoices &measured,
                                                    int64_t mostWorkspaceBytes);
 

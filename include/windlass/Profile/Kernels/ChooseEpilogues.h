@@ -7,8 +7,8 @@
 
 namespace windlass {
 
-/// Fuses those commands of a program at L5 that the library was measured to compute faster together than two kernels,
-/// in the first micro-batch of a step and in later ones.
+/// Fuses those commands of a program at L5 that the library was measured to compute together faster than two kernels
+/// do, both in the first micro-batch of a step and in later ones.
 void chooseEpilogues(sched::ProgramOp program, const ProductChoices &measured);
 
 } // namespace windlass

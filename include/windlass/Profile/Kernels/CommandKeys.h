@@ -19,12 +19,12 @@ struct CommandKey {
   OperatorWork work;
 };
 
-/// What a command reads or writes in one piece: operands of one place are one.
+/// A buffer that a command reads or writes; operands at one place count as one.
 struct CommandOperand {
   mlir::Type type;
-  /// From its first element to its last.
+  /// The number of elements from the first to the last, gaps included.
   int64_t elements = 0;
-  /// Integers in it are below, so that they are valid indices.
+  /// The exclusive upper bound of integers in it, so that they are valid indices.
   int64_t limit = 0;
   bool isRead = false;
 };
@@ -34,7 +34,7 @@ class CommandKeys {
 public:
   explicit CommandKeys(sched::ProgramOp program) : program(program) {}
 
-  /// `isLater`: in a micro-batch of a step that is not its first.
+  /// Returns the key of `command`; `isLater` says that it runs in a micro-batch of the step after the first.
   const CommandKey &get(mlir::Operation *command, bool isLater);
 
 private:
@@ -44,13 +44,13 @@ private:
   std::map<std::string, std::string> functions;
 };
 
-/// Of equal blocks, the first dim of a view, one.
+/// Returns the type of one of the equal blocks that the first dim of `type` counts.
 mlir::MemRefType dropBlocks(mlir::MemRefType type);
 
-/// Whether a command adds to its results in later micro-batches, and so has two keys.
+/// Returns whether `command` adds to its results in later micro-batches, and so has two keys.
 bool addsLater(mlir::Operation *command);
 
-/// The operands of a command, in order of the first use of their places.
+/// Returns the operands of `command` in the order in which their places are first used.
 std::vector<CommandOperand> getOperands(mlir::Operation *command, bool isLater);
 
 } // namespace windlass

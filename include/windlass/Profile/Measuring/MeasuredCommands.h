@@ -15,18 +15,20 @@ namespace windlass {
 
 class MeasuredCommands {
 public:
-  /// Commands whose keys the profile has already are left out, and where it has any, collectives too.
+  /// Starts without commands. `add` leaves out commands whose keys `profile` has; collectives are measured only where
+  /// `profile` has none.
   MeasuredCommands(mlir::MLIRContext &context, const Profile &profile);
 
-  /// Adds the commands of a module at L5 whose keys are not there yet; those of a step, not of `@init` and `@evaluate`.
+  /// Adds the commands on compute streams of `schedule`, a program at L5, whose keys are new, but for those of `@init`
+  /// and `@evaluate`.
   void add(sched::ProgramOp schedule);
-  /// Adds what a device's library may compute in place of several of its commands.
+  /// Adds the fused commands with which a device's library may replace several commands of `schedule`.
   void addFused(sched::ProgramOp schedule);
 
-  /// In the order of their addition.
+  /// Returns the keys in the order in which their commands were added.
   const std::vector<CommandKey> &getKeys() const { return keys; }
-  /// The program that measures them on the ranks of the cluster's one host; with `writesProfile` its results are a
-  /// profile. Only once.
+  /// Makes the program that measures the commands on the ranks of the cluster's one host; with `writesProfile` the
+  /// program writes a profile. Converts the module, so that it can be called only once.
   llvm::FailureOr<cpp::ProjectFiles> makeProject(const Cluster &cluster, bool writesProfile);
 
 private:
@@ -34,7 +36,7 @@ private:
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   sched::ProgramOp program;
-  /// What all commands run on.
+  /// The stream that all commands run on.
   sched::StreamOp compute;
   std::vector<CommandKey> keys;
   std::vector<cpp::MeasuredCommand> commands;
