@@ -13,29 +13,31 @@
 
 namespace windlass::interpreter {
 
-/// Level of the compiler that a module is at: L1 `@loss`, L2 functions of the step, L3 layouts, L4 resources, L5
+/// The level of the compiler that a module is at: L1 `@loss`, L2 functions of the step, L3 layouts, L4 resources, L5
 /// buffers.
 enum class Level { L1 = 1, L2, L3, L4, L5 };
 
-/// The level that a module's contents show; none where it is of no level.
+/// Returns the level that a module's contents show; nothing where they show none.
 std::optional<Level> levelOf(mlir::ModuleOp module);
 
 /// Returns the number of ranks that a module runs on: those of all its positions.
 int64_t countRanks(mlir::ModuleOp module);
 
-/// Whether the interpreter knows what the operator does: every op of `train`, `plan` and `sched`.
+/// Returns whether the interpreter executes the operator: every op of `train`, `plan` and `sched`.
 bool interpreterSupports(llvm::StringRef opName);
 
-/// Whether the interpreter knows what a launch of the kernel computes, in the way that its row says.
+/// Returns whether the interpreter knows what a launch of the kernel computes, in the way that its row says.
 bool interpreterRuns(sched::KernelKind kind);
 
 struct RunOptions {
   Precision precision = Precision::f64;
-  /// Of L5 in f64: doubles are rounded where a program rounds, to their types when they are stored, and operands of
-  /// products to TF32 where the module's precision is that. What programs do beyond it is the error of their kernels.
+  /// For L5 in f64: doubles are rounded where a program rounds, to their types when they are stored, and operands of
+  /// products to TF32 where the module's precision is that. The remaining difference from programs is the error of
+  /// their kernels.
   bool rounds = false;
   int64_t steps = 2;
-  /// G; 0 takes the module's own (and 1 where it has none). L2 to L5 are compiled for their G.
+  /// The number of micro-batches of a step, G; 0 takes the module's own, or 1 where it has none. L2 to L5 are compiled
+  /// for their G.
   int64_t microBatches = 0;
   double learningRate = 1e-3;
   double beta1 = 0.9;
@@ -44,14 +46,14 @@ struct RunOptions {
   double weightDecay = 0.01;
   double momentum = 0.9;
   double clipNorm = 1.0;
-  /// Of modules whose gradients are of a scaled loss.
+  /// The settings for modules whose gradients are of a scaled loss.
   rt::loss_scale_settings lossScale;
-  /// Parameters by logical name. Without, they are random numbers of `seed` that depend on their names only.
+  /// The parameters by logical name. Null: random numbers of `seed` that depend on the parameters' names only.
   const TensorMap *initial = nullptr;
-  /// `<input>.<k>`. Without, random ones.
+  /// The inputs of micro-batch k as `<input>.<k>`. Null: random ones.
   const TensorMap *batches = nullptr;
   uint64_t seed = 0;
-  /// Parameters before each step, as a run with `keepsTrajectory` left them: L1 has no update of its own.
+  /// The parameters before each step, as a run with `keepsTrajectory` left them: L1 has no update of its own.
   const TensorMap *trajectory = nullptr;
   /// Adds `before.<s>.<name>`, the parameters before step s, to the tensors.
   bool keepsTrajectory = false;
@@ -71,16 +73,17 @@ struct RunResult {
 /// part that should equal its replica, a read that races with a write.
 mlir::FailureOr<RunResult> run(mlir::ModuleOp module, const RunOptions &options);
 
-/// Deviation of one tensor: norm of the difference over max(the tensor's norm, 1e-3 of the norm over its kind).
+/// The largest deviation of a kind's tensors: the norm of the difference over max(the tensor's norm, 1e-3 of the norm
+/// over its kind).
 struct Deviation {
   std::string kind;
-  std::string worst; ///< name of the tensor that deviates most
+  std::string worst; ///< the name of the tensor that deviates most
   double value = 0;
   int64_t tensors = 0;
 };
 
-/// The worst deviation per kind (the name up to the first dot) of `other` from `reference`. Kinds that one of them does
-/// not have are left out; a kind that both have must consist of the same tensors in both.
+/// Returns the worst deviation per kind (the name up to the first dot) of `other` from `reference`. Kinds that one of
+/// the two does not have are left out. Fails where a kind that both have does not consist of the same tensors in both.
 llvm::Expected<std::vector<Deviation>> compare(const TensorMap &reference, const TensorMap &other);
 
 } // namespace windlass::interpreter

@@ -11,11 +11,11 @@
 
 namespace windlass::interpreter {
 
-/// Whether `evaluate` knows the operator (`train.matmul`). Operators that touch module state or several ranks
+/// Returns whether `evaluate` knows the operator (`train.matmul`). Operators that touch module state or several ranks
 /// (`train.read`, collectives) belong to the level runners and are not known here.
 bool hasKernel(llvm::StringRef opName);
 
-/// All names with a kernel, sorted.
+/// Returns all names with a kernel, sorted.
 llvm::SmallVector<llvm::StringRef> kernelNames();
 
 /// Computes an operator. Result shapes are given, so that attributes that hold global sizes do not matter on local
@@ -28,7 +28,7 @@ llvm::Expected<llvm::SmallVector<Tensor>> evaluate(llvm::StringRef opName, mlir:
                                                    llvm::ArrayRef<mlir::RankedTensorType> resultTypes,
                                                    Precision precision);
 
-/// The values of a constant attribute of that type.
+/// Returns the values of a constant attribute of that type.
 llvm::Expected<Tensor> tensorOf(mlir::ElementsAttr value, mlir::RankedTensorType type, Precision precision);
 
 } // namespace windlass::interpreter

@@ -12,7 +12,7 @@
 
 namespace windlass::interpreter {
 
-/// A strided window onto an arena. Offset and extent are bytes, strides are elements of `elementBytes`.
+/// A strided window onto an arena. The offset is in bytes, strides are in elements of `elementBytes` bytes.
 struct Window {
   unsigned arena = 0;
   int64_t offset = 0;
@@ -32,31 +32,31 @@ struct Window {
 /// may choose computes the same. Memory is followed in words of four bytes.
 class ScheduleChecker {
 public:
-  /// A finding: what is wrong with the current command, and the command that it meets (null: none, or the host).
+  /// What is wrong with the current command, and the command that it conflicts with (null: none, or the host).
   struct Finding {
     std::string text;
     mlir::Operation *other = nullptr;
     bool meetsHost = false;
   };
 
-  /// `arenaBytes` of each arena.
+  /// Starts with arenas of `arenaBytes` bytes each, which nobody has written.
   explicit ScheduleChecker(llvm::ArrayRef<int64_t> arenaBytes);
 
-  /// Begins a command of a stream; accesses that follow are its own.
+  /// Begins a command of a stream; the accesses that follow are the command's.
   void begin(mlir::Operation *command, int64_t stream);
-  /// Begins an access by the host, which everything that is issued later comes after.
+  /// Begins an access by the host, which all commands that are issued later come after.
   void beginHost();
-  /// The window's bytes must have been written, by commands that are ordered before this one. `mayBeUnwritten` allows
-  /// holes that nobody wrote (the gaps of a bucket).
+  /// Checks that the window's bytes have been written, by commands that are ordered before this one. `mayBeUnwritten`
+  /// allows holes that nobody wrote (the gaps of a bucket).
   std::optional<Finding> read(const Window &window, bool mayBeUnwritten = false);
-  /// Reads and writes of the window's bytes must be ordered before this command. `mayOverlapReads` allows it to write
-  /// what the command itself reads (a kernel that runs in place).
+  /// Checks that earlier reads and writes of the window's bytes are ordered before this command. `mayOverlapReads`
+  /// allows it to write what the command itself reads (a kernel that runs in place).
   std::optional<Finding> write(const Window &window, bool mayOverlapReads = true);
 
   void record(int64_t event, int64_t stream);
-  /// False where the event has not been recorded.
+  /// Makes the stream wait for the event. Returns false where the event has not been recorded.
   bool wait(int64_t event, int64_t stream);
-  /// The host waits for what the stream has been given so far, or for all streams.
+  /// Makes the host wait for what the stream has been given so far, or for all streams.
   void waitByHost(int64_t stream);
   void waitByHost();
 

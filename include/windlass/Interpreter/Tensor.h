@@ -18,14 +18,14 @@ namespace windlass::interpreter {
 
 enum class ElementKind { f32, f64, i64, i32, boolean };
 
-/// In which type the floats of a program are computed. f64 replaces every float type by double.
+/// The type in which the floats of a program are computed. f64 replaces every float type by double.
 enum class Precision { f32, f64 };
 
 int64_t bytesOf(ElementKind kind);
 bool isFloat(ElementKind kind);
 llvm::StringRef nameOf(ElementKind kind);
-/// The kind that stands for an element type; none for types that the interpreter does not compute with. bf16 and f16
-/// are held as f32 whose values are rounded.
+/// Returns the kind that stands for an element type; nothing for types that the interpreter does not compute with. bf16
+/// and f16 are held as f32 whose values are rounded.
 std::optional<ElementKind> kindOf(mlir::Type elementType, Precision precision);
 
 template <class T> constexpr ElementKind kKindOf = ElementKind::f32;
@@ -51,7 +51,8 @@ template <class Function> decltype(auto) dispatch(ElementKind kind, Function &&f
   return function(bool());
 }
 
-/// The same for the two float kinds; everything else counts as f32 (callers have checked).
+/// Calls `function` with a value of the C++ type of a float kind; every other kind counts as f32 (callers have
+/// checked).
 template <class Function> decltype(auto) dispatchFloat(ElementKind kind, Function &&function) {
   if (kind == ElementKind::f64)
     return function(double());
@@ -62,7 +63,7 @@ template <class Function> decltype(auto) dispatchFloat(ElementKind kind, Functio
 class Tensor {
 public:
   Tensor() : Tensor(ElementKind::f32, {}) {}
-  /// All zero.
+  /// Makes a tensor of zeros.
   Tensor(ElementKind kind, llvm::ArrayRef<int64_t> shape);
   static Tensor filled(ElementKind kind, llvm::ArrayRef<int64_t> shape, double value);
 
@@ -85,9 +86,10 @@ public:
 
   double at(int64_t i) const;
   void set(int64_t i, double value);
-  /// The same values under a shape of as many elements.
+  /// Returns the same values under a shape with as many elements.
   Tensor reshaped(llvm::ArrayRef<int64_t> newShape) const;
-  /// Float to integer truncates (and saturates; NaN gives 0), everything to boolean tests for non-zero.
+  /// Returns the values converted to another kind. Float to integer truncates (and saturates; NaN gives 0); everything
+  /// to boolean tests for non-zero.
   Tensor cast(ElementKind to) const;
   bool isSameAs(const Tensor &other) const;
 
@@ -105,11 +107,12 @@ void roundDoublesTo(mlir::Type elementType, Tensor &tensor);
 /// Rounds doubles to 10 bits of mantissa, ties to even.
 void roundDoublesToTf32(Tensor &tensor);
 
-/// Product of the sizes.
+/// Returns the product of the sizes.
 int64_t elementsOf(llvm::ArrayRef<int64_t> shape);
-/// Row-major strides in units of `unit`.
+/// Returns row-major strides in units of `unit`.
 llvm::SmallVector<int64_t, 4> denseStrides(llvm::ArrayRef<int64_t> shape, int64_t unit);
-/// Copies elements of `elementBytes` between two windows of one shape; strides are bytes and may be 0 on the source.
+/// Copies elements of `elementBytes` bytes between two windows of one shape; strides are in bytes and may be 0 on the
+/// source.
 void copyElements(std::byte *to, llvm::ArrayRef<int64_t> toStrides, const std::byte *from,
                   llvm::ArrayRef<int64_t> fromStrides, llvm::ArrayRef<int64_t> sizes, int64_t elementBytes);
 

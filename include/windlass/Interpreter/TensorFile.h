@@ -11,7 +11,7 @@
 
 namespace windlass::interpreter {
 
-/// By name, in order, so that what is printed and written does not depend on chance.
+/// Tensors by name, in order, so that what is printed and written does not depend on chance.
 using TensorMap = std::map<std::string, Tensor>;
 
 /// Reads F64, F32, I64, I32 and BOOL tensors. The file is untrusted: header, shapes and offsets are checked against its

@@ -30,25 +30,25 @@ constexpr ActionKind kActionKinds[] = {ActionKind::Forward, ActionKind::Backward
                                        ActionKind::Update,  ActionKind::InputGradient, ActionKind::WeightGradient,
                                        ActionKind::Send,    ActionKind::Receive};
 
-/// The word for the kind in texts, such as `forward` or `weight_gradient`.
+/// Returns the word for the kind in texts, such as `forward` or `weight_gradient`.
 llvm::StringRef getName(ActionKind kind);
 
-/// The kind of that name; none where there is no such kind.
+/// Returns the kind of that name; nothing where there is none.
 std::optional<ActionKind> findKind(llvm::StringRef name);
 
 inline bool isTransfer(ActionKind kind) { return kind == ActionKind::Send || kind == ActionKind::Receive; }
 
-/// Whether actions of the kind complete the backward of a micro-batch.
+/// Returns whether actions of the kind complete the backward of a micro-batch.
 inline bool endsBackward(ActionKind kind) { return kind == ActionKind::Backward || kind == ActionKind::WeightGradient; }
 
 /// An action, or a repeat of the items of its body.
 struct TableItem {
-  /// Of an action; a repeat has neither.
+  /// The kind and the chunk of an action; meaningless for a repeat.
   ActionKind kind = ActionKind::Forward;
   int64_t chunk = 0;
-  /// Of a repeat: how often its body runs, at least once.
+  /// How often a repeat runs its body, at least once.
   int64_t count = 1;
-  /// Empty: an action.
+  /// The items of a repeat; empty for an action.
   std::vector<TableItem> body;
   /// The chunk at the other end of a send or receive; -1 for other kinds.
   int64_t peerChunk = -1;
@@ -63,20 +63,21 @@ struct TableItem {
 };
 using ActionTable = std::vector<TableItem>;
 
-/// More micro-batches than any step has.
+/// The most micro-batches of a step.
 constexpr int64_t kMaxMicroBatches = int64_t(1) << 20;
 
-/// Repeats may stand inside repeats, this many deep: what reads or runs a table may recurse.
+/// How deep repeats may be nested: what reads or runs a table may recurse.
 constexpr int kMaxNesting = 8;
 
 /// A row of the flat form that `#sched.action` holds.
 struct TableRow {
-  /// None: a repeat of the `length` rows that follow, `count` times. The rows of a repeat inside it count too.
+  /// The kind of an action. Nothing: a repeat of the `length` rows that follow, `count` times; the rows of a repeat
+  /// inside it count too.
   std::optional<ActionKind> kind;
   int64_t chunk = 0;
   int64_t count = 1;
   int64_t length = 0;
-  /// As in an item.
+  /// The same as in `TableItem`.
   int64_t peerChunk = -1;
   int64_t microBatch = -1;
 
@@ -94,8 +95,8 @@ llvm::Expected<ActionTable> readRows(llvm::ArrayRef<TableRow> rows);
 /// Writes the flat form, which `readRows` reads.
 std::vector<TableRow> writeRows(const ActionTable &table);
 
-/// Prints such as `3x(forward backward) reduce update`. An action of chunk 2 is `forward:2`, of its micro-batch 5
-/// `forward:2@5`; what chunk 2 sends to chunk 3 is `send:2>3`, and chunk 3 receives it by `receive:3>2`.
+/// Prints a text such as `3x(forward backward) reduce update`. An action of chunk 2 is `forward:2`, of its micro-batch
+/// 5 `forward:2@5`; what chunk 2 sends to chunk 3 is `send:2>3`, and chunk 3 receives it by `receive:3>2`.
 std::string printTable(const ActionTable &table);
 
 /// Reads what `printTable` prints. Fails with the place of what it cannot read.

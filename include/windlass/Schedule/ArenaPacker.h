@@ -15,19 +15,19 @@ struct LiveInterval {
 };
 
 struct Packing {
-  /// Bytes from the arena's start, one per interval, multiples of the alignment.
+  /// The offset of each interval in bytes from the arena's start, a multiple of the alignment.
   std::vector<int64_t> offsets;
-  /// End of the highest interval.
+  /// The end of the highest interval.
   int64_t bytes = 0;
-  /// Bytes of the largest set of intervals that live at one time: no packing is smaller.
+  /// The bytes of the largest set of intervals that live at one time: no packing is smaller.
   int64_t largestLiveSet = 0;
   /// The first time at which that set lives.
   int64_t peak = 0;
 };
 
-/// Packs so that intervals that share a time share no byte. Sizes are rounded up to `alignment`. Deterministic: several
-/// orders are placed first-fit (largest first, by time, longest-living first, and that mended a few times), and the
-/// smallest result wins.
+/// Packs the intervals so that those that share a time share no byte. Sizes are rounded up to `alignment`.
+/// Deterministic: several orders are placed first-fit (by size, by size times length, by begin, and by length, mended a
+/// few times) until one takes no more than the largest live set, and the smallest result wins.
 Packing packIntervals(const std::vector<LiveInterval> &intervals, int64_t alignment);
 
 } // namespace windlass::schedule

@@ -13,27 +13,28 @@ namespace windlass::schedule {
 /// Bytes [first, second).
 using ByteRange = std::pair<int64_t, int64_t>;
 
-/// Ranges that a strided window touches, increasing and disjoint. A window of more than `limit` runs becomes the one
-/// range that holds it, and `isExact` false.
+/// Returns the ranges that a strided window touches, increasing and disjoint. A window of more than `limit` runs
+/// becomes the one range that holds it, and `isExact` false.
 std::vector<ByteRange> getByteRanges(int64_t offset, int64_t elementBytes, std::vector<int64_t> sizes,
                                      std::vector<int64_t> strides, bool &isExact, size_t limit = 1 << 14);
 
-/// Whether two lists, each increasing and disjoint, share a byte.
+/// Returns whether two lists, each increasing and disjoint, share a byte.
 bool overlap(const std::vector<ByteRange> &a, const std::vector<ByteRange> &b);
 
 /// The order that streams and events guarantee for the commands of a rank, which all its arenas have in common.
 class StreamOrder {
 public:
-  /// A command on `stream`, until the next one.
+  /// Begins a command on `stream`, which is the present one until the next begins.
   void beginCommand(int64_t stream);
   void record(int64_t event, int64_t stream);
-  /// An empty text, or what is wrong.
+  /// Makes `stream` wait for the event's last record. Returns what is wrong, or an empty text.
   std::string wait(int64_t event, int64_t stream);
 
   int64_t getStream() const { return stream; }
-  /// Commands count from 1.
+  /// Returns the number of the present command; commands count from 1.
   int64_t getNumber() const { return number; }
-  /// Whether the present command runs after that one; number 0: before everything.
+  /// Returns whether the present command runs after command `otherNumber` of `otherStream`; number 0 is before
+  /// everything.
   bool isAfter(int64_t otherStream, int64_t otherNumber) const;
 
 private:
@@ -53,14 +54,14 @@ public:
   /// Owner of bytes that hold nothing.
   static constexpr int64_t kNothing = -1;
 
-  /// The ranges hold `owner`, written before everything else.
+  /// Makes the range hold `owner`, written before everything else.
   void define(const ByteRange &range, int64_t owner);
-  /// What the ranges hold is not to be read any more; who uses them still counts.
+  /// Forbids further reads of what the range holds; its earlier readers and writers still count.
   void forget(const ByteRange &range);
-  /// Gaps of less than `alignment` bytes inside the range that do not hold `owner` are its padding.
+  /// Makes gaps of less than `alignment` bytes inside the range that do not hold `owner` its padding.
   void adoptPadding(const ByteRange &range, int64_t owner, int64_t alignment);
 
-  /// What the present command does: an empty text, or what is wrong.
+  /// Records what the present command does. Returns what is wrong, or an empty text.
   std::string read(const std::vector<ByteRange> &ranges, int64_t owner);
   std::string write(const std::vector<ByteRange> &ranges, int64_t owner);
 
@@ -83,7 +84,8 @@ private:
   /// the hint is a region at or before the range, or the end where nothing is known.
   Regions::iterator cut(const ByteRange &range, Regions::iterator hint);
   Regions::iterator cut(const ByteRange &range) { return cut(range, regions.end()); }
-  /// Makes a region one with that before it where they differ in nothing but their place; the region that it is then.
+  /// Merges a region with the one before it where they differ in nothing but their place. Returns the region that holds
+  /// it then.
   Regions::iterator join(Regions::iterator it);
 
   const StreamOrder *order;

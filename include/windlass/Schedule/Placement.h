@@ -20,36 +20,38 @@ struct Placement {
   std::vector<int64_t> chains = {0};
 
   int64_t countChunks() const { return static_cast<int64_t>(positionOf.size()); }
-  /// The chunk whose output this one reads; none for the first of a chain.
+  /// Returns the chunk whose output this one reads; nothing for the first of a chain.
   std::optional<int64_t> getPrevious(int64_t chunk) const;
-  /// The chunk that reads this one's output; none for the last of a chain.
+  /// Returns the chunk that reads this one's output; nothing for the last of a chain.
   std::optional<int64_t> getNext(int64_t chunk) const;
-  /// Whether what passes between the two chunks, which follow each other, leaves its position.
+  /// Returns whether what passes between two successive chunks leaves its position.
   bool crossesPositions(int64_t chunk, int64_t other) const { return positionOf[chunk] != positionOf[other]; }
   bool operator==(const Placement &other) const {
     return positions == other.positions && positionOf == other.positionOf && chains == other.chains;
   }
 };
 
-/// More chunks or positions than any placement has; larger ones are refused.
+/// The most chunks and the most positions of a placement; larger ones are refused.
 constexpr int64_t kMaxChunks = int64_t(1) << 16;
 
-/// Fails with what is wrong where the map is none: a position out of range or without a chunk, chains that do not begin
-/// at 0, do not increase, have no chunk or differ in their number of chunks, or more than `kMaxChunks` of anything.
+/// Fails with what is wrong where the map is no placement: a position out of range or without a chunk, chains that do
+/// not begin at 0, do not increase, have no chunk or differ in their number of chunks, or more than `kMaxChunks` of
+/// anything.
 llvm::Error checkPlacement(const Placement &placement);
-/// The same; fails too where `schedules`, a number of schedules, is not one for each position.
+/// Checks the same; fails also where the number of `schedules` is not that of positions.
 llvm::Error checkPlacement(const Placement &placement, size_t schedules);
 
 // Named placements. `positions` and `chunksPerPosition` are at least 1, and their product is at most `kMaxChunks`.
 
-/// Neighbouring chunks share a position: chunk c is on position c / `chunksPerPosition`.
+/// Makes a placement in which neighbouring chunks share a position: chunk c is on position c / `chunksPerPosition`.
 Placement makeBlockedPlacement(int64_t positions, int64_t chunksPerPosition);
-/// Chunk c is on position c mod `positions`.
+/// Makes a placement in which chunk c is on position c mod `positions`.
 Placement makeLoopedPlacement(int64_t positions, int64_t chunksPerPosition);
-/// Chunks run forth and back over the positions (for two chunks each: "V"), so that at a turn two neighbours share one.
+/// Makes a placement in which chunks run forth and back over the positions (for two chunks each: "V"), so that at a
+/// turn two neighbours share one.
 Placement makeWavePlacement(int64_t positions, int64_t chunksPerPosition);
-/// Two chains, the second of which runs over the positions in reverse order; each is looped with `chunksPerPosition`
-/// chunks.
+/// Makes a placement of two chains, the second of which runs over the positions in reverse order; each is looped with
+/// `chunksPerPosition` chunks.
 Placement makeBidirectionalPlacement(int64_t positions, int64_t chunksPerPosition);
 
 } // namespace windlass::schedule

@@ -13,10 +13,10 @@ struct Action {
   /// The number, from 0, of a micro-batch among those of the chunk's chain in the step. A reduction has that of the
   /// last backward before it; an update has 0.
   int64_t microBatch = 0;
-  /// Which of the chunk's slots keeps the micro-batch's inputs, stash and borders, as `Pipeline` says. Meaningless for
+  /// The chunk's slot that keeps the micro-batch's inputs, stash and borders, as `Pipeline` says. Meaningless for
   /// reductions and updates.
   int64_t slot = 0;
-  /// Whether no action of the same chunk and kind stands before it, or none after it. The first backward overwrites the
+  /// Whether no action of the same chunk and kind comes before it, or none after it. The first backward overwrites the
   /// gradients, later ones add to them; the last one begins to reduce them.
   bool isFirst = true;
   bool isLast = true;
@@ -29,11 +29,11 @@ struct Action {
 struct Schedule {
   std::vector<Action> actions;
 
-  /// The slots that each chunk needs.
+  /// Returns the number of slots that each chunk needs.
   int64_t getSlots() const;
 };
 
-/// More actions than any step has, which is of at most 2^20 micro-batches; larger tables are not expanded.
+/// The most actions of a step, which has at most 2^20 micro-batches; larger tables are not expanded.
 constexpr size_t kMaxActions = size_t(1) << 22;
 
 /// Makes the table of a schedule whose micro-batches and slots are those that `expandPipeline` gives it: a run of

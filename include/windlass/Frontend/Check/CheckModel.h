@@ -14,15 +14,15 @@ namespace windlass {
 struct CheckOptions {
   ImportOptions import;
   OnnxToTrainOptions convert;
-  /// Globs over the names of parameters that do not train.
+  /// The globs over the names of parameters that do not train.
   std::vector<std::string> freeze;
-  /// Warnings are errors.
+  /// Whether warnings are errors.
   bool strict = false;
-  /// Recognise attention, GELU and so on.
+  /// Whether attention, GELU and other compositions are recognised.
   bool recognize = true;
-  /// One JSON object instead of text.
+  /// Whether one JSON object is printed instead of text.
   bool json = false;
-  /// Ids and all parameters too.
+  /// Whether ids and all parameters are printed too.
   bool verbose = false;
 };
 
@@ -33,10 +33,11 @@ struct TrainModel {
   OnnxToTrainReport report;
 };
 
-/// What trains, in one line: "29 parameters with 134,912 elements train, 2 are frozen, 3 buffers".
+/// Returns what trains, in one line: "29 parameters with 134,912 elements train, 2 are frozen, 3 buffers".
 std::string describeTraining(mlir::ModuleOp module);
 
-/// File to L1. Fails with errors of the context; where operators are not supported, the report lists them all.
+/// Imports the model file `path` and converts it to L1. Fails with errors of the context; where operators are not
+/// supported, the report lists them all.
 llvm::LogicalResult importTrainModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options,
                                      TrainModel &model);
 

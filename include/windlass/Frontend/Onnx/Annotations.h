@@ -1,4 +1,4 @@
-// ONNX's own words for where the parts of tensors are: multi-device annotations, from IR version 11 on.
+// ONNX's own statements of where the parts of tensors are: multi-device annotations, from IR version 11 on.
 #ifndef WINDLASS_FRONTEND_ONNX_ANNOTATIONS_H
 #define WINDLASS_FRONTEND_ONNX_ANNOTATIONS_H
 
@@ -10,16 +10,17 @@
 
 namespace windlass {
 
-/// A factor of a dimension, and into how many shards it is split. Size 0: the model does not say it.
+/// A factor of a dimension, and the number of shards into which it is split. Size 0: the model does not state it.
 struct ShardedFactor {
   int64_t size = 0, shards = 1;
 };
 
 struct TensorSharding {
   std::string tensor;
-  /// Factors of a dimension, major to minor. Negative ones count from the back; those that are left out are whole.
+  /// The factors of dimensions, major to minor. Negative dimensions count from the back; those that are left out are
+  /// whole.
   std::map<int64_t, std::vector<ShardedFactor>> dims;
-  /// Which devices hold each shard, sorted; shards in row-major order of the factors.
+  /// The devices that hold each shard, sorted; shards are in row-major order of the factors.
   std::vector<std::vector<int64_t>> devices;
 };
 
@@ -30,7 +31,7 @@ struct ModelAnnotations {
   std::map<int64_t, std::vector<TensorSharding>> nodes;
 };
 
-/// What annotations are given to: the graph's own nodes, in its order.
+/// What annotations refer to: the graph's own nodes, in its order.
 struct GraphOutline {
   struct Node {
     std::string name;
@@ -38,10 +39,11 @@ struct GraphOutline {
   };
   std::vector<Node> nodes;
   std::set<std::string> initializers;
-  /// Static shapes that the model states.
+  /// The shapes that the graph's value infos state, with -1 for a dimension that is not a number.
   std::map<std::string, std::vector<int64_t>> shapes;
 };
 
+/// Reads the outline of a model's graph. Fails where the file cannot be read within the budgets.
 llvm::Expected<GraphOutline> readOutline(llvm::StringRef path, const ImportBudgets &budgets = {});
 
 /// Reads a configuration. Fails, with one line that names the node and the tensor, where what it says is contradictory
@@ -49,8 +51,8 @@ llvm::Expected<GraphOutline> readOutline(llvm::StringRef path, const ImportBudge
 llvm::Expected<ModelAnnotations> readAnnotations(llvm::StringRef path, llvm::StringRef configuration,
                                                  const ImportBudgets &budgets = {});
 
-/// The model's bytes with one configuration more, unpacked; everything else stays as it is, weights are not read. Fails
-/// where it has one of that name.
+/// Returns the model's bytes, unpacked, with one more configuration; everything else stays as it is, and weights are
+/// not read. Fails where the model has one of that name.
 llvm::Expected<std::string> addAnnotations(llvm::StringRef path, const ModelAnnotations &annotations,
                                            const ImportBudgets &budgets = {});
 

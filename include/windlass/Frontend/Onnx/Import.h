@@ -44,11 +44,11 @@ struct ImportBudgets {
 };
 
 struct ImportOptions {
-  /// Values of symbolic dimensions (`--dim batch=8`).
+  /// The values of symbolic dimensions (`--dim batch=8`).
   std::map<std::string, int64_t> dims;
-  /// Globs over the names of initializers of floats that are parameters, whatever the file says (`--train`).
+  /// The globs over the names of initializers of floats that are parameters, whatever the file says (`--train`).
   std::vector<std::string> train;
-  /// Names of such initializers; one that the file lacks is nothing.
+  /// The names of further such initializers; a name that the file lacks is ignored.
   std::set<std::string> parameters;
   ImportBudgets budgets;
 };

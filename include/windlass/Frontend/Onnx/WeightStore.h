@@ -30,14 +30,14 @@ public:
   /// Keeps bytes that are not contiguous in the message; returns the offset by which they are read (file "").
   int64_t append(llvm::ArrayRef<char> bytes);
 
-  /// The bytes of a source inside the message, without a copy. Fails when the range is outside.
+  /// Returns the bytes of a source inside the message, without a copy. Fails when the range is outside.
   llvm::Expected<llvm::ArrayRef<char>> getMessageBytes(int64_t offset, int64_t length) const;
 
   /// Copies `length` bytes from byte `offset` of `file` ("" is the message). Fails, with one line, when the file is
   /// missing or short, or leaves the model's folder.
   llvm::Expected<std::vector<char>> read(llvm::StringRef file, int64_t offset, int64_t length) const;
 
-  /// True when the bytes can be read: always inside the message, else when the file exists.
+  /// Returns whether the bytes can be read: always inside the message, else when the file exists.
   bool isPresent(llvm::StringRef file) const;
 
 private:
@@ -46,9 +46,9 @@ private:
   std::string folder;
 };
 
-/// The path of external data `location` under `folder`, or nothing when no such file exists. Fails when the location is
-/// absolute, has a `..`, or reaches outside of the folder by a symbolic link; links into the `blobs` folder of a
-/// Hugging Face cache (`snapshots/<revision>/…` beside `blobs`) are accepted.
+/// Returns the path of external data `location` under `folder`, or nothing when no such file exists. Fails when the
+/// location is absolute, has a `..`, or reaches outside of the folder by a symbolic link; links into the `blobs` folder
+/// of a Hugging Face cache (`snapshots/<revision>/…` next to `blobs`) are accepted.
 llvm::Expected<std::optional<std::string>> resolveExternalData(llvm::StringRef folder, llvm::StringRef location);
 
 } // namespace windlass

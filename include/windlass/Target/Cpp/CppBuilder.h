@@ -43,16 +43,16 @@ Expr<std::int64_t> int64(std::int64_t value);
 Expr<double> real(double value);
 Expr<rt::reduction> reductionKind(rt::reduction kind);
 
-/// The text that names an element type in C++, e.g. `element_type::f32`.
+/// Returns the text that names an element type in C++, e.g. `element_type::f32`.
 std::string elementTypeText(mlir::Type type);
-/// The C++ type of a scalar: float, double, bool, std::int64_t, std::int32_t.
+/// Returns the C++ type of a scalar: float, double, bool, std::int64_t, std::int32_t.
 std::string scalarTypeText(mlir::Type type);
-/// A constant that says where something begins, as `{arena, offset}`.
+/// Returns a constant that says where something begins, as `{arena, offset}`.
 Expr<rt::place> placeAt(std::int64_t arena, std::int64_t offset);
-/// `{1, 2, 3}`.
+/// Returns a list such as `{1, 2, 3}`.
 std::string listText(llvm::ArrayRef<int64_t> values);
-/// The definition of a buffer but for its name: `({0, 64}, element_type::f32, {2, 8})`, with strides where they are not
-/// row-major. `where` has the two numbers of a place or of a `row_place`.
+/// Returns the definition of a buffer without its name: `({0, 64}, element_type::f32, {2, 8})`, with strides where they
+/// are not row-major. `where` has the two numbers of a place or of a `row_place`.
 std::string bufferText(llvm::ArrayRef<int64_t> where, mlir::MemRefType type);
 
 template <class T> struct TypeName;
@@ -78,7 +78,8 @@ public:
   Signature(std::string name, bool isStatic) : name(std::move(name)), isStatic(isStatic) {}
 
   template <class T> void add(llvm::StringRef parameter) { parameters.push_back({TypeName<T>::text, parameter.str()}); }
-  /// `status name(type parameter, ...)`; a parameter that `isUsed` denies is marked as one that may go unused.
+  /// Returns `status name(type parameter, ...)`; a parameter for which `isUsed` returns false is marked as one that may
+  /// go unused.
   std::string getText(llvm::function_ref<bool(llvm::StringRef parameter)> isUsed) const;
 
 private:
@@ -91,15 +92,15 @@ private:
   llvm::SmallVector<Parameter> parameters;
 };
 
-/// The statements of a function's body, each a line.
+/// Builds the statements of a function's body, each on its line.
 class CppBuilder {
 public:
-  /// The lines are appended to `lines`.
+  /// Appends the lines to `lines`.
   explicit CppBuilder(std::vector<std::string> &lines) : lines(lines) {}
 
   /// Sets the comment of the statements that follow.
   void setLabel(Label next) { label = std::move(next); }
-  /// A call of the runtime function of type `Function` with arguments that it accepts.
+  /// Builds a call of the runtime function of type `Function` with arguments that it accepts.
   template <class Function> struct Call;
   template <class R, class... P> struct Call<R(P...)> {
     static Expr<R> build(llvm::StringRef name, const Expr<std::remove_cv_t<std::remove_reference_t<P>>> &...arguments) {
@@ -107,20 +108,21 @@ public:
     }
   };
 
-  /// The statement `WINDLASS_TRY(status);`
+  /// Adds the statement `WINDLASS_TRY(status);`
   void check(const Expr<rt::status> &status);
-  /// The same for each value of a counter from `first` to `last`, by whose name the status refers to it.
+  /// Adds that statement in a loop over the values of `counter` from `first` to `last`, both included; `status` refers
+  /// to the counter by its name.
   void checkEach(llvm::StringRef counter, int64_t first, int64_t last, const Expr<rt::status> &status);
-  /// A constant `T name = value;`
+  /// Adds the constant `T name = value;` and returns its name as an expression.
   template <class T> Expr<T> define(llvm::StringRef name, const Expr<T> &value) {
     line(("const " + llvm::StringRef(TypeName<T>::text) + " " + name + " = " + value.text + ";").str());
     return Expr<T>(name.str());
   }
-  /// Statements up to `endIf` run where the condition holds.
+  /// Begins a block: statements up to `endIf` run where the condition holds.
   void beginIf(const Expr<bool> &condition);
   void endIf();
 
-  /// `name(first, second)`.
+  /// Returns `name(first, second)`.
   static std::string callText(llvm::StringRef name, llvm::ArrayRef<std::string> arguments);
 
 protected:
@@ -138,38 +140,40 @@ class RuntimeCalls : public CppBuilder {
 public:
   using CppBuilder::CppBuilder;
 
-  /// The declaration of a stream by a name.
+  /// Adds the declaration of a stream by a name.
   Stream declareStream(llvm::StringRef name, const Context &c, int64_t index);
   static Event eventOf(const Context &c, int64_t index);
   static Event rowEvent(const Context &c, const Row &row, int64_t column);
   static Communicator communicatorOf(const Context &c, int64_t index);
-  /// The communicator of this rank and one of its program's peers.
+  /// Returns the communicator of this rank and one of its program's peers.
   static Communicator peerOf(const Context &c, int64_t index);
-  /// The declaration, by a name, of what makes views of the buffers of a context, and of a row where there is one.
+  /// Adds the declaration, by a name, of the views of the buffers of a context, and of a row where there is one.
   Views declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row);
   template <class Place> static View at(const Views &views, const Expr<rt::buffer_of<Place>> &buffer) {
     return View(callText(views.text, {buffer.text}));
   }
   static View absentView();
-  /// Parameters of one optimizer step. `rounded` is the element type of the rounded weights, f32 where there are none.
+  /// Returns the parameters of one optimizer step. `rounded` is the element type of the rounded weights, f32 where
+  /// there are none.
   template <class Place>
   static Parameters parametersAt(const Views &views, mlir::Type rounded,
                                  const Expr<rt::parameter_buffers<Place>[]> &table) {
     return Parameters(callText("parameters_at", {views.text, elementTypeText(rounded), table.text}));
   }
-  /// Of blocks [n, rest...] the one that the rank's coordinates on these axes of the mesh number.
+  /// Returns the rank's own one of `blocks` [n, rest...]: the block whose number is the rank's coordinates on the mesh
+  /// axes `axes`.
   static View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
   static Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
   void recordEvent(const Stream &s, const Event &e);
   void waitEvent(const Stream &s, const Event &e);
 
   void map(llvm::StringRef functor, const Stream &s, llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);
-  /// The same, adding to the outs where `adds` holds at run time.
+  /// Adds the call of a map that adds to the outs where `adds` holds at run time.
   void mapAdding(llvm::StringRef functor, const Stream &s, const Expr<bool> &adds, llvm::ArrayRef<View> outs,
                  llvm::ArrayRef<View> ins);
   void copy(const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
-  /// `table` is the C++ array with the elements.
+  /// Adds the call that fills `out`; `table` is the C++ array with the elements.
   void constant(const Stream &s, const View &out, llvm::StringRef table);
   void iota(const Stream &s, const View &out, int64_t dim, double start, double step);
   void matmulBias(const Stream &s, const View &out, const View &a, const View &b, const View &bias, const View &added,
@@ -221,7 +225,7 @@ public:
   void scatterElementsAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                           const Expr<bool> &accumulate);
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
-  /// Of the operands in the order of `train.adamw` and `train.sgd`.
+  /// Adds the call of an update; `operands` are in the order of `train.adamw` and `train.sgd`.
   void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
   void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays);
   void sgd(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
@@ -232,7 +236,7 @@ public:
   void allToAll(const Stream &s, const Communicator &c, const View &out, const View &in);
   void permute(const Stream &s, const Communicator &c, const View &out, const View &in,
                llvm::ArrayRef<int64_t> destinations);
-  /// A message to a member of the communicator, or from it.
+  /// Adds the call that sends a message to a member of the communicator, or receives one from it.
   void send(const Stream &s, const Communicator &c, const View &in, int64_t to);
   void receive(const Stream &s, const Communicator &c, const View &out, int64_t from);
 };

@@ -12,6 +12,7 @@ struct EmbeddedFile {
   llvm::StringRef text;
 };
 
+/// Returns the files of the runtime that projects are emitted with.
 llvm::ArrayRef<EmbeddedFile> getEmbeddedRuntime();
 
 } // namespace windlass::cpp

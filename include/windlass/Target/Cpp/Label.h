@@ -9,18 +9,18 @@
 
 namespace windlass::cpp {
 
-/// Text of a comment: words of the compiler's own, and names of the model. A model's names may hold anything; a label
-/// takes only letters, digits, '_' and '.' of them, so that no name ends a comment or continues its line.
+/// The text of a comment: words of the compiler's own, and names of the model. A model's names may hold anything; a
+/// label takes only their letters, digits, '_' and '.', so that no name ends a comment or continues its line.
 class Label {
 public:
-  /// The most characters that a label has of one name.
+  /// The most characters of one name that a label takes.
   static constexpr size_t kLongestName = 100;
 
   Label() = default;
-  /// Words of the compiler's own.
+  /// Makes a label of words of the compiler's own.
   template <size_t size> Label(const char (&words)[size]) : text(words) {}
-  /// A name of the model, with '_' for each byte that a label cannot have. Of a longer one stays the end, by which
-  /// names in nested scopes differ.
+  /// Makes a label of a name of the model, with '_' for each byte that a label cannot have. A longer name keeps its
+  /// end, by which names in nested scopes differ.
   static Label ofName(llvm::StringRef name);
   static Label ofNumber(size_t number);
 

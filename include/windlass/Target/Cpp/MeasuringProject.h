@@ -15,13 +15,13 @@ struct MeasuredCommand {
     bool isRead;
   };
   bool adds = false;
-  /// In order of the columns of the command's function.
+  /// The operands in the order of the columns of the command's function.
   std::vector<Operand> operands;
-  /// As it stands in a profile.
+  /// The key and the family as a profile has them.
   std::string key, family;
   double flops = 0, bytes = 0;
   bool isNarrow = false;
-  /// Whether a library of attentions may run it.
+  /// Whether the device's library of attentions may run the command.
   bool isAttention = false;
 };
 
@@ -30,11 +30,12 @@ struct MeasuringOptions {
   bool measuresCollectives = true;
   int64_t arenaBytes = 0, scratchBytes = 0;
   std::string precision = "f32", backend = "cpu";
-  /// JSON: the program writes a profile for this cluster; empty: what `windlass profile` reads.
+  /// The cluster as JSON, for which the program writes a profile; empty: the program writes what `windlass profile`
+  /// reads.
   std::string cluster;
 };
 
-/// All text files of the project; `convertCommandsToEmitC` has run on the module. The program is the CMake target
+/// Makes all text files of the project; `convertCommandsToEmitC` has run on the module. The program is the CMake target
 /// `measure`.
 llvm::FailureOr<ProjectFiles> makeMeasuringProject(mlir::ModuleOp module, llvm::ArrayRef<MeasuredCommand> commands,
                                                    const MeasuringOptions &options);

@@ -9,10 +9,10 @@
 
 namespace windlass::cpp {
 
-/// A C++ string literal of any bytes.
+/// Returns a C++ string literal of any bytes.
 std::string quoted(llvm::StringRef text);
 
-/// The text of `tables.cpp` for a module of level L5. Fails with a diagnostic where the module lacks a part.
+/// Returns the text of `tables.cpp` for a module of level L5. Fails with a diagnostic where the module lacks a part.
 llvm::FailureOr<std::string> writeProgramTables(sched::ProgramOp program, const ProjectOptions &options);
 
 } // namespace windlass::cpp

@@ -13,15 +13,15 @@
 
 namespace windlass::cpp {
 
-/// Relative path to text. An ordered map: the same project is written in the same order everywhere.
+/// The texts by relative path. An ordered map: the same project is written in the same order everywhere.
 using ProjectFiles = std::map<std::string, std::string>;
 
 struct ProjectOptions {
   std::string planJson;
   std::string planHash;        ///< identifies the plan in checkpoints
-  std::string backend = "cpu"; ///< that the project builds for unless told otherwise
+  std::string backend = "cpu"; ///< the one that the project builds for unless told otherwise
   int64_t ranks = 1;
-  int64_t scratchBytes = 0; ///< planned, of the compute stream per thread
+  int64_t scratchBytes = 0; ///< the planned scratch of the compute stream, per thread
   /// How products are computed fastest; null where nobody has measured it.
   const ProductChoices *products = nullptr;
   /// Attentions that the device's library computes.
@@ -31,8 +31,8 @@ struct ProjectOptions {
   } attention;
 };
 
-/// All text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables, fused
-/// functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, run.sh, Slurm script.
+/// Makes all text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables,
+/// fused functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, run.sh, Slurm script.
 llvm::FailureOr<ProjectFiles> makeProject(mlir::ModuleOp module, const ProjectOptions &options);
 
 /// Adds the runtime, in runtime/, which all projects have.

@@ -57,12 +57,12 @@ WINDLASS_MEMBERS(position_entry, axes, first_rank, ranks, runs);
 WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, parameters, inputs, labels,
                  positions);
 
-/// A C++ string literal of any bytes.
+/// Returns a C++ string literal of any bytes.
 Expr<const char *> literal(llvm::StringRef text);
-/// The null pointer, as the text that is not there.
+/// Returns the null pointer, which stands for a missing text.
 Expr<const char *> noText();
 Expr<rt::element_type> elementType(mlir::Type type);
-/// A constant by its name: a member of an enumeration, a function, an object.
+/// Returns a constant by its name: a member of an enumeration, a function, an object.
 template <class T> Expr<T> named(const llvm::Twine &name) { return Expr<T>(name.str()); }
 /// An enumerator that the runtime has.
 #define WINDLASS_ENUMERATOR(enumeration, which)                                                                        \
@@ -73,11 +73,11 @@ template <class S> class Record {
 public:
   using Structure = S;
 
-  /// Called by `WINDLASS_SET`. Expressions are constants.
+  /// Sets a member; called by `WINDLASS_SET`. Expressions are constants.
   template <class M> Record &set(M S::*, llvm::StringRef member, const Expr<M> &value) {
     return setText(member, value.text);
   }
-  /// Of an array of arrays of numbers.
+  /// Sets a member that is an array of arrays of numbers.
   template <std::size_t n, std::size_t k>
   Record &set(std::int64_t (S::*)[n][k], llvm::StringRef member, const std::int64_t (&values)[n][k]) {
     std::string text;
@@ -88,9 +88,9 @@ public:
     return setText(member, text, /*isElements=*/true);
   }
 
-  /// The constant on one line. All members have been set.
+  /// Returns the constant on one line. All members have been set.
   Expr<S> build() const { return Expr<S>(textOf(" ", " ")); }
-  /// The same with a line for each member.
+  /// Returns the constant with a line for each member.
   Expr<S> buildLines() const { return Expr<S>(textOf("\n  ", "\n")); }
 
 private:
@@ -123,11 +123,11 @@ private:
 /// Arrays of constants, to which spans point.
 class Arrays {
 public:
-  /// A span of a new array `name` with an item per line; of none where there are none.
+  /// Defines an array `name` with an item per line and returns its span; an empty span where there are no items.
   template <class T> Expr<rt::span<T>> table(llvm::StringRef name, llvm::ArrayRef<Expr<T>> items) {
     return define<T>(name.str(), items, "\n    ", ",\n");
   }
-  /// A span of an array with a numbered name, one for all spans of equal items.
+  /// Returns the span of an array with a numbered name, one for all spans of equal items.
   template <class T> Expr<rt::span<T>> shared(llvm::StringRef prefix, llvm::ArrayRef<Expr<T>> items) {
     std::string key = elementName<T>();
     for (const Expr<T> &item : items)
@@ -137,7 +137,7 @@ public:
       position->second = define<T>(prefix.str() + "_" + std::to_string(known.size() - 1), items, "", "").text;
     return Expr<rt::span<T>>(position->second);
   }
-  /// The definitions of all arrays, in the order in which they were asked for.
+  /// Returns the definitions of all arrays, in the order in which they were asked for.
   const std::string &getText() const { return text; }
 
 private:

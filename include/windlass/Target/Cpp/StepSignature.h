@@ -7,16 +7,17 @@
 
 namespace windlass::cpp {
 
-/// Names of parameters: of the context, the row of a repeated block, the micro-batch's index among those of the step,
+/// The names of parameters: the context, the row of a repeated block, the micro-batch's index among those of the step,
 /// the slot of its inputs and stash, whether results add to earlier ones, and whether the micro-batch is the step's
 /// last.
 constexpr char kContextName[] = "c", kRowName[] = "r", kIndexName[] = "index", kSlotName[] = "slot",
                kAddsName[] = "adds", kIsLastName[] = "is_last";
 
-/// The function of a role of the step.
+/// Returns the signature of the function of a role of the step.
 Signature getStepSignature(sched::StepAttr step);
 
-/// The function of a repeated block; `hasLast`: some of its commands run in the last micro-batch only.
+/// Returns the signature of the function of a repeated block; `hasLast` says that some of its commands run in the last
+/// micro-batch only.
 Signature getBlockSignature(const std::string &name, bool hasLast);
 
 } // namespace windlass::cpp
