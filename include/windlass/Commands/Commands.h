@@ -21,7 +21,7 @@ int runDiff(Console &console, const std::vector<std::string> &words);
 int runReport(Console &console, const std::vector<std::string> &words);
 int runCheckpoint(Console &console, const std::vector<std::string> &words);
 int runCache(Console &console, const std::vector<std::string> &words);
-/// Not of `windlass`, but of `windlass-opt`.
+/// Runs a subcommand of `windlass-opt`, not of `windlass`.
 int runRandomPlan(Console &console, const std::vector<std::string> &words);
 
 } // namespace windlass

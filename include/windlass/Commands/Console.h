@@ -1,4 +1,4 @@
-// How subcommands talk: results go to standard output; errors, warnings and progress to standard error, a line each.
+// How subcommands print: results go to standard output; errors, warnings and progress to standard error, a line each.
 #ifndef WINDLASS_COMMANDS_CONSOLE_H
 #define WINDLASS_COMMANDS_CONSOLE_H
 
@@ -11,11 +11,11 @@
 
 namespace windlass {
 
-/// Exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is what
-/// `windlass diff` finds.
+/// The exit codes of the command line; those of errors are in the table of diagnostics. `kDifferent` is the code of
+/// `windlass diff` for plans that differ.
 enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
 
-/// Prints what one run of the command line says beside its result, and remembers its first error.
+/// Prints what one run of the command line says besides its result, and remembers its first error.
 class Console {
 public:
   /// Prints `windlass: error: <text> [<code>]` on one line and returns the code's exit code.
@@ -29,16 +29,17 @@ public:
   /// `showsAll`. The console outlives the context's use.
   void listenTo(mlir::MLIRContext &context, bool showsAll);
 
-  /// The exit code of a call whose errors went to a context that this listens to: that of the first error.
+  /// Returns the exit code of a call whose errors went to a context that this console listens to: that of the first
+  /// error.
   int codeOf(mlir::LogicalResult result) const;
 
-  /// Prints `{"error": {"code", "message", "at"}, "exit": N}` of the first error on standard output: what a subcommand
-  /// under --json gives that fails without a result of its own. Nothing where no error was met here: a training program
-  /// that failed has printed its own.
+  /// Prints `{"error": {"code", "message", "at"}, "exit": N}` of the first error on standard output, for a subcommand
+  /// under --json that fails without a result of its own. Prints nothing where no error was reported here: a training
+  /// program that failed has printed its own.
   void printErrorAsJson(int exitCode) const;
 
 private:
-  /// Every error passes here; `where` may be empty.
+  /// Prints an error and remembers the first; all errors pass here. `where` may be empty.
   void report(Code code, llvm::StringRef where, llvm::StringRef text);
 
   struct ReportedError {

@@ -9,17 +9,17 @@
 
 namespace windlass {
 
-/// What a build tells its caller while it works; what is empty is not told.
+/// What a build tells its caller while it works; empty functions are not called.
 struct BuildEvents {
-  /// What is being done, such as "compiling the program: 3 of 14", at its begin and then every `interval`; an empty
-  /// line when it has ended. Comes from another thread, while the caller waits.
+  /// Takes what is being done, such as "compiling the program: 3 of 14", at its begin and then every `interval`, and an
+  /// empty line when it has ended. Called from another thread, while the caller waits.
   std::function<void(llvm::StringRef line)> progress;
   std::chrono::milliseconds interval{5000};
-  /// The end of the log of a build that failed, lines of text.
+  /// Takes the end of the log of a build that failed, lines of text.
   std::function<void(llvm::StringRef text)> log;
-  /// One line: that another build is waited for, or that an earlier one is damaged.
+  /// Takes one line: that another build is waited for, or that an earlier one is damaged.
   std::function<void(llvm::StringRef line)> warning;
-  /// One line: where a program is built, or was before.
+  /// Takes one line: where a program is built, or was before.
   std::function<void(llvm::StringRef line)> note;
 };
 

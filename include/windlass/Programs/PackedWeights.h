@@ -10,7 +10,8 @@
 
 namespace windlass {
 
-/// Hash of the values, for the key of a built program; a one-line error goes to `error`.
+/// Returns the hash of the values, for the key of a built program; without those that are trained unless `withTrained`.
+/// Writes a one-line error to `error`, and returns an empty text then.
 std::string hashPackedWeights(mlir::ModuleOp module, const WeightStore &weights, bool withTrained, std::string &error);
 
 /// Writes every parameter of `module` with a packed source into `path` as safetensors (format of Hugging Face: 8 bytes

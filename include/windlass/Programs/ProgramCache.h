@@ -12,17 +12,17 @@
 
 namespace windlass {
 
-/// What a program is built from.
+/// The sources that a program is built from.
 struct ProgramSource {
   cpp::ProjectFiles files;
   /// The name of the program that the project makes.
   std::string program;
-  /// Says what `writeData` writes into the program's folder; `writeData` returns an error text or nothing.
+  /// A key for what `writeData` writes into the program's folder; `writeData` returns an error text or nothing.
   std::string dataKey;
   std::function<std::string(const std::string &folder)> writeData = [](const std::string &) { return std::string(); };
 };
 
-/// A program that is built, and stays for as long as this lives.
+/// A built program, which stays for as long as this lives.
 struct BuiltProgram {
   /// The emitted project with its build in it.
   std::string folder;
@@ -36,7 +36,7 @@ struct BuiltProgram {
 rt::status buildProgram(const ProgramSource &source, const BuildEvents &events, BuiltProgram &built);
 
 /// Builds the runtime that programs link, where it is not there yet, in `folder` or, if that is empty, where programs
-/// are kept. Other builds of it in `folder` go.
+/// are kept. Removes other builds of it in `folder` that nobody uses.
 rt::status prepareRuntime(const std::string &folder, const BuildEvents &events);
 
 } // namespace windlass

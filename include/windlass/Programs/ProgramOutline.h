@@ -1,4 +1,4 @@
-// What the runtime's checks of a run ask of a program, known before there is one.
+// What the runtime's checks of a run need to know of a program, before the program is built.
 #ifndef WINDLASS_PROGRAMS_PROGRAMOUTLINE_H
 #define WINDLASS_PROGRAMS_PROGRAMOUTLINE_H
 

@@ -22,7 +22,7 @@ namespace windlass {
 /// One entry, or what an interrupted build has left.
 struct StoredEntry {
   std::string name, folder;
-  /// On the disk; values that other entries have too are not counted here.
+  /// The bytes on the disk, without values that other entries have too.
   int64_t bytes = 0;
   /// Seconds since 1970; 0 for a leftover.
   int64_t lastUse = 0;
@@ -32,14 +32,14 @@ struct StoredEntry {
 class ProgramStore {
 public:
   static constexpr int64_t kDefaultLimit = int64_t(10) << 30;
-  /// How long one waits for another process that builds the same.
+  /// How long to wait for another process that builds the same program.
   static constexpr int64_t kPatienceSeconds = 1800;
 
   /// Opens the folder; it is made where it is missing, and must belong to the user and be closed to others.
   rt::status open();
-  /// The same in a folder of the caller's choice.
+  /// Opens a folder of the caller's choice in the same way.
   rt::status openAt(const std::string &folder);
-  /// Only to find entries, in a folder that another user may have made.
+  /// Sets a folder that another user may have made, only to find entries in it.
   void lookInto(const std::string &folder) { root = folder; }
   const std::string &getRoot() const { return root; }
 
@@ -52,20 +52,20 @@ public:
   /// may be empty.
   rt::status obtain(const std::string &name, const Build &build, const Warn &warn, FileLock &use, std::string &folder);
 
-  /// Finds an entry with all of its files unchanged; `folder` stays for as long as `use` lives.
+  /// Returns whether there is an entry with all of its files unchanged; `folder` stays for as long as `use` lives.
   bool find(const std::string &name, FileLock &use, std::string &folder) const;
 
   /// Replaces a file of initial values by a link to the same values of another entry, where one has them.
   void shareValues(const std::string &path);
 
-  /// By name.
+  /// Returns all entries and leftovers, by name.
   std::vector<StoredEntry> list() const;
-  /// Bytes of all entries and values.
+  /// Returns the bytes of all entries and values.
   int64_t getBytes() const;
   int64_t getLimit() const;
   rt::status setLimit(int64_t bytes);
-  /// Removes leftovers and, the least recently used first, entries that nobody uses until `bytes` are not exceeded.
-  /// Returns the names of what went.
+  /// Removes leftovers and entries that nobody uses, the least recently used entries first, until `bytes` are not
+  /// exceeded. Returns the names of the folders that were removed.
   std::vector<std::string> trim(int64_t bytes);
 
 private:

@@ -58,7 +58,7 @@ public:
   void define(const ByteRange &range, int64_t owner);
   /// Forbids further reads of what the range holds; its earlier readers and writers still count.
   void forget(const ByteRange &range);
-  /// Makes gaps of less than `alignment` bytes inside the range that do not hold `owner` its padding.
+  /// Assigns to `owner`, as padding, the gaps of less than `alignment` bytes inside the range that do not hold it.
   void adoptPadding(const ByteRange &range, int64_t owner, int64_t alignment);
 
   /// Records what the present command does. Returns what is wrong, or an empty text.

@@ -21,14 +21,14 @@ struct DiagnosticInfo {
   const char *title, *explanation;
 };
 
-/// Every code, by number.
+/// Returns every code, by number.
 llvm::ArrayRef<DiagnosticInfo> getDiagnostics();
-/// The row of a code as people write it: WL0305, wl305 or 305. Null for any other text.
+/// Returns the row of a code as people write it: WL0305, wl305 or 305. Null for any other text.
 const DiagnosticInfo *findDiagnostic(llvm::StringRef text);
-/// The exit code of a tool that ends with such a diagnostic.
+/// Returns the exit code of a tool that ends with such a diagnostic.
 int exitCodeOf(Code code);
 
-/// Adds to an object of JSON what a tool that fails says under --json: `"error": {"code", "message", "at"}, "exit": N`.
+/// Adds to a JSON object what a tool that fails prints under --json: `"error": {"code", "message", "at"}, "exit": N`.
 /// `where` may be empty.
 void writeJsonError(llvm::json::OStream &json, Code code, llvm::StringRef where, llvm::StringRef message, int exitCode);
 
@@ -37,7 +37,7 @@ inline void setCode(mlir::Diagnostic &diagnostic, Code code) {
   if (diagnostic.getMetadata().empty())
     diagnostic.getMetadata().push_back(mlir::DiagnosticArgument(static_cast<int>(code)));
 }
-/// Its code; `internal` where it has none.
+/// Returns the diagnostic's code; `internal` where it has none.
 inline Code getCode(mlir::Diagnostic &diagnostic) {
   return diagnostic.getMetadata().empty() ? Code::internal
                                           : static_cast<Code>(diagnostic.getMetadata().front().getAsInteger());
@@ -49,13 +49,13 @@ inline mlir::InFlightDiagnostic emitError(mlir::Location location, Code code) {
   return diagnostic;
 }
 
-/// An error of no operation, such as one of a file.
+/// Emits an error that belongs to no operation, such as one of a file.
 inline mlir::InFlightDiagnostic emitError(mlir::MLIRContext *context, Code code) {
   return emitError(mlir::UnknownLoc::get(context), code);
 }
 
-/// Gives a code to all errors of its life that have none. Scopes nest; the innermost wins. Passes that run on several
-/// threads must not open one.
+/// Gives a code to all errors without one that are emitted while it lives. Scopes nest; the innermost wins. Passes that
+/// run on several threads must not open one.
 class CodeScope : public mlir::ScopedDiagnosticHandler {
 public:
   CodeScope(mlir::MLIRContext *context, Code code) : ScopedDiagnosticHandler(context) {

@@ -1,4 +1,4 @@
-// A lock between processes: whoever ends, however that happens, lets go of it.
+// A lock between processes. A process that ends, however that happens, releases it.
 #ifndef WINDLASS_SUPPORT_FILELOCK_H
 #define WINDLASS_SUPPORT_FILELOCK_H
 
@@ -21,13 +21,14 @@ public:
   }
   ~FileLock() { release(); }
 
-  /// Takes the lock of a file, which is made where it is missing. Waits at most `seconds` for another holder, whom
-  /// `waiting` is told of before.
+  /// Takes the lock of a file, which is made where it is missing. Waits at most `seconds` for another holder; `waiting`
+  /// is told that holder once, before the wait.
   rt::status take(const std::string &path, int64_t seconds, llvm::function_ref<void(llvm::StringRef holder)> waiting);
-  /// Locks a folder for one or, `shared`, for several that only want it to stay. False where another lock of it
-  /// forbids that, or there is no such folder.
+  /// Locks a folder for one holder or, with `shared`, for several that only want it to stay. Returns false where
+  /// another lock of the folder forbids that, or there is no such folder.
   bool tryFolder(const std::string &path, bool shared);
-  /// The same for a file, alone.
+  /// Locks a file for one holder, without waiting; the file is made where it is missing. Returns false where that
+  /// fails.
   bool tryFile(const std::string &path);
   void release();
 

@@ -10,13 +10,13 @@
 
 namespace windlass {
 
-/// The names that a glob matches, in their order; a name that is equal to the text is the only match. Fails, with one
-/// line that says what was looked for (such as "operator"), for a text that is no glob and for one that matches
-/// nothing: most often it is misspelt, and the line has the nearest name.
+/// Returns the names that a glob matches, in their order; a name that is equal to the text is the only match. Fails,
+/// with one line that says what was looked for (such as "operator"), for a text that is no glob and for one that
+/// matches nothing: most often it is misspelt, and the line has the nearest name.
 llvm::Expected<std::vector<std::string>> matchNames(llvm::StringRef glob, llvm::ArrayRef<std::string> names,
                                                     llvm::StringRef what);
 
-/// A name as a glob that matches nothing else.
+/// Returns a name as a glob that matches nothing else.
 std::string escapeGlob(llvm::StringRef name);
 
 } // namespace windlass

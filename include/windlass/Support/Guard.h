@@ -11,14 +11,15 @@
 namespace windlass {
 
 struct ProcessResult {
-  /// Exit code; 128 + the signal's number when one ended it; -1 when it could not be started (`error` says why).
+  /// The exit code; 128 + the signal's number when a signal ended it; -1 when it could not be started (`error` says
+  /// why).
   int code = -1;
   std::string error;
-  /// Whether it was asked for more than to save before it ended.
+  /// Whether it was asked to end, not only to save, before it ended.
   bool wasEnded = false;
 };
 
-/// File descriptors for a program; -1 is windlass's own.
+/// The file descriptors for a program; -1 stands for windlass's own.
 struct Streams {
   int input = -1, output = -1, error = -1;
 };
@@ -39,9 +40,9 @@ public:
   /// Ends the program where nobody has waited for it.
   ~Guard();
 
-  /// Starts a program; no shell takes over where the file is none. Returns an error text or nothing.
+  /// Starts a program; no shell takes over where the file is no program. Returns an error text, or an empty one.
   std::string start(const std::vector<std::string> &words, const Streams &streams);
-  /// May be called from a signal handler. A guard or program that was stopped goes on.
+  /// Asks the guard to do `what`. May be called from a signal handler. A guard or program that was stopped continues.
   void ask(Ask what);
   ProcessResult wait();
 

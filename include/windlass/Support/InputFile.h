@@ -11,8 +11,8 @@
 
 namespace windlass {
 
-/// The bytes of a regular file of at most `mostBytes`, a multiple of 1 MiB. Fails with one line that says what it was
-/// read as, such as "plan".
+/// Returns the bytes of a regular file of at most `mostBytes`, a multiple of 1 MiB. Fails with one line that says what
+/// the file was read as, such as "plan".
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readInputFile(llvm::StringRef path, int64_t mostBytes,
                                                                   llvm::StringRef readAs);
 

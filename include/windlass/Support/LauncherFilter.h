@@ -10,20 +10,20 @@
 
 namespace windlass {
 
-/// Takes Open MPI's own messages out of the stream in which `mpirun` forwards its ranks' standard error. They stand
-/// between two lines of 74 dashes, as orte_show_help prints them, or say that a signal is forwarded. Everything else is
-/// handed on as it comes, also lines that are not complete.
+/// Takes Open MPI's own messages out of the stream in which `mpirun` forwards its ranks' standard error. These messages
+/// stand between two lines of 74 dashes, as orte_show_help prints them, or say that a signal is forwarded. Everything
+/// else is passed on as it comes, incomplete lines too.
 class LauncherFilter {
 public:
-  /// `pass` gets what the ranks print.
+  /// Passes what the ranks print to `pass`.
   explicit LauncherFilter(std::function<void(llvm::StringRef)> pass) : pass(std::move(pass)) {}
   /// Takes what has just been read.
   void add(llvm::StringRef bytes);
-  /// Takes the end: what was held back because it could have become a message of the launcher's is handed on.
+  /// Ends the stream: passes on what was held back because it could have become a message of the launcher's.
   void finish();
-  /// Whether the ranks have printed anything.
+  /// Returns whether the ranks have printed anything.
   bool hasPassed() const { return passed; }
-  /// The launcher's own messages, without their rules; at most a few KiB.
+  /// Returns the launcher's own messages, without their rules; at most 4 KiB.
   const std::string &getOwnWords() const { return ownWords; }
 
 private:
@@ -37,7 +37,7 @@ private:
   bool endMessage();
 
   std::function<void(llvm::StringRef)> pass;
-  /// Read, and not yet known to be the one or the other.
+  /// What was read and not yet told apart, and the launcher's messages.
   std::string pending, ownWords;
   /// What has come of a message whose end is missing.
   const Frame *frame = nullptr;

@@ -9,12 +9,12 @@
 
 namespace windlass {
 
-/// Whether a launcher sets a variable of this name to say which process of a job this is. What configures a launcher,
-/// such as OMPI_MCA_btl or SLURM_JOB_NODELIST, is not meant.
+/// Returns whether a launcher sets a variable of this name to say which process of a job this is. Variables that
+/// configure a launcher, such as OMPI_MCA_btl or SLURM_JOB_NODELIST, are not meant.
 bool isLauncherVariable(llvm::StringRef name);
 
-/// The environment for programs that windlass starts: its own but for those variables. Windlass starts ranks itself; a
-/// job that it happens to be inside of is not theirs.
+/// Returns the environment for programs that windlass starts: its own without those variables. Windlass starts ranks
+/// itself; a job that windlass happens to run in is not the ranks' job.
 std::vector<std::string> environmentOfPrograms();
 
 } // namespace windlass

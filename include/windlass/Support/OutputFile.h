@@ -13,7 +13,7 @@ namespace windlass {
 /// Writes `text` under an unpredictable temporary name and renames it: what stands at `path`, a link too, is replaced.
 /// Returns a one-line error or nothing.
 std::string writeFile(llvm::StringRef path, llvm::StringRef text);
-/// The same with what `write` puts into a stream; the file is dropped when that returns an error.
+/// Writes in the same way what `write` puts into a stream; the file is dropped when `write` returns an error.
 std::string writeFile(llvm::StringRef path, llvm::function_ref<std::string(llvm::raw_ostream &)> write);
 
 /// A folder whose files are ours. How it is reached is the user's business; below it no link is followed, so that
@@ -35,7 +35,8 @@ private:
 };
 
 /// Writes out what is left for standard output, and returns a one-line error or nothing. A reader that has closed it
-/// wanted no more: that is no error. To be called at the end of a program, whose streams are of no use after it.
+/// wanted no more, which is no error. To be called at the end of a program, because its streams are of no use
+/// afterwards.
 std::string finishOutput();
 
 } // namespace windlass

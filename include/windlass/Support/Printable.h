@@ -11,7 +11,7 @@
 
 namespace windlass {
 
-/// `text` in single quotes, on one line, of bounded length: control characters are escaped, and what is beyond
+/// Returns `text` in single quotes, on one line, of bounded length: control characters are escaped, and what is beyond
 /// `limit` bytes becomes an ellipsis.
 inline std::string printable(llvm::StringRef text, size_t limit = 160) {
   std::string result = "'";
@@ -28,8 +28,8 @@ inline std::string printable(llvm::StringRef text, size_t limit = 160) {
   return result;
 }
 
-/// `text` without quotes on one line: control characters become spaces, so that a line stays a line and a terminal
-/// keeps its state; at most 4000 bytes of it.
+/// Returns at most 4000 bytes of `text` without quotes on one line: control characters become spaces, so that a line
+/// stays a line and a terminal keeps its state.
 inline std::string oneLine(llvm::StringRef text) {
   std::string result;
   for (unsigned char c : text.take_front(4000))

@@ -1,4 +1,4 @@
-// Tasks that do not know of each other, on several threads.
+// Independent tasks on several threads.
 #ifndef WINDLASS_SUPPORT_RUNTASKS_H
 #define WINDLASS_SUPPORT_RUNTASKS_H
 

@@ -27,28 +27,29 @@ void printJson(llvm::raw_ostream &os, const llvm::json::Value &value, int lineDe
 /// Reads the fields of one object. The first failure stays in `takeError`; after it, fields read as defaults.
 class ObjectReader {
 public:
-  /// `path` says where the object is, such as "mesh" or "functions.update"; empty for the document.
+  /// Reads `value`; `path` says where the object is, such as "mesh" or "functions.update", and is empty for the
+  /// document.
   ObjectReader(const llvm::json::Value &value, std::string path);
 
-  /// Fields by kind; each must be there.
+  /// Reads the field `key` by its kind. Fails where it is missing or, for an integer, not in [minimum, maximum].
   int64_t getInteger(llvm::StringRef key, int64_t minimum, int64_t maximum);
-  /// Above 0.
+  /// Reads a number above 0 and at most `maximum`.
   double getNumber(llvm::StringRef key, double maximum);
   std::string getString(llvm::StringRef key);
   bool getBoolean(llvm::StringRef key);
   std::vector<std::string> getStrings(llvm::StringRef key);
   std::vector<int64_t> getIntegers(llvm::StringRef key);
-  /// Null where the object has no such key; reading marks the key as known.
+  /// Returns the field, or null where the object has no such key; marks the key as known.
   const llvm::json::Value *find(llvm::StringRef key);
-  /// Fails where it has none.
+  /// Returns the field; fails where the object has no such key.
   const llvm::json::Value *get(llvm::StringRef key);
-  /// All keys, sorted: for objects that map names.
+  /// Returns all keys, sorted: for objects that map names.
   std::vector<std::string> getKeys() const;
 
   std::string getPath(llvm::StringRef key) const;
   void fail(llvm::StringRef key, const llvm::Twine &message);
   bool failed() const { return !message.empty(); }
-  /// The first failure, or a key that nothing has asked for.
+  /// Returns the first failure, else an error for a key that nothing has asked for, else success.
   llvm::Error takeError();
 
 private:

@@ -6,10 +6,10 @@
 
 namespace windlass {
 
-/// Bytes of one integer or float; a boolean takes one.
+/// Returns the bytes of one integer or float; a boolean takes one.
 inline int64_t getElementBytes(mlir::Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
 
-/// Bytes of a dense tensor of static shape.
+/// Returns the bytes of a dense tensor of static shape.
 inline int64_t getTensorBytes(mlir::RankedTensorType type) {
   return type.getNumElements() * getElementBytes(type.getElementType());
 }

@@ -9,16 +9,17 @@
 
 namespace windlass {
 
-/// "1 operator", "2 operators". `plural` is given where it is not the noun with an s.
+/// Returns a text such as "1 operator" or "2 operators". `plural` is given where it is not the noun with an s.
 std::string countOf(int64_t count, llvm::StringRef noun, llvm::StringRef plural = "");
 
-/// "1", "1 or 2", "1, 2 or 4".
+/// Returns a text such as "1", "1 or 2" or "1, 2 or 4", with `last` before the last number.
 std::string listOf(llvm::ArrayRef<int64_t> numbers, llvm::StringRef last = "or");
 
-/// "512 bytes", "1.5 MiB", "80 GiB": in the largest unit of which there is one, with at most one decimal.
+/// Returns a text such as "512 bytes", "1.5 MiB" or "80 GiB": in the largest unit of which there is one, with at most
+/// one decimal.
 std::string sizeText(int64_t bytes);
 
-/// "1610612736 bytes (1.5 GiB)": where one byte may decide.
+/// Returns a text such as "1610612736 bytes (1.5 GiB)", for places where one byte may decide.
 std::string exactSizeText(int64_t bytes);
 
 } // namespace windlass

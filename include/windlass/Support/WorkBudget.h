@@ -1,4 +1,4 @@
-// What a file may make us do, counted in steps: the same file ends at the same place on every machine.
+// The work that a file may cause, counted in steps: reading the same file ends at the same place on every machine.
 #ifndef WINDLASS_SUPPORT_WORKBUDGET_H
 #define WINDLASS_SUPPORT_WORKBUDGET_H
 
@@ -10,7 +10,7 @@ class WorkBudget {
 public:
   explicit WorkBudget(int64_t steps) : limit(steps), left(steps) {}
 
-  /// Takes `steps` where as many are left; else takes none and returns false.
+  /// Takes `steps` from the budget and returns true; where fewer are left, takes none and returns false.
   bool spend(int64_t steps) {
     if (steps > left)
       return false;
