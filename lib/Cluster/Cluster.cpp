@@ -73,7 +73,7 @@ llvm::Expected<Cluster> windlass::findCluster(StringRef text, int64_t hostMemory
   return cluster;
 }
 
-/// The first place where two values differ.
+/// Returns the first place where two values differ.
 static std::string findDifference(const llvm::json::Value &value, const llvm::json::Value &other, std::string path) {
   const llvm::json::Object *object = value.getAsObject(), *otherObject = other.getAsObject();
   if (object && otherObject) {

@@ -17,7 +17,7 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-/// No figure of a cluster is larger, so that products with counts stay far from overflow.
+/// The largest figures of a cluster, so that products with counts stay far from overflow.
 static constexpr int64_t kMostPerSecond = int64_t(1) << 60, kMostBytes = int64_t(1) << 60;
 static constexpr double kMostSeconds = 3600;
 static constexpr StringRef kDataTypes[] = {"bf16", "f16", "f32", "tf32"};
@@ -105,7 +105,7 @@ private:
       fail(llvm::toString(std::move(error)));
   }
 
-  /// Null also where the value is null: nobody knows.
+  /// Returns the field; null where it is missing or JSON's null, which says that nobody knows.
   static const Value *getGiven(ObjectReader &reader, StringRef key) {
     const Value *value = reader.find(key);
     return value && value->kind() != Value::Null ? value : nullptr;
@@ -129,7 +129,7 @@ private:
       link.latencySeconds = reader.getNumber("latency_s", kMostSeconds);
     return link;
   }
-  /// Names stand in plans, messages and file names of people.
+  /// Returns whether `name` may be a name: names appear in plans, messages and file names.
   static bool isName(StringRef name) {
     return !name.empty() && name.size() <= 64 && llvm::isAlnum(name[0]) &&
            llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || StringRef("_-.").contains(c); });

@@ -1,4 +1,4 @@
-// Clusters by name. Every figure has its source beside it; one that no public source gives stays unknown.
+// Clusters by name. Every figure has its source next to it; one that no public source gives stays unknown.
 #include "windlass/Cluster/Cluster.h"
 
 #include "windlass/Support/Flags.h"
@@ -15,8 +15,8 @@ using llvm::Twine;
 
 namespace {
 
-/// A value in the unit of its place, and who says so. Without a value: why it is not known. Without a source: the
-/// device has no such thing.
+/// A value in the unit of its place, and its source. Without a value, the source says why it is not known; without a
+/// source, the device has no such thing.
 struct Figure {
   double value = 0;
   const char *source = nullptr;

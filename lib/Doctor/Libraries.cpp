@@ -1,4 +1,4 @@
-// Libraries are asked by opening them: what a package manager says does not tell what a program will find.
+// Libraries are examined by opening them: what a package manager reports does not tell what a program will find.
 #include "windlass/Doctor/Doctor.h"
 
 #include "windlass/Support/Process.h"
@@ -15,7 +15,7 @@ using namespace windlass::doctor;
 
 namespace {
 
-/// A library that is open for as long as this is.
+/// A library that stays open while this object lives.
 class Library {
 public:
   explicit Library(const char *name) : handle(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
@@ -41,7 +41,7 @@ Finding describeGemm() {
     finding.loss = "nothing trains on CPUs: " + facts.result.message();
     return finding;
   }
-  // What OpenBLAS falls back to where it does not know the processor.
+  // The cores that OpenBLAS falls back to where it does not know the processor.
   for (llvm::StringRef old : {"Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Generic", "generic"})
     if (llvm::StringRef(facts.gemm).ends_with(old)) {
       finding.state = State::limited;

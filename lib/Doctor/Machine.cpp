@@ -18,7 +18,7 @@ static std::string readAll(const char *path) {
   return text ? (*text)->getBuffer().str() : "";
 }
 
-/// The value of the first line "key: value".
+/// Returns the value of the first line "key: value".
 static llvm::StringRef valueOf(llvm::StringRef text, llvm::StringRef key) {
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
@@ -74,7 +74,7 @@ static Finding describeMemory() {
   return finding;
 }
 
-/// Free bytes below a folder, or below the nearest one above it that exists.
+/// Returns the free bytes below a folder, or below the nearest folder above it that exists.
 static double freeBytes(std::string folder, double &total) {
   struct statvfs info;
   while (statvfs(folder.c_str(), &info) != 0) {

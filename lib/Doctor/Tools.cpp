@@ -15,7 +15,8 @@
 using namespace windlass;
 using namespace windlass::doctor;
 
-/// The first line that a program prints of its version, and where it is; nothing where there is no such program.
+/// Returns the first line that a program prints as its version, and where it is; nothing where there is no such
+/// program.
 static std::string describe(const std::string &name) {
   std::string path = findProgram(name);
   if (path.empty())
@@ -54,7 +55,7 @@ void doctor::examineTools(std::vector<Finding> &findings) {
   findings.push_back(mpi);
 }
 
-/// Whether the variable changes which libraries a process loads, or which of their code runs.
+/// Returns whether the variable changes which libraries a process loads, or which of their code runs.
 static bool changesWhatIsLoaded(llvm::StringRef name) {
   // LD_RUN_PATH is the linker's.
   if (name.starts_with("LD_") && name != "LD_RUN_PATH")

@@ -232,8 +232,8 @@ static rt::status findMatches(llvm::StringRef pattern, std::vector<std::string> 
   return {};
 }
 
-/// Ids as the plan has them, each with the operators that say what became of it: passes take some apart, and what they
-/// make bears the id with more behind it.
+/// Returns the ids of the plan, each with the operators that it became: passes take some operators apart, and what they
+/// make has the id with a suffix.
 static std::map<std::string, std::vector<std::string>> findParts(const plan::PlanFile &plan,
                                                                  const std::vector<std::string> &ids) {
   std::set<llvm::StringRef> planned;
@@ -252,7 +252,7 @@ static std::map<std::string, std::vector<std::string>> findParts(const plan::Pla
   return parts;
 }
 
-/// The pins of a plan that fix something of what has that name.
+/// Returns the pins of a plan that fix something of the operator or parameter `name`.
 static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::string &name) {
   std::vector<std::string> found;
   for (const std::string &pin : plan.settings.pins)

@@ -13,7 +13,7 @@
 
 namespace windlass {
 
-/// A collective, or a slice, which moves nothing.
+/// A step of a reshard: a collective, or a slice, which moves nothing.
 struct StepFacts {
   std::string kind, axes;
   int64_t members = 1;
@@ -22,22 +22,22 @@ struct StepFacts {
 struct ReshardFacts {
   std::string from, to;
   std::vector<StepFacts> steps;
-  /// Bytes that a rank sends, all of a step together.
+  /// The bytes that a rank sends for this reshard in all runs of a step.
   int64_t bytesPerStep = 0;
 };
 
-/// A value where an operator meets it.
+/// A value as an operator reads or makes it.
 struct ValueFacts {
   /// What makes it: an operator's id, or words such as "parameter 'w'".
   std::string name;
-  /// "f32[4, 8, 16]".
+  /// The global and the local type, such as "f32[4, 8, 16]".
   std::string type, localType;
   std::string layout;
-  /// Of a rank's part.
+  /// The bytes of a rank's local part.
   int64_t bytes = 0;
-  /// Of an operand, at most one; of a result, one for each other layout in which it is needed.
+  /// The reshards: at most one of an operand; of a result, one for each other layout in which it is needed.
   std::vector<ReshardFacts> reshards;
-  /// Kept for the backward pass.
+  /// Whether it is kept for the backward pass.
   bool isStashed = false;
 };
 
@@ -58,38 +58,40 @@ struct OperatorFacts {
   std::string id, kind, function;
   /// The operator whose adjoint it is; empty for others.
   std::string forward;
-  /// Class of repeats and which one of them; -1 for what repeats nowhere.
+  /// The class of repeated blocks and the index of the block; -1 for an operator outside of them.
   std::string repeatClass;
   int64_t repeat = -1;
-  /// By a rank in a step; 0 for what runs elsewhere.
+  /// How often a rank runs the operator in a step; 0 for operators that run elsewhere.
   int64_t runsPerStep = 0;
   std::vector<AxisFacts> axes;
   std::vector<FactorFacts> factors;
   std::vector<ValueFacts> operands, results;
-  /// Ids of the operators of the backward pass that come from it.
+  /// The ids of the operators of the backward pass that come from it.
   std::vector<std::string> adjoints;
 };
 
 struct ParameterFacts {
   std::string name, type;
   bool trains = false;
-  /// Names of the copies: compute, gradient, master.
+  /// The copies by name: compute, gradient, master.
   std::vector<std::pair<std::string, ValueFacts>> copies;
-  /// What brings values from one copy to another, or to operators, with how often a step.
+  /// The reshards that bring values from one copy to another, or to operators, by their descriptions.
   std::vector<std::pair<std::string, ReshardFacts>> reshards;
 };
 
 class PlacementFacts {
 public:
-  /// `iterations` is m.
+  /// Reads a module at L3b; a rank runs `@microbatch` `iterations` times in a step.
   PlacementFacts(mlir::ModuleOp module, int64_t iterations);
 
-  /// What all operators with that id say, function by function; `@evaluate` only where `@microbatch` has none.
+  /// Returns the facts of all operators with that id, function by function; of `@evaluate` only where `@microbatch` has
+  /// none.
   std::vector<OperatorFacts> describeOperator(llvm::StringRef id);
   ParameterFacts describeParameter(llvm::StringRef logicalName);
 
-  /// Ids of all operators, and logical names of all parameters but states.
+  /// Returns the ids of all operators.
   const std::vector<std::string> &getOperatorIds() const { return ids; }
+  /// Returns the logical names of all parameters but states.
   std::vector<std::string> getParameterNames();
 
 private:
@@ -102,7 +104,7 @@ private:
   mlir::ModuleOp module;
   plan::MeshAttr mesh;
   int64_t iterations;
-  /// In program order, by id and by the id of their forward operator.
+  /// The operators in program order, by id and by the id of their forward operator.
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 2>> operators;
   llvm::StringMap<std::vector<std::string>> adjoints;
   std::vector<std::string> ids;

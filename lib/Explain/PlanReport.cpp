@@ -125,7 +125,7 @@ std::string rerunText(const RerunReport &rerun) {
   return text;
 }
 
-/// The named strategies in the search's model, cheapest first; those that do not fit last.
+/// Returns the named strategies in the search's model, cheapest first; those that do not fit come last.
 std::string namedText(const SearchSummary &search) {
   std::vector<SearchSummary::Named> named = search.named;
   llvm::sort(named, [](const auto &a, const auto &b) {
@@ -141,7 +141,7 @@ std::string namedText(const SearchSummary &search) {
   return text;
 }
 
-/// What a step computes beside what the devices can do, a line; empty where there is nothing to say.
+/// Returns what a step computes compared with what the devices can do, a line; empty where there is nothing to say.
 std::string rateText(const PlanReport &report) {
   std::vector<std::string> parts;
   if (double tokens = report.getTokensPerSecond(); tokens > 0)
@@ -160,7 +160,7 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
-/// How good the plan is by the search's model: a line.
+/// Returns how good the plan is by the search's model, a line.
 std::string searchText(const SearchSummary &search, int64_t limit) {
   std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
                                    search.meshes == 1 ? "" : "es");
@@ -170,7 +170,7 @@ std::string searchText(const SearchSummary &search, int64_t limit) {
   return text + llvm::formatv("the model's cost is within {0:f2} % of its lower bound\n", 100 * search.getGap()).str();
 }
 
-/// The search's model: what adds up to no time of a step, so that only those see it who ask for more.
+/// Returns the costs in the search's model, which add up to no time of a step: only those who ask for more see them.
 std::string modelText(const SearchSummary &search) {
   std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
                      " by the search's model, which adds up operators one by one and is no time of a step\n";
@@ -225,7 +225,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   return report;
 }
 
-/// The lines about memory.
+/// Prints the lines about memory.
 static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
   const ArenaBytes &memory = report.memory;
   const RerunReport &rerun = report.rerun;
@@ -306,7 +306,8 @@ static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
   });
 }
 
-/// A named strategy claims nothing; where the rows of memory admit nothing there is no bound.
+/// Writes the search's claims. A named strategy claims nothing; where the memory constraints admit no plan there is no
+/// bound.
 static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
   using Known = std::optional<double>;
   bool isBounded = found && found->boundNanoseconds;

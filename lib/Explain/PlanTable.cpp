@@ -33,7 +33,7 @@ std::string getSplit(Operation *op) {
   return text.empty() ? "whole" : text;
 }
 
-/// The weight that an operand comes from through views alone.
+/// Returns the weight that an operand comes from through reshapes and transposes alone; null where there is none.
 train::ParameterOp getWeight(Operation *op, const SymbolTable &symbols) {
   for (Value value : op->getOperands())
     while (Operation *producer = value.getDefiningOp()) {

@@ -10,7 +10,7 @@ std::string windlass::secondsText(double seconds) {
   return llvm::formatv("{0:f3} s", seconds).str();
 }
 
-/// Whether some of the costs were compared with a measurement.
+/// Returns whether some of the costs were compared with a measurement.
 static bool isCalibrated(const StepPrediction &prediction) {
   double sum = 0;
   for (const auto &[source, seconds] : prediction.bySource)

@@ -12,7 +12,7 @@ llvm::StringMap<SegmentFacts> windlass::describeSegments(ModuleOp planned) {
     return facts;
   auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   plan::Rerun chosen(microbatch), alone(microbatch);
-  // Segments are added from the last one on, and each is told what it adds.
+  // Segments are added from the last one on, and the facts of each are what it adds to those behind it.
   for (const plan::SegmentBlock &block : llvm::reverse(blocks)) {
     std::string label = block.getLabel().value_or(plan::kKeptLabel);
     auto describe = [&](ArrayRef<Operation *> ops, const std::string &part, bool runsAgain) {

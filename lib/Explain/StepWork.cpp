@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// How many parts the operator's work is split into.
+/// Returns the number of parts that the operator's work is split into.
 static double countParts(Operation *op, plan::MeshAttr mesh) {
   double parts = 1;
   for (plan::FactorAxesAttr split : op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits())
@@ -18,7 +18,7 @@ static double countParts(Operation *op, plan::MeshAttr mesh) {
   return parts;
 }
 
-/// As the runtime counts them: the elements of the first input that is integers of [batch, tokens].
+/// Counts tokens as the runtime does: the elements of the first input that is integers of [batch, tokens].
 static double countTokens(func::FuncOp microbatch) {
   for (BlockArgument argument : microbatch.getArguments()) {
     auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());

@@ -14,7 +14,7 @@ namespace {
 
 struct Sizes {
   int64_t batch, heads, keyHeads, tokens, keys, depth, width;
-  /// Keys that token t sees with a causal mask: [0, t + keys - tokens].
+  /// Returns the number of keys that token t sees with a causal mask: [0, t + keys - tokens].
   int64_t visible(int64_t token, bool causal) const {
     return causal ? std::max<int64_t>(0, std::min(keys, token + keys - tokens + 1)) : keys;
   }
@@ -162,7 +162,7 @@ void attentionGrad(KernelCall &call) {
   });
 }
 
-/// Rows [x1, x2] become x cosine + [-x2, x1] sine, or the transpose of that.
+/// Turns rows [x1, x2] into x cosine + [-x2, x1] sine, or the transpose of that.
 void rotary(KernelCall &call) {
   if (!call.requireCounts(3, 1))
     return;

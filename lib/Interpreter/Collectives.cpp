@@ -17,7 +17,7 @@ std::optional<std::vector<SmallVector<int64_t>>> windlass::interpreter::communic
       return std::nullopt;
     indices.push_back(index);
   }
-  // By the coordinates on all other axes; within a communicator by the coordinates on `axes` in their order.
+  // Communicators by the coordinates on all other axes; within one, ranks by the coordinates on `axes` in their order.
   std::map<std::vector<int64_t>, std::map<std::vector<int64_t>, int64_t>> groups;
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
     std::vector<int64_t> others, own;

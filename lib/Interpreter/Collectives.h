@@ -6,18 +6,18 @@
 
 namespace windlass::interpreter {
 
-/// The members of every communicator over the axes: ranks that differ on these axes only, in order of their
+/// Returns the members of every communicator over the axes: ranks that differ on these axes only, in order of their
 /// coordinates. Nothing where the mesh lacks an axis.
 std::optional<std::vector<llvm::SmallVector<int64_t>>> communicatorsOver(plan::MeshAttr mesh, mlir::ArrayAttr axes);
 
-/// `size` elements from `start` along `dim`.
+/// Returns `size` elements from `start` along `dim`.
 Tensor sliceAlong(const Tensor &tensor, int64_t dim, int64_t start, int64_t size);
-/// Tensors one after another along `dim`.
+/// Joins tensors one after another along `dim`.
 Tensor joinAlong(llvm::ArrayRef<Tensor> tensors, int64_t dim);
-/// Element by element, in order.
+/// Combines tensors element by element, in their order.
 Tensor combineAll(llvm::ArrayRef<Tensor> tensors, train::ReductionKind kind);
 
-// Each takes the members' operands and gives the members' results.
+// Each function takes the members' operands and returns the members' results.
 llvm::SmallVector<Tensor> allReduce(llvm::ArrayRef<Tensor> members, train::ReductionKind kind);
 llvm::SmallVector<Tensor> allGather(llvm::ArrayRef<Tensor> members, int64_t dim);
 llvm::SmallVector<Tensor> reduceScatter(llvm::ArrayRef<Tensor> members, int64_t dim, train::ReductionKind kind);

@@ -11,7 +11,7 @@ using llvm::SmallVector;
 
 namespace {
 
-/// The tensor with its dims in the given order, dense.
+/// Returns the tensor with its dims in the given order, dense.
 Tensor permuted(const Tensor &tensor, ArrayRef<int64_t> order) {
   if (std::is_sorted(order.begin(), order.end()))
     return tensor;
@@ -72,7 +72,7 @@ void matmul(KernelCall &call) {
   const Tensor &lhs = call.inputs[0], &rhs = call.inputs[1];
   SmallVector<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
   if (call.attributes && call.attributes.contains("batch_rank")) {
-    // As a command: the operands are views in canonical order.
+    // In a command, the operands are views in canonical order.
     int64_t batch = call.integer("batch_rank"), contract = call.integer("contract_rank");
     if (call.isBad() || !call.require(batch >= 0 && contract >= 0 && batch + contract <= lhs.getRank() &&
                                           batch + contract <= rhs.getRank(),

@@ -79,7 +79,7 @@ struct Abs {
   }
 };
 
-/// Which element types a function has.
+/// The element types that a function has.
 enum class Domain { Floats, Numbers, Booleans, All };
 
 template <class T> constexpr bool isIn(Domain domain) {

@@ -11,7 +11,7 @@ using llvm::Twine;
 
 namespace {
 
-/// Indices as i64, each in [0, size); `negative` ones count from the end.
+/// Returns indices as i64, each in [0, size); `negative` says that negative ones count from the end.
 SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t size, bool negative) {
   SmallVector<int64_t> indices;
   if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,
@@ -30,7 +30,8 @@ SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t s
 
 constexpr int64_t kNoPlace = -1;
 
-/// Places of ids in a table of parts that begin at the rows `first` of `allRows`; kNoPlace for a row that is in none.
+/// Returns the places of ids in a table of parts that begin at the rows `first` of `allRows`; kNoPlace for a row that
+/// is in none.
 SmallVector<int64_t> placesOfIds(KernelCall &call, const Tensor &ids, const Tensor &first, int64_t rows,
                                  int64_t allRows) {
   SmallVector<int64_t> starts = indicesOf(call, first, allRows, false), places = indicesOf(call, ids, allRows, false);
@@ -137,7 +138,8 @@ void scatterAdd(KernelCall &call) {
     addAt(call, call.inputs[0], call.inputs[1], axis, true);
 }
 
-/// Checks that `whole` is `parts` but for the axis, and calls f(element of whole, element of parts) for each index.
+/// Checks that `whole` and `parts` agree except on the axis, and calls f(element of whole, element of parts) for each
+/// index.
 template <class F>
 void forElements(KernelCall &call, const Tensor &whole, const Tensor &indices, const Tensor &parts, int64_t axis, F f) {
   if (!call.require(axis >= 0 && axis < whole.getRank() && parts.getRank() == whole.getRank(),

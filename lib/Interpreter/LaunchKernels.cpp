@@ -18,7 +18,7 @@ void windlass::interpreter::roundAsStored(Type element, bool rounds, Tensor &val
     roundTo(element, value);
 }
 
-/// The results of a `train` operator, with the diagnostic where it has none.
+/// Returns the results of a `train` operator, or emits the diagnostic where it has none.
 static Results apply(const LaunchCall &call, KernelKind operation, DictionaryAttr attributes, ArrayRef<Tensor> inputs,
                      ArrayRef<RankedTensorType> types) {
   llvm::Expected<SmallVector<Tensor>> computed =
@@ -34,7 +34,7 @@ static Results apply(const LaunchCall &call, KernelKind operation, DictionaryAtt
 
 static Results copy(const LaunchCall &call) { return SmallVector<Tensor>{call.inputs[0].cast(call.kinds[0])}; }
 
-/// The rank's block of a tensor whose first dim counts blocks.
+/// Returns the rank's block of a tensor whose first dim counts blocks.
 static Results takeOwnPart(const LaunchCall &call) {
   auto axes = call.op.getSettings().getAs<DenseI64ArrayAttr>("axes");
   const Tensor &blocks = call.inputs[0];
@@ -59,7 +59,7 @@ static Results fill(const LaunchCall &call) {
   return SmallVector<Tensor>{Tensor::filled(call.kinds[0], call.types[0].getShape(), value.getValueAsDouble())};
 }
 
-/// How many labels count, as a number of the result's type.
+/// Returns the number of labels that count, in the result's type.
 static Results countLabels(const LaunchCall &call) {
   auto ignored = call.op.getSettings().getAs<IntegerAttr>("ignore_index");
   if (!ignored || isFloat(call.inputs[0].getKind()))
@@ -73,7 +73,7 @@ static Results countLabels(const LaunchCall &call) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// As functions of maps do: each sum is rounded, but where programs' roundings are asked for.
+/// Adds up as functions of maps do: each sum is rounded, unless programs' roundings are asked for.
 static FailureOr<Tensor> addUp(const LaunchCall &call, ArrayRef<Tensor> terms, RankedTensorType type) {
   Tensor sum = terms.front();
   for (const Tensor &term : terms.drop_front()) {
@@ -86,7 +86,7 @@ static FailureOr<Tensor> addUp(const LaunchCall &call, ArrayRef<Tensor> terms, R
   return sum;
 }
 
-/// The norm reads the sum as it is stored.
+/// Computes the norm of a sum as the sum is stored.
 static Results normOfSum(const LaunchCall &call) {
   size_t terms = call.op.getArity().terms;
   FailureOr<Tensor> sum = addUp(call, call.inputs.take_front(terms), call.types[0]);
@@ -101,7 +101,8 @@ static Results normOfSum(const LaunchCall &call) {
   return results;
 }
 
-/// The operand after those of the operator is added to the first result, as that is stored.
+/// Computes a norm's gradient; the operand behind the operator's own is added to the first result, as that result is
+/// stored.
 static Results normGrad(const LaunchCall &call) {
   size_t operands = call.op.getRow().operands.least;
   Results results =
@@ -139,7 +140,7 @@ static Results product(const LaunchCall &call) {
   return failed(product) ? Results() : SmallVector<Tensor>{*product};
 }
 
-/// The product as a buffer of its type holds it, with all further operands added.
+/// Returns the product as a buffer of its type holds it, with all further operands added.
 static FailureOr<Tensor> multiplyAndAdd(const LaunchCall &call) {
   FailureOr<Tensor> product = multiply(call, call.types[0]);
   if (failed(product))
@@ -169,7 +170,7 @@ static Results productWithGelu(const LaunchCall &call) {
   return results;
 }
 
-/// The product, and the sum of one of its operands over what it contracts.
+/// Returns the product, and the sum of one of its operands over what it contracts.
 static Results productWithSum(const LaunchCall &call) {
   FailureOr<Tensor> product = multiply(call, call.types[0]);
   if (failed(product))
@@ -193,7 +194,8 @@ static Results productWithSum(const LaunchCall &call) {
 // Losses and updates
 //===----------------------------------------------------------------------===//
 
-/// The two operators, with the rows' logarithms as the first would have stored them.
+/// Computes the loss and its gradient as the two operators do, with the rows' logarithms as the first would have stored
+/// them.
 static Results lossWithGrad(const LaunchCall &call) {
   const Tensor &dsum = call.inputs[0], &logits = call.inputs[1], &labels = call.inputs[2];
   auto rows = RankedTensorType::get(labels.getShape(), call.types[0].getElementType());
@@ -208,7 +210,7 @@ static Results lossWithGrad(const LaunchCall &call) {
   return failed(gradient) ? Results() : SmallVector<Tensor>{(*loss)[0], gradient->front()};
 }
 
-/// One parameter after another; a rounded weight is the weight as it is stored.
+/// Updates one parameter after another; a rounded weight is the weight as it is stored.
 static Results update(const LaunchCall &call) {
   sched::UpdateOperands its = *sched::getUpdateOperands(call.op);
   SmallVector<Tensor> results;
@@ -234,7 +236,7 @@ static Results update(const LaunchCall &call) {
 
 using Rule = Results (*)(const LaunchCall &);
 
-/// The rule of a kernel that the interpreter does not run as an operator of its name.
+/// Returns the rule of a kernel that the interpreter does not run as an operator of its name.
 static Rule getRule(KernelKind kind) {
   switch (kind) {
   case KernelKind::copy:

@@ -19,15 +19,15 @@ struct LaunchCall {
   /// Whether doubles are rounded where programs round (RunOptions::rounds), and then operands of products to TF32.
   bool rounds, roundsToTf32;
   llvm::ArrayRef<Tensor> inputs;
-  /// Of the results.
+  /// The types of the results.
   llvm::ArrayRef<mlir::RankedTensorType> types;
   llvm::ArrayRef<ElementKind> kinds;
 
   void round(mlir::Type element, Tensor &value) const { roundAsStored(element, rounds, value); }
 };
 
-/// The results, in the shapes and kinds of their buffers unless the command does not fit them. They are rounded when
-/// they are stored. Fails with a diagnostic at the command.
+/// Computes the results, in the shapes and kinds of their buffers unless the command does not fit them. They are not
+/// rounded yet: that happens when they are stored. Fails with a diagnostic at the command.
 mlir::FailureOr<llvm::SmallVector<Tensor>> computeLaunch(const LaunchCall &call);
 
 } // namespace windlass::interpreter

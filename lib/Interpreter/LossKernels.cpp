@@ -12,7 +12,7 @@ using llvm::Twine;
 
 namespace {
 
-/// Labels as i64, each the ignored value or below `classes`.
+/// Returns labels as i64, each the ignored value or below `classes`.
 SmallVector<int64_t> labelsOf(KernelCall &call, const Tensor &tensor, int64_t classes, int64_t ignored) {
   SmallVector<int64_t> labels;
   if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,

@@ -48,7 +48,7 @@ void clipFactor(KernelCall &call) {
   });
 }
 
-/// The gradient has overflowed: weight and state stay as they are.
+/// Leaves weight and state as they are, because the gradient has overflowed.
 void keepAll(KernelCall &call) {
   for (auto [i, result] : llvm::enumerate(call.results))
     result = call.inputs[i];

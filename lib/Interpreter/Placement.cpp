@@ -111,7 +111,7 @@ SmallVector<int64_t> Placement::getLocalShape(int64_t rank) const {
   return local;
 }
 
-/// What a combination leaves unchanged.
+/// Returns the neutral element of a reduction.
 static double neutralOf(ReductionKind kind) {
   double infinity = std::numeric_limits<double>::infinity();
   return kind == ReductionKind::sum ? 0 : kind == ReductionKind::max ? -infinity : infinity;

@@ -18,16 +18,16 @@ public:
   /// Fails where the layout does not fit the shape or an axis does not divide its factor.
   static llvm::Expected<Placement> create(plan::LayoutAttr layout, plan::MeshAttr mesh, llvm::ArrayRef<int64_t> shape);
 
-  /// The part of `rank`. Of a value unreduced over an axis the axis' first member holds all, the others what changes
-  /// nothing (0 for a sum).
+  /// Returns the part of `rank`. For a value that is unreduced over an axis, the axis' first member holds all, and the
+  /// others hold what changes nothing (0 for a sum).
   Tensor cut(const Tensor &whole, int64_t rank) const;
 
-  /// The whole value from the parts of `ranks`, with unreduced parts combined in the order of their coordinates. Fails
-  /// where two ranks that should hold the same elements differ, an element is held by none, or what fills up a range of
-  /// a flat part is not zero.
+  /// Returns the whole value from the parts of `ranks`, with unreduced parts combined in the order of their
+  /// coordinates. Fails where two ranks that should hold the same elements differ, an element is held by none, or the
+  /// padding of a range of a flat part is not zero.
   llvm::Expected<Tensor> assemble(llvm::ArrayRef<Tensor> parts, llvm::ArrayRef<int64_t> ranks) const;
 
-  /// Whether every rank holds the same part under both.
+  /// Returns whether every rank holds the same part under both placements.
   bool isSameAs(const Placement &other) const;
 
 private:
@@ -38,19 +38,20 @@ private:
   plan::LayoutAttr layout;
   plan::MeshAttr mesh;
   llvm::SmallVector<int64_t> shape;
-  /// [rank][dim]: for every index of the local dim, the index of the whole dim.
+  /// By [rank][dim]: for every index of the local dim, the index of the whole dim.
   std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> indices;
-  /// Elements of a range of the flattened dims, and [rank]: which of the ranges; 0: nothing is flattened.
+  /// The number of elements of a range of the flattened dims (0: nothing is flattened), and by [rank] the number of its
+  /// range.
   int64_t range = 0;
   llvm::SmallVector<int64_t> rangeOfRank;
-  /// [rank]: coordinates on the unreduced axes as one number.
+  /// By [rank]: the coordinates on the unreduced axes as one number.
   llvm::SmallVector<int64_t> unreducedPart;
   int64_t unreducedParts = 1;
 };
 
-/// The ranks of each replica, by its coordinates on the mesh's axes of replicas in row-major order.
+/// Returns the ranks of each data-parallel replica, by its coordinates on the mesh's replica axes in row-major order.
 std::vector<llvm::SmallVector<int64_t>> getReplicas(plan::MeshAttr mesh);
-/// All ranks, as one group.
+/// Returns all ranks, as one group.
 std::vector<llvm::SmallVector<int64_t>> getEveryone(plan::MeshAttr mesh);
 
 } // namespace windlass::interpreter

@@ -6,7 +6,7 @@
 
 using namespace windlass::interpreter;
 
-/// FNV-1a: the same on every machine.
+/// Hashes a name with FNV-1a, which is the same on every machine.
 static uint64_t hashOf(llvm::StringRef name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : name)

@@ -6,16 +6,16 @@
 
 namespace windlass::interpreter {
 
-/// N(mean, deviation) rounded to float, so that both precisions start from the same values. Depends on seed, name and
-/// element index only (Philox 4x32-10, Salmon et al., SC 2011).
+/// Returns samples of N(mean, deviation) rounded to float, so that both precisions start from the same values. They
+/// depend on seed, name and element index only (Philox 4x32-10, Salmon et al., SC 2011).
 Tensor randomNormal(ElementKind kind, llvm::ArrayRef<int64_t> shape, double mean, double deviation, uint64_t seed,
                     llvm::StringRef name);
 
-/// Integers in [0, bound).
+/// Returns integers in [0, bound).
 Tensor randomIntegers(ElementKind kind, llvm::ArrayRef<int64_t> shape, int64_t bound, uint64_t seed,
                       llvm::StringRef name);
 
-/// Keys [samples, masks] of micro-batch k, as the runtime makes them.
+/// Returns the keys [samples, masks] of micro-batch k, as the runtime makes them.
 Tensor dropoutKeys(llvm::ArrayRef<int64_t> shape, uint64_t seed, int64_t k);
 
 } // namespace windlass::interpreter

@@ -35,7 +35,7 @@ void reduce(KernelCall &call) {
     return;
   SmallVector<int64_t> dims;
   if (call.attributes.contains("reduced_rank")) {
-    // As a command: the dims to reduce come last.
+    // In a command, the dims to reduce come last.
     for (int64_t count = call.integer("reduced_rank"), i = 0; i < count && i < call.inputs[0].getRank(); ++i)
       dims.push_back(call.inputs[0].getRank() - count + i);
   } else {

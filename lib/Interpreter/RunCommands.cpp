@@ -19,10 +19,10 @@ using namespace windlass::interpreter;
 
 namespace {
 
-/// All arenas of all ranks together must fit this many bytes: the interpreter is for small models.
+/// The most bytes of all arenas of all ranks together: the interpreter is for small models.
 constexpr int64_t kArenaLimit = int64_t(16) << 30;
 
-/// A window with what its elements are.
+/// A window and the type of its elements.
 struct Buffer {
   Window window;
   ElementKind kind;
@@ -58,7 +58,7 @@ private:
   Tensor load(const Buffer &buffer, int64_t rank);
   void store(const Buffer &buffer, Tensor value, int64_t rank);
   int64_t findScale();
-  /// Bytes between elements.
+  /// Returns the bytes between elements.
   int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
 
   LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
@@ -74,7 +74,7 @@ private:
   Precision precision;
   bool rounds;
   sched::StreamTable streams;
-  /// How much wider all of memory is than planned: floats are held in f32 or f64, whatever their type.
+  /// How many times as wide as planned all of memory is: floats are held in f32 or f64, whatever their type.
   int64_t scale = 1;
   DenseMap<StringAttr, unsigned> arenaIndices;
   SmallVector<int64_t> arenaBytes;
@@ -258,13 +258,13 @@ LogicalResult BufferMachine::finishStep(ArrayRef<sched::ResourceOp> outputs) {
   return success();
 }
 
-/// Whether a command that accumulates adds to that result.
+/// Returns whether a command that accumulates adds to that result.
 static bool addsToResult(Operation *op, size_t out) {
   auto launch = llvm::dyn_cast<sched::LaunchOp>(op);
   return !launch || launch.getRow().addsTo(out);
 }
 
-/// Whether the command may write that result over that operand.
+/// Returns whether the command may write that result over that operand.
 static bool mayWriteOver(Operation *op, size_t in, size_t out) {
   auto launch = llvm::dyn_cast<sched::LaunchOp>(op);
   return !launch || launch.mayWriteOver(in, out);

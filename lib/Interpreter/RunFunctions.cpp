@@ -52,7 +52,7 @@ private:
   LayoutAttr layoutOf(Value value);
   LayoutAttr wholeIfMissing(Attribute layout, Type type);
   RankValues cutForAll(const Placement &placement, const Tensor &whole);
-  /// One tensor per group, from the group's ranks.
+  /// Assembles one tensor per data-parallel replica from the replica's ranks.
   FailureOr<SmallVector<Tensor>> assembleGroups(Operation *op, const Placement &placement, const RankValues &parts,
                                                 ArrayRef<SmallVector<int64_t>> of);
   FailureOr<Tensor> assembleWhole(Operation *op, const Placement &placement, const RankValues &parts);
@@ -61,15 +61,15 @@ private:
   FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, bool isPerGroup,
                              bool isUpdate);
   LogicalResult write(train::WriteOp op, const RankValues &value);
-  /// Brings the gradients that a micro-batch gives to the layouts in which `@update` takes them.
+  /// Brings the gradients of a micro-batch to the layouts in which `@update` takes them.
   LogicalResult accumulateLayouts(func::FuncOp microbatch, func::FuncOp update, SpmdValues &results);
   FailureOr<RankValues> reshard(Operation *op, const Placement &from, const Placement &to, const RankValues &parts,
                                 ArrayRef<SmallVector<int64_t>> of);
-  /// Inputs of the rank's micro-batch: k of group j is first + j.
+  /// Returns each rank's part of the inputs of its micro-batch: replica j runs micro-batch `firstK` + j.
   FailureOr<RankValues> inputParts(func::FuncOp function, unsigned argument, int64_t firstK);
-  /// Arguments of a function of micro-batch data.
+  /// Returns the arguments of a function of micro-batch data.
   FailureOr<SpmdValues> argumentsOf(func::FuncOp function, int64_t firstK);
-  /// Losses of the first G micro-batches with the parameters that the steps have left.
+  /// Computes the losses of the first G micro-batches with the parameters that the steps have left.
   LogicalResult evaluate(RunResult &result);
   LogicalResult dumpParameters(RunResult &result);
 
@@ -236,7 +236,7 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     if (failed(place))
       return failure();
     Stored &stored = found->second;
-    // Where layouts are not materialized yet a read gives the layout in which consumers find the value.
+    // Where layouts are not materialized yet, a read gives the layout in which consumers find the value.
     FailureOr<RankValues> parts = isUpdate && place->isSameAs(*stored.master)
                                       ? FailureOr<RankValues>(stored.masterParts)
                                       : reshard(&op, *stored.compute, *place, stored.computeParts, everyone);
@@ -279,7 +279,7 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     results[0] = std::move(*parts);
     return true;
   }
-  // Values that come from attributes are made whole and cut, because the attributes speak of the whole.
+  // Values that come from attributes are made whole and then cut, because the attributes describe the whole.
   if (llvm::isa<train::ConstantOp, train::IotaOp>(op) && ranks > 1) {
     auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
     FailureOr<Placement> place = placementOf(&op, layoutOf(op.getResult(0)), type);

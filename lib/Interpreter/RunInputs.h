@@ -8,17 +8,17 @@
 
 namespace windlass::interpreter {
 
-/// The loss scale of a module that has one, and what it made the run leave out.
+/// The loss scale of a module that has one, and the updates that it made the run skip.
 class LossScaling {
 public:
   LossScaling(mlir::ModuleOp module, const RunOptions &options);
-  /// Whether gradients are of a scaled loss.
+  /// Returns whether gradients are of a scaled loss.
   bool isOn() const { return on; }
   double getScale() const { return on ? scale.value : 1; }
   int64_t getSkippedUpdates() const { return skipped; }
-  /// Gradients as they are dumped.
+  /// Returns a gradient as it is dumped, without the scale.
   Tensor unscale(Tensor gradient) const;
-  /// After a step with this gradient norm.
+  /// Ends a step with this gradient norm.
   mlir::LogicalResult finishStep(mlir::Location loc, int64_t step, double norm);
 
 private:
@@ -33,22 +33,22 @@ public:
   RunInputs(mlir::ModuleOp module, const RunOptions &options);
 
   const RunOptions &options;
-  /// G of the module's settings, else of the options, else 1.
+  /// The number of micro-batches of a step: that of the options, else of the module's settings, else 1.
   int64_t microBatches = 1;
 
-  /// Whole initial value of a weight, buffer or state.
+  /// Returns the whole initial value of a weight, buffer or state.
   llvm::Expected<Tensor> parameter(llvm::StringRef name, mlir::RankedTensorType type, train::Role role) const;
-  /// The same as a run with a trajectory left it before step s.
+  /// Returns the parameter as a run with a trajectory left it before step `step`.
   llvm::Expected<Tensor> parameterBefore(llvm::StringRef name, mlir::RankedTensorType type, int64_t step) const;
-  /// Whole value of an input in micro-batch k. Of its attributes `train.feed` and `train.vocabulary` are read: random
-  /// ids are below the latter.
+  /// Returns the whole value of an input in micro-batch k. Of its attributes `train.feed` and `train.vocabulary` are
+  /// read: random ids are below the latter.
   llvm::Expected<Tensor> input(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr attributes,
                                int64_t k) const;
-  /// Whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
+  /// Returns whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
   bool averagesTokens() const { return static_cast<bool>(countedLabels); }
-  /// The labels of micro-batch k that count.
+  /// Returns the number of labels of micro-batch k that count.
   llvm::Expected<int64_t> labelCount(int64_t k) const;
-  /// A runtime scalar in step s.
+  /// Returns a runtime scalar in step `step`.
   llvm::Expected<double> hyperparameter(train::Hyperparameter which, int64_t step, const LossScaling &scaling) const;
   ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }
 

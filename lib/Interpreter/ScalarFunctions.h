@@ -8,12 +8,14 @@
 
 namespace windlass::interpreter {
 
-/// Results of the function for every point of the space; inputs have the shape `space`. Reports at the op that fails.
+/// Returns the function's results for every point of the space; inputs have the shape `space`. Reports errors at the op
+/// that fails.
 mlir::FailureOr<llvm::SmallVector<Tensor>> applyScalarFunction(mlir::func::FuncOp function,
                                                                llvm::ArrayRef<Tensor> inputs,
                                                                llvm::ArrayRef<int64_t> space, Precision precision);
 
-/// The scalar function of that name beside `user`; reports where there is none with so many arguments and results.
+/// Returns the scalar function `name` in the scope of `user`; reports an error where there is none with that number of
+/// arguments and results.
 mlir::FailureOr<mlir::func::FuncOp> scalarFunctionOf(mlir::Operation *user, mlir::FlatSymbolRefAttr name,
                                                      size_t arguments, size_t results);
 

@@ -58,7 +58,7 @@ std::optional<ScheduleChecker::Finding> ScheduleChecker::forEachWord(const Windo
   for (int64_t size : window.sizes)
     if (size == 0)
       return std::nullopt;
-  // Trailing dims that lie densely are one run.
+  // Dense trailing dims are one run.
   int64_t run = window.elementBytes;
   size_t outer = window.sizes.size();
   while (outer > 0 && (window.sizes[outer - 1] == 1 || window.strides[outer - 1] * window.elementBytes == run)) {

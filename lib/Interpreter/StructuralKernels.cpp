@@ -77,7 +77,8 @@ void transpose(KernelCall &call) {
                bytes);
 }
 
-/// Copies the box of `sizes` at `fromStarts` of `from` to `toStarts` of `to`; false where it leaves one of them.
+/// Copies the box of `sizes` at `fromStarts` of `from` to `toStarts` of `to`; returns false where it exceeds one of
+/// them.
 bool copyBox(Tensor &to, ArrayRef<int64_t> toStarts, const Tensor &from, ArrayRef<int64_t> fromStarts,
              ArrayRef<int64_t> sizes) {
   int64_t rank = to.getRank();

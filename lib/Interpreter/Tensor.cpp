@@ -130,7 +130,7 @@ double Tensor::at(int64_t i) const {
   return dispatch(kind, [&](auto zero) { return static_cast<double>(values<decltype(zero)>()[i]); });
 }
 
-/// The value as a T, with every double having an answer.
+/// Converts a value to T; every double has a result.
 template <class T> static T convert(double value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value != 0;

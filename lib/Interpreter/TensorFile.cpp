@@ -18,12 +18,13 @@ using windlass::printable;
 
 namespace json = llvm::json;
 
-/// A header larger than this belongs to no file that the interpreter can run.
+/// The largest header; a larger one belongs to no file that the interpreter can run.
 static constexpr uint64_t kHeaderLimit = 64 << 20;
 
 static llvm::Error failure(StringRef path, const Twine &text) { return llvm::createStringError(path + ": " + text); }
 
-/// A deep header would exhaust the stack of the JSON parser: real ones have three levels.
+/// Returns whether a header is shallow: a deep one would exhaust the stack of the JSON parser, and real ones have three
+/// levels.
 static bool isShallow(StringRef text) {
   int depth = 0;
   bool inString = false;
@@ -65,7 +66,7 @@ static llvm::Expected<Tensor> readTensor(StringRef path, StringRef name, const j
   if (!kind)
     return fail("has the type " + printable(*type) + "; only F32, F64, I64, I32 and BOOL are read");
   llvm::SmallVector<int64_t> shape;
-  // Bounding every partial product by the file's size keeps it from overflowing, but for zeros.
+  // Bounding every partial product by the file's size keeps it from overflowing, except with sizes of zero.
   uint64_t elements = 1;
   for (const json::Value &size : *sizes) {
     std::optional<int64_t> number = size.getAsInteger();

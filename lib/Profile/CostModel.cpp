@@ -14,13 +14,14 @@ using namespace windlass;
 
 namespace {
 
-/// Of one execution; nothing that takes longer is worth a distinction.
+/// The most seconds of one execution; longer ones need not be told apart.
 constexpr double kMostSeconds = 1e3;
 constexpr double kCpuLaunchSeconds = 2e-6;
 
-/// A rank with one core of a server of 2023 (`benchmarks/results/gemm.txt`), used where the cluster is silent.
+/// The figures of a rank with one core of a server of 2023 (`benchmarks/results/gemm.txt`), used where the cluster
+/// states none.
 constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
-/// A device about whose links nobody says anything: PCIe 4 x16, and a message through it.
+/// The figures of a device whose links nobody states: PCIe 4 x16, and a message through it.
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
 

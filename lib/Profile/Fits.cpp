@@ -5,7 +5,7 @@
 
 using namespace windlass;
 
-/// Of the distance between two works within which they count as one: a factor of 1.07 in bytes.
+/// The distance within which two works count as one: a factor of 1.07 in bytes.
 static constexpr double kSameWork = 0.1;
 
 static double logOf(double work) { return std::log2(std::max(work, 1.0)); }
@@ -24,7 +24,7 @@ OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic
     if (expected > 0)
       families[entry.work.family].points.push_back(Point(entry.work, entry.loaded.medianSeconds, expected));
   }
-  // How well a family says each of its entries from the others; long ones count more.
+  // Predict each entry of a family from the others; long entries weigh more in the error.
   for (auto &[name, family] : families) {
     double off = 0, sum = 0;
     for (const Point &point : family.points) {
@@ -65,7 +65,7 @@ CollectiveFits::CollectiveFits(const Profile &profile) : hostDevices(profile.clu
     laws[kind] = fit(kind, ladders);
 }
 
-/// Least squares of the relative errors.
+/// Fits a law by least squares of the relative errors.
 CollectiveFits::Law CollectiveFits::fit(const std::string &kind, const std::map<int64_t, Ladder> &ladders) {
   double mm = 0, mb = 0, bb = 0, m1 = 0, b1 = 0;
   auto forEach = [&](auto visit) {
@@ -88,7 +88,7 @@ CollectiveFits::Law CollectiveFits::fit(const std::string &kind, const std::map<
     law.secondsPerMessage = (m1 * bb - b1 * mb) / determinant;
     law.secondsPerByte = (b1 * mm - m1 * mb) / determinant;
   }
-  // Neither is below 0: where one would be, the other says it all.
+  // Neither coefficient may be below 0: where one would be, it is 0 and the other is fitted alone.
   if (law.secondsPerMessage < 0)
     law = {0, b1 / bb, 0};
   else if (law.secondsPerByte < 0)

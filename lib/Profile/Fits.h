@@ -10,20 +10,21 @@
 
 namespace windlass {
 
-/// Times by what the analytic model says, times a factor that measured entries of the same family have at work like it.
+/// Predicts times as those of the analytic model times a factor that measured entries of the same family have for
+/// similar work.
 class OperatorFits {
 public:
   using Analytic = std::function<double(const OperatorWork &)>;
   OperatorFits(const Profile &profile, Analytic analytic);
 
-  /// Nothing where the family has no entry.
+  /// Returns the cost of `work`; nothing where the family has no entry.
   std::optional<Cost> find(const OperatorWork &work) const;
-  /// All of it for a family of one entry, which no other one says anything about.
+  /// Returns the relative error of the family's fit; 1 for a family of one entry, which no other entry predicts.
   double getErrorShare(const std::string &family) const { return families.at(family).errorShare.value_or(1); }
 
 private:
   struct Point {
-    /// Powers of two of FLOPs per byte and of bytes.
+    /// The base-2 logarithms of FLOPs per byte and of bytes.
     double intensity, bytes;
     double seconds;
     /// The logarithm of measured over analytic seconds.
@@ -34,20 +35,20 @@ private:
     std::vector<Point> points;
     std::optional<double> errorShare;
   };
-  /// The mean of corrections, nearer ones weighing more; `except` is left out. (Shepard: A two-dimensional
-  /// interpolation function for irregularly-spaced data, 1968.)
+  /// Returns the mean of corrections, with larger weights for nearer points; `except` is left out. (Shepard: A
+  /// two-dimensional interpolation function for irregularly-spaced data, 1968.)
   static double interpolate(const std::vector<Point> &points, const Point &at, const Point *except);
 
   Analytic analytic;
   std::map<std::string, Family> families;
 };
 
-/// Collectives by their measured ladders of sizes; for groups that were not measured a latency per message and a rate,
-/// fitted to all ladders of the kind (Hockney, 1994).
+/// Predicts collectives from their measured ladders of sizes; for numbers of members that were not measured, from a
+/// latency per message and a rate, fitted to all ladders of the kind (Hockney, 1994).
 class CollectiveFits {
 public:
   explicit CollectiveFits(const Profile &profile);
-  /// Nothing where the kind was not measured or the group is not within a host.
+  /// Returns the cost of `work`; nothing where the kind was not measured or the group is not within a host.
   std::optional<Cost> find(const CollectiveWork &work) const;
   double getErrorShare(const std::string &kind) const { return laws.at(kind).errorShare; }
 

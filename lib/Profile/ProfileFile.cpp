@@ -15,7 +15,7 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-/// No figure of a profile is larger, so that sums and products of many stay finite.
+/// The largest figures of a profile, so that sums and products of many stay finite.
 static constexpr double kMostSeconds = 3600, kMostWork = 1e18;
 static constexpr int64_t kMostTurns = 1000000, kMostThreads = 65536;
 static constexpr double kMostRate = 1e18;
@@ -163,7 +163,7 @@ private:
       fail(llvm::toString(std::move(error)));
   }
 
-  /// A number from 0 on.
+  /// Reads a number from 0 to `most`.
   static double getWork(ObjectReader &reader, StringRef key, double most) {
     const Value *value = reader.get(key);
     std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
@@ -206,7 +206,7 @@ private:
     keep(reader);
   }
 
-  /// What was measured of a device's library, by name; `readEntry` reads each.
+  /// Reads what was measured of a device's library, by name; `readEntry` reads each entry.
   template <class Choices, class ReadEntry>
   void readChoices(const Value &value, const Twine &path, Choices &out, ReadEntry readEntry) {
     ObjectReader reader(value, path.str());
@@ -312,7 +312,7 @@ private:
   }
 };
 
-/// The first host's facts, which times depend on.
+/// The facts of a cluster's first host that times depend on.
 struct HostFacts {
   std::string backend, device;
   int64_t ranks;

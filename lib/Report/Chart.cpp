@@ -14,11 +14,11 @@ using namespace windlass::report;
 namespace {
 
 constexpr double kWidth = 720, kHeight = 260, kLeft = 64, kRight = 12, kTop = 12, kBottom = 34;
-/// More points than a screen has columns say nothing more.
+/// The most points of a line: more than a screen has columns show nothing more.
 constexpr size_t kMostPoints = 700;
-/// Of an axis; there are far fewer unless the numbers are absurd.
+/// The most ticks of an axis; there are far fewer unless the numbers are absurd.
 constexpr int kMostTicks = 20;
-/// Larger values have no span that a double can hold.
+/// The largest value that is drawn, so that spans of values stay finite.
 constexpr double kLargest = 1e150;
 
 struct Range {
@@ -44,7 +44,7 @@ std::string coordinate(double value) {
   return text;
 }
 
-/// 1, 2 or 5 times a power of ten: about `count` steps of it make `span`.
+/// Returns 1, 2 or 5 times a power of ten, such that about `count` steps of it make `span`.
 double roundStep(double span, int count) {
   double raw = span / count, power = std::pow(10, std::floor(std::log10(raw)));
   for (double factor : {1.0, 2.0, 5.0})

@@ -18,10 +18,10 @@
 using namespace windlass;
 using namespace windlass::report;
 
-/// Beyond it neighbouring steps are one number on a chart's axis; no run is so long.
+/// The largest step number; beyond it neighbouring steps would be one number on a chart's axis.
 static constexpr int64_t kMostSteps = int64_t(1) << 40;
 
-/// What a page may be made of: rows, and the bytes of one.
+/// The most rows of a file, and the most bytes of a row.
 static constexpr size_t kMostRows = size_t(1) << 25, kLongestRow = size_t(1) << 16;
 
 static double numberOf(const rt::json &row, llvm::StringRef key) {
@@ -29,7 +29,7 @@ static double numberOf(const rt::json &row, llvm::StringRef key) {
   return value && value->kind == rt::json::type::number ? value->number : NAN;
 }
 
-/// A value as people read it; objects and lists are not shown.
+/// Returns a value as people read it; objects and lists are not shown.
 static std::string textOf(const rt::json &value) {
   switch (value.kind) {
   case rt::json::type::string:

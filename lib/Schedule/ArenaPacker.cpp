@@ -6,7 +6,7 @@
 
 using namespace windlass::schedule;
 
-/// So many orders are made of the one by length.
+/// The number of orders that are tried, beginning with the one by length.
 static constexpr int kRounds = 5;
 
 namespace {
@@ -16,9 +16,9 @@ struct Placed {
   int64_t first, last;
 };
 
-/// What is placed so far, by offset, so that gaps are met from the bottom up. Nearly all time goes into passing over
-/// what lies densely, and most intervals are short beside those of the stash: so there is a list for each part of the
-/// time too, of what lives then.
+/// The intervals placed so far, by offset, so that gaps are met from the bottom up. Nearly all time goes into passing
+/// over dense intervals, and most intervals are short compared with those of the stash: so there is also a list for
+/// each part of the time, of the intervals that live then.
 class Shelf {
 public:
   Shelf(int64_t first, int64_t last, size_t count)
@@ -52,7 +52,7 @@ private:
     list.insert(behind, placed);
   }
 
-  /// Among what is in one of the lists or in both.
+  /// Finds the lowest gap among the intervals that are in at least one of the lists.
   static int64_t findLowestGap(const LiveInterval &interval, const List &left, const List &right) {
     int64_t candidate = 0;
     for (size_t i = 0, k = 0; i < left.size() || k < right.size();) {
@@ -73,7 +73,8 @@ private:
   std::vector<List> parts;
 };
 
-/// Lowest gap that holds an interval among those placed so far, for every interval of `order` in turn.
+/// Places every interval of `order` in turn at the lowest gap that holds it among those placed so far. Returns the end
+/// of the highest.
 int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vector<size_t> &order,
                      std::vector<int64_t> &offsets) {
   int64_t first = intervals.front().first, last = intervals.front().last, top = 0;
@@ -91,7 +92,7 @@ int64_t placeInOrder(const std::vector<LiveInterval> &intervals, const std::vect
   return top;
 }
 
-/// The largest set of intervals that live at one time, and the first such time.
+/// Finds the largest set of intervals that live at one time, and the first such time.
 void findPeak(const std::vector<LiveInterval> &intervals, Packing &packing) {
   std::map<int64_t, int64_t> changes;
   for (const LiveInterval &interval : intervals) {
@@ -143,7 +144,8 @@ Packing windlass::schedule::packIntervals(const std::vector<LiveInterval> &inter
     }));
   if (best.bytes > best.largestLiveSet)
     place(sortBy([&](size_t a, size_t b) { return rounded[a].first < rounded[b].first; }));
-  // What came to lie too high was placed too late: it moves up half of the way, a few times.
+  // An interval that ends above the largest live set was placed too late: it moves half of the way up in the order, a
+  // few times.
   std::vector<size_t> order = sortBy([&](size_t a, size_t b) {
     return length(a) != length(b) ? length(a) > length(b) : rounded[a].bytes > rounded[b].bytes;
   });

@@ -15,7 +15,7 @@ using llvm::Twine;
 
 namespace {
 
-/// The rules that a position's actions keep by themselves.
+/// Checks the rules that a position's actions keep by themselves.
 class PositionChecker {
 public:
   PositionChecker(const Pipeline &pipeline, int64_t position)
@@ -40,7 +40,7 @@ public:
     return Error::success();
   }
 
-  /// The forwards of a chunk of this position.
+  /// Returns the number of forwards of a chunk of this position.
   int64_t countMicroBatches(int64_t chunk) const { return chunks.find(chunk)->second.countMicroBatches(); }
 
 private:
@@ -81,7 +81,7 @@ private:
     return word.str() + name(action);
   }
 
-  /// What has to be known before the first step is taken; and that the chunk is one of this position.
+  /// Counts what must be known before the first step is taken, and checks that the chunk is one of this position.
   Error count(const Action &action) {
     if (action.chunk < 0 || action.chunk >= placement.countChunks())
       return fail("runs " + getName(action.kind) + " of chunk " + Twine(action.chunk) + " of " +
@@ -135,7 +135,7 @@ private:
     return Error::success();
   }
 
-  /// The micro-batch begins to use a slot.
+  /// Makes the micro-batch begin to use a slot.
   Error takeSlot(Chunk &chunk, MicroBatch &microBatch, const Action &action) {
     if (action.slot < 0)
       return fail(verb(action) + " in slot " + Twine(action.slot) + ", but slots count from 0");
@@ -151,7 +151,7 @@ private:
     return Error::success();
   }
 
-  /// The micro-batch is in its slot, and the action names that one.
+  /// Checks that the micro-batch is in its slot, and that the action names that slot.
   Error checkSlot(const MicroBatch &microBatch, const Action &action) const {
     if (action.slot != microBatch.slot)
       return fail(verb(action) + " in slot " + Twine(action.slot) + ", but its micro-batch is in slot " +
@@ -166,7 +166,7 @@ private:
       chunk.slots.erase(microBatch.slot);
   }
 
-  /// That micro-batch of a chunk of this position; null where there is none.
+  /// Returns that micro-batch of a chunk of this position; null where there is none.
   const MicroBatch *find(int64_t chunk, int64_t microBatch) const {
     const Chunk &its = chunks.find(chunk)->second;
     return microBatch < its.countMicroBatches() ? &its.microBatches[microBatch] : nullptr;
@@ -214,7 +214,7 @@ private:
     return Error::success();
   }
 
-  /// The gradient of the chunk's output is there.
+  /// Checks that the gradient of the chunk's output is there.
   Error checkGradient(const MicroBatch &microBatch, const Action &action) const {
     std::optional<int64_t> next = placement.getNext(action.chunk);
     if (!next)
@@ -290,7 +290,7 @@ private:
 
 } // namespace
 
-/// All chunks of a chain have the same micro-batches, at least one.
+/// Checks that all chunks of a chain have the same micro-batches, at least one.
 static Error checkCounts(const Placement &placement, llvm::ArrayRef<int64_t> counts) {
   int64_t first = 0;
   for (auto [chunk, count] : llvm::enumerate(counts)) {

@@ -15,7 +15,7 @@ using llvm::Twine;
 
 namespace {
 
-/// What one position sends another one: the numbers of the sender's and the receiver's actions.
+/// The messages from one position to another: the numbers of the sender's and the receiver's actions.
 struct Channel {
   std::vector<size_t> sends, receives;
 };
@@ -45,8 +45,8 @@ private:
 
   static std::string at(size_t index) { return (", at action " + Twine(index)).str(); }
 
-  /// Each receive has its send, in the same order. Each send has its receive where the positions are legal, since the
-  /// receiver's chunk has that micro-batch and needs the message.
+  /// Checks that each receive has its send, in the same order. Each send has its receive where the positions are legal,
+  /// since the receiver's chunk has that micro-batch and needs the message.
   Error checkPairs(int64_t sender, int64_t receiver, const Channel &channel) const {
     std::set<Message> sent;
     for (size_t index : channel.sends)
@@ -63,7 +63,7 @@ private:
     return Error::success();
   }
 
-  /// The action that a position is at; null behind the last.
+  /// Returns the action that a position is at; null behind the last.
   const Action *getCurrent(int64_t position) const {
     const std::vector<Action> &actions = positions[position].actions;
     return current[position] < actions.size() ? &actions[current[position]] : nullptr;
@@ -93,7 +93,7 @@ private:
     return Error::success();
   }
 
-  /// Whether the position's send or receive can end now; what it changes elsewhere is done.
+  /// Returns whether the position's send or receive can end now, and carries out what its end changes elsewhere.
   bool move(int64_t position, const Action &action) {
     bool isSend = action.kind == ActionKind::Send;
     if (capacity == 0) {
@@ -111,8 +111,8 @@ private:
     return true;
   }
 
-  /// Where a position waits for ever: it waits for another one, which waits too. Messages have their ends, so nobody
-  /// waits for a position that has come to its end.
+  /// Names where a position waits for ever: it waits for another one, which waits too. Both ends of each message exist,
+  /// so no position waits for one that has ended.
   Error explainWait(int64_t position) const {
     llvm::SmallVector<int64_t> chain;
     while (!llvm::is_contained(chain, position)) {
@@ -136,7 +136,7 @@ private:
 
   const std::vector<Schedule> &positions;
   int64_t capacity;
-  /// By sender and receiver.
+  /// The channels by sender and receiver.
   Channels channels;
   std::map<std::pair<int64_t, int64_t>, int64_t> inFlight;
   /// The number of each position's next action.

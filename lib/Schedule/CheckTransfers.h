@@ -6,7 +6,7 @@
 
 namespace windlass::schedule {
 
-/// The part of `checkPipeline` that needs several positions. Each position by itself is legal.
+/// Checks what needs several positions in `checkPipeline`. Each position by itself is legal.
 llvm::Error checkTransfers(const Pipeline &pipeline, int64_t capacity);
 
 } // namespace windlass::schedule

@@ -6,7 +6,7 @@ using namespace windlass::schedule;
 
 static std::string nameOf(int64_t rank) { return "rank " + std::to_string(rank); }
 
-/// What is wrong with the sets of ranks themselves.
+/// Returns what is wrong with the sets of ranks themselves.
 static std::string checkGroups(const CollectiveTables &tables) {
   const int64_t ranks = static_cast<int64_t>(tables.calls.size());
   for (int64_t rank = 0; rank < ranks; ++rank)
@@ -31,7 +31,7 @@ std::string windlass::schedule::replayCollectives(const CollectiveTables &tables
   };
   auto place = [&](int64_t rank) { return nameOf(rank) + " at collective " + std::to_string(position[rank]); };
 
-  // How many members of a group are in a call of it; the last one completes the call.
+  // The number of members of a group that are in its current call; the last one completes the call.
   std::vector<size_t> waiting(tables.groups.size(), 0);
   std::vector<int64_t> arriving(tables.calls.size());
   for (int64_t rank = 0; rank < ranks; ++rank)

@@ -7,10 +7,11 @@
 
 using namespace windlass::schedule;
 
-/// Whether actions of the kind are of a micro-batch, which tables count.
+/// Returns whether actions of the kind belong to a micro-batch, which tables count.
 static bool hasMicroBatch(ActionKind kind) { return kind != ActionKind::Reduce && kind != ActionKind::Update; }
 
-/// The actions as items, each with its micro-batch where it is not the next one of its kind and chunks.
+/// Returns the actions as items, each with its micro-batch where that is not the next one of the item's kind and
+/// chunks.
 static std::vector<TableItem> makeItems(const Schedule &schedule) {
   std::map<std::tuple<ActionKind, int64_t, int64_t>, int64_t> next;
   std::vector<TableItem> items;

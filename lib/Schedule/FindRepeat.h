@@ -7,7 +7,7 @@
 
 namespace windlass::schedule {
 
-/// The longest run of rows that is looked for again.
+/// The most rows of a repeat's body.
 constexpr size_t kMaxPeriod = 64;
 
 /// `turns` runs of `period` rows each; one turn: no repeat.

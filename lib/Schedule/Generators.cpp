@@ -55,7 +55,8 @@ private:
 
 } // namespace
 
-/// `write(writer, position, chunks)` writes the forwards and backwards of a position with those chunks.
+/// Makes a pipeline: `write(writer, position, chunks)` writes the forwards and backwards of a position with those
+/// chunks.
 template <class F> static llvm::Expected<Pipeline> generate(Placement placement, F write) {
   Pipeline pipeline;
   std::vector<std::vector<int64_t>> chunks(placement.positions);
@@ -115,7 +116,7 @@ llvm::Expected<Pipeline> windlass::schedule::makeInterleaved1F1B(int64_t positio
                                    Twine(microBatches) + " micro-batches in " + Twine(rounds) + " equal rounds");
   return generate(makeLoopedPlacement(positions, chunksPerPosition), [&](PositionWriter &writer, int64_t position,
                                                                          llvm::ArrayRef<int64_t> chunks) {
-    // A position's steps: `round` micro-batches of one chunk, then as many of the next, and so on around.
+    // A position's steps: `round` micro-batches of one chunk, then `round` of the next, and so on around.
     int64_t steps = microBatches * chunksPerPosition;
     auto getChunk = [&](int64_t step) { return step / round % chunksPerPosition; };
     auto getMicroBatch = [&](int64_t step) { return step / (round * chunksPerPosition) * round + step % round; };

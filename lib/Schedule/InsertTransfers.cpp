@@ -12,8 +12,9 @@ using llvm::Twine;
 
 namespace {
 
-/// The positions' computation with one clock. Events happen in the order of their times, and a transfer is one event of
-/// both of its ends: whoever runs the positions' lists in that order never waits, and so no other run ends waiting.
+/// Runs the positions' computation with one clock. Events happen in the order of their times, and a transfer is one
+/// event of both of its ends: positions that run their lists in that order never wait, and so no other run ends
+/// waiting.
 class Inserter {
 public:
   explicit Inserter(const Pipeline &computation)
@@ -50,11 +51,12 @@ private:
   };
   struct Event {
     int64_t time;
-    /// The position whose action this is; none for a transfer, which comes before actions of the same time.
+    /// The position whose action this is; nothing for a transfer, which comes before actions of the same time.
     std::optional<int64_t> position;
     Value value = {};
 
-    /// Gradients come before activations, and what is further along its way before what others wait for less.
+    /// Returns the order of events of one time: gradients come before activations, and what is further along its way
+    /// comes first.
     auto getOrder() const {
       return std::make_tuple(time, position.value_or(-1), !value.isGradient,
                              value.isGradient ? value.chunk : -value.chunk, value.microBatch);
@@ -87,7 +89,7 @@ private:
     return kind == ActionKind::Backward || kind == ActionKind::InputGradient;
   }
 
-  /// What an action reads that another chunk computes.
+  /// Returns what an action reads that another chunk computes.
   std::optional<Value> getRead(const Action &action) const {
     std::optional<int64_t> other;
     if (action.kind == ActionKind::Forward)
@@ -99,14 +101,15 @@ private:
     return Value{*other, action.microBatch, action.kind != ActionKind::Forward};
   }
 
-  /// The chunk on another position that reads the value.
+  /// Returns the chunk on another position that reads the value.
   std::optional<int64_t> getReader(const Value &value) const {
     std::optional<int64_t> reader =
         value.isGradient ? placement.getPrevious(value.chunk) : placement.getNext(value.chunk);
     return reader && placement.crossesPositions(value.chunk, *reader) ? reader : std::nullopt;
   }
 
-  /// The next event of a position as it stands: its action, or the receive of an activation that it needs for that.
+  /// Returns the next event of a position as it stands: its action, or the receive of an activation that the action
+  /// needs.
   std::optional<Event> findNext(int64_t position) const {
     const Action *action = getCurrent(position);
     if (!action)
@@ -176,9 +179,10 @@ private:
   /// The number of each position's next action, and when its last one ends.
   std::vector<size_t> current;
   std::vector<int64_t> free;
-  /// When values are there for who reads them, and when activations that nobody has received are computed.
+  /// The times at which values are there for their readers, and at which activations that nobody has received are
+  /// computed.
   std::map<Value, int64_t> present, activations;
-  /// Gradients that nobody has received, with the times when they are computed.
+  /// The gradients that nobody has received, with the times when they are computed.
   std::set<std::pair<int64_t, Value>> gradients;
   std::vector<ActionTable> tables;
 };

@@ -8,7 +8,7 @@ std::vector<ByteRange> windlass::schedule::getByteRanges(int64_t offset, int64_t
                                                          std::vector<int64_t> sizes, std::vector<int64_t> strides,
                                                          bool &isExact, size_t limit) {
   isExact = true;
-  // Dims from the smallest stride; those that add no byte are left out.
+  // The dims from the smallest stride on; those that add no byte are left out.
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0)

@@ -17,7 +17,7 @@ struct Message {
   explicit Message(const Action &transfer)
       : from(transfer.kind == ActionKind::Send ? transfer.chunk : transfer.peerChunk),
         to(transfer.kind == ActionKind::Send ? transfer.peerChunk : transfer.chunk), microBatch(transfer.microBatch) {}
-  /// Gradients go back along the model.
+  /// Returns whether the message is a gradient: gradients go back along the model.
   bool isGradient() const { return to < from; }
   bool operator==(const Message &other) const {
     return from == other.from && to == other.to && microBatch == other.microBatch;

@@ -17,7 +17,7 @@ namespace {
 /// The actions of one position, without slots.
 class Lister {
 public:
-  /// `budget` is what may still be listed.
+  /// Lists at most `budget` actions, and subtracts those that it lists.
   Lister(const Placement &placement, size_t &budget) : placement(placement), budget(budget) {}
 
   llvm::Error run(const ActionTable &table) {
@@ -75,7 +75,7 @@ private:
   const Placement &placement;
   size_t &budget;
   std::map<std::tuple<ActionKind, int64_t, int64_t>, int64_t> next;
-  /// By chunk: the micro-batch of the last backward; 0 before the first.
+  /// The micro-batch of the last backward, by chunk; 0 before the first.
   std::map<int64_t, int64_t> lastBackward;
 };
 
@@ -101,7 +101,7 @@ private:
   struct Chunk {
     bool sendsGradients = false;
     llvm::DenseMap<int64_t, MicroBatch> microBatches;
-    /// Slots that were used; all from `used` on are free too.
+    /// Slots that were used and are free; all from `used` on are free too.
     std::set<int64_t> freed;
     int64_t used = 0;
   };
@@ -131,7 +131,7 @@ private:
 
 } // namespace
 
-/// The kind under which first and last actions are counted.
+/// Returns the kind under which first and last actions are counted.
 static ActionKind getCountedKind(ActionKind kind) {
   return kind == ActionKind::WeightGradient ? ActionKind::Backward : kind;
 }

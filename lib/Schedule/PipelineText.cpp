@@ -35,7 +35,7 @@ public:
       return fail("'positions' and their number");
     if (llvm::Error error = parseChunks(placement))
       return std::move(error);
-    // Before tables are read, of which there are as many as positions.
+    // The placement is checked before tables are read, because it says how many there are.
     if (llvm::Error error = checkPlacement(placement))
       return std::move(error);
     std::vector<ActionTable> tables;

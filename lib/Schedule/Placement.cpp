@@ -65,7 +65,7 @@ llvm::Error windlass::schedule::checkPlacement(const Placement &placement, size_
   return llvm::Error::success();
 }
 
-/// One chain whose chunk c is on the position `place(c)`.
+/// Makes one chain whose chunk c is on the position `place(c)`.
 template <class F> static Placement makeChain(int64_t positions, int64_t chunksPerPosition, F place) {
   Placement placement;
   placement.positions = positions;

@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  /// Items up to the end of the text or to what is none.
+  /// Parses items up to the end of the text or to what is no item.
   llvm::Expected<ActionTable> parseItems(int depth) {
     ActionTable table;
     for (rest = rest.ltrim(); !rest.empty() && llvm::isAlnum(rest.front()); rest = rest.ltrim()) {

@@ -1,4 +1,4 @@
-// The calls of a simulated rank, with the counters that tell how much of everything stands before any of them.
+// The calls of a simulated rank, with the counters that tell how much of everything comes before any of them.
 #ifndef WINDLASS_LIB_SIMULATOR_CALLTABLE_H
 #define WINDLASS_LIB_SIMULATOR_CALLTABLE_H
 
@@ -11,10 +11,10 @@ struct Position {
   int64_t segment = 0, iteration = 0, call = 0;
 };
 
-/// Whether the step takes no time and is not issued.
+/// Returns whether the step takes no time and is not issued.
 inline bool isMark(const Step &step) { return step.kind == Step::Kind::Record || step.kind == Step::Kind::Wait; }
 
-/// How many of each thing one function has, or all calls before one: counters of equal index add up.
+/// The number of each thing in one function, or in all calls before one: counters of equal index add up.
 using Counters = std::vector<int64_t>;
 
 class CallTable {
@@ -23,23 +23,23 @@ public:
   CallTable(const Rank &rank, int64_t events, int64_t channels);
 
   int64_t getStreams() const { return streams; }
-  /// All steps of a serial rank are on stream 0.
+  /// Returns the step's stream; all steps of a serial rank are on stream 0.
   int64_t streamOf(const Step &step) const { return rank->isSerial ? 0 : step.stream; }
   bool isEnd(const Position &at) const { return at.segment == static_cast<int64_t>(rank->segments.size()); }
   int64_t functionAt(const Position &at) const { return rank->segments[at.segment].calls[at.call]; }
   const Step &getStep(const Position &at, int64_t step) const { return rank->functions[functionAt(at)].steps[step]; }
-  /// The steps of a function on a stream, in their order.
+  /// Returns the steps of a function on a stream, in their order.
   const std::vector<int64_t> &getSteps(int64_t function, int64_t stream) const { return byStream[function][stream]; }
   int64_t getStepCount(int64_t function) const { return static_cast<int64_t>(rank->functions[function].steps.size()); }
   int64_t getIterations(int64_t segment) const { return rank->segments[segment].count; }
 
-  /// Where the first call is; the end where there is none.
+  /// Returns the position of the first call, or the end where there is none.
   Position begin() const { return settle({}); }
   Position next(Position at) const {
     ++at.call;
     return settle(at);
   }
-  /// The first call at or behind `at` that has steps on the stream.
+  /// Returns the first call at or behind `at` that has steps on the stream.
   Position find(Position at, int64_t stream) const;
 
   // Counters.
@@ -49,14 +49,14 @@ public:
   int64_t sendsCounter(int64_t channel) const { return 2 + events + channel; }
   int64_t receivesCounter(int64_t channel) const { return 2 + events + channels + channel; }
   int64_t countBeforeSegment(int64_t segment, int64_t counter) const { return segmentsBefore[segment][counter]; }
-  /// How much stands before the call.
+  /// Returns the counter's value over all calls before `at`.
   int64_t countBefore(const Position &at, int64_t counter) const;
-  /// How much one iteration of the segment has.
+  /// Returns the counter's value over one iteration of the segment.
   int64_t countOfIteration(int64_t segment, int64_t counter) const { return iterations[segment][counter]; }
-  /// How much of its own counter stands before the step in its function: records of a record or wait, sends of a send,
-  /// receives of a receive.
+  /// Returns the value of the step's own counter before it in its function: records for a record or wait, sends for a
+  /// send, receives for a receive.
   int64_t countInFunction(int64_t function, int64_t step) const { return ownBefore[function][step]; }
-  /// Picoseconds of issue from the function's begin to this step's, itself included.
+  /// Returns the picoseconds of issue from the function's begin to this step's, itself included.
   int64_t issueInFunction(int64_t function, int64_t step) const { return issueUpTo[function][step]; }
 
 private:

@@ -16,15 +16,15 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// What all ranks look like when the first one ends an iteration, beside the time of that.
+/// The state of all ranks when the first one ends an iteration, and the time of that.
 struct Snapshot {
-  /// Equal where everything goes on in the same way.
+  /// The key of the state; equal where everything goes on in the same way.
   std::vector<int64_t> key;
   int64_t time;
   std::vector<RankState::Progress> progress;
 };
 
-/// As many ends of iterations are compared with the present one: longer periods are replayed.
+/// The number of earlier ends of iterations that are compared with the present one; longer periods are replayed.
 constexpr size_t kMostSnapshots = 8;
 
 class Simulation {
@@ -34,7 +34,7 @@ public:
   llvm::Expected<Result> run();
 
 private:
-  /// Something that runs on a stream, and of a transfer on that of the receiver too.
+  /// Something that runs on a stream; a transfer runs on that of the receiver too.
   struct Activity {
     int64_t rank, stream, partnerRank = -1, partnerStream = -1;
     int64_t uses;
@@ -54,9 +54,9 @@ private:
   void start(int64_t rank, int64_t stream, const Step &step, const Channel *channel);
   void wakeWaiting(int64_t rank);
   void finish(const Activity &activity);
-  /// Takes away the activities that have ended.
+  /// Removes the activities that have ended.
   void finishEnded();
-  /// Gives each activity the rate that what it uses leaves it.
+  /// Gives each activity the rate that its resources leave it.
   void shareResources();
   int64_t getNextTime() const;
   llvm::Error describeDeadlock() const;
@@ -243,7 +243,7 @@ std::vector<int64_t> Simulation::makeKey() const {
   return key;
 }
 
-/// Leaves out iterations that would be like those since an earlier one.
+/// Skips iterations that would repeat those since an earlier snapshot.
 void Simulation::jump() {
   Snapshot present{makeKey(), now, {}};
   for (const RankState &rank : ranks)

@@ -18,7 +18,7 @@ namespace {
 
 double toSeconds(double picoseconds) { return picoseconds * 1e-12; }
 
-/// A command with its cost; of a step that takes no time, nothing.
+/// A command with its cost; empty for a step that takes no time.
 struct Command {
   Operation *op = nullptr;
   Cost cost;
@@ -33,7 +33,7 @@ struct StepFunction {
   std::vector<Command> commands; ///< by step
 };
 
-/// Calls in a row are folded into segments of at most this many; what is longer is repeated piece by piece.
+/// The most calls in a row that are folded into one segment; longer rows are repeated piece by piece.
 constexpr size_t kMostFolded = 64;
 
 /// The problem of the event simulation for one rank, which stands for all.
@@ -46,8 +46,8 @@ public:
     rank.isSerial = !costs.overlapsCollectives();
   }
 
-  /// Fails, with a diagnostic, where the table is malformed or repeats too much that differs, or where nobody knows how
-  /// long a command takes.
+  /// Builds the rank. Fails, with a diagnostic, where the table is malformed or repeats too much that differs, or where
+  /// nobody knows how long a command takes.
   LogicalResult build() {
     for (auto op : program.getOps<sched::ScheduleOp>()) {
       FailureOr<schedule::Schedule> actions = sched::expandSchedule(op);
@@ -60,8 +60,8 @@ public:
 
   simulation::Rank rank;
   std::vector<StepFunction> functions;
-  /// The function of a kind of actions, by its name, whether it runs for the first time in the step and whether it is
-  /// the last backward.
+  /// The function of a kind of actions by the kind's name, whether it runs for the first time in the step, and whether
+  /// it is the last backward.
   std::map<std::tuple<std::string, bool, bool>, int64_t> indices;
   sched::StreamTable streams;
 
@@ -169,14 +169,15 @@ private:
   llvm::StringMap<sched::CommunicatorOp> communicators;
 };
 
-/// The window that a function belongs to: the last backward has its own, for it runs beside reductions.
+/// Returns the window that a function belongs to: the last backward has its own, because it runs at the same time as
+/// reductions.
 llvm::StringRef getWindow(const StepFunction &function) {
   if (function.kind == schedule::ActionKind::Reduce || function.isLast)
     return "last backward";
   return schedule::getName(function.kind);
 }
 
-/// The windows of a step: all runs of the functions of each.
+/// Makes the windows of a step: all runs of the functions of each.
 std::vector<StepWindow> makeWindows(const StepBuilder &step, ArrayRef<simulation::FunctionTotal> totals) {
   std::vector<StepWindow> windows;
   for (llvm::StringRef name : {"forward", "backward", "last backward", "update"}) {
@@ -255,7 +256,7 @@ StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
   }
   StepPrediction prediction;
   prediction.seconds = toSeconds(static_cast<double>(result->picoseconds));
-  // By name, so that rounding does not depend on the schedule.
+  // Adds up by name, so that rounding does not depend on the schedule.
   for (const auto &[name, index] : step.indices)
     addTotals(step.functions[index], result->totals.front()[index].runs, prediction);
   prediction.windows = makeWindows(step, result->totals.front());

@@ -44,21 +44,22 @@ public:
     return table.getSteps(table.functionAt(stream.at), index)[stream.next];
   }
   const Step &getStep(const StreamState &stream) const { return table.getStep(stream.at, getStepIndex(stream)); }
-  /// When the host has issued the stream's step.
+  /// Returns the time at which the host has issued the stream's step.
   int64_t issueTime(const StreamState &stream) const;
   void hasWaitedForHost() { ++hostWaits; }
 
   void record(const StreamState &stream, const Step &step);
-  /// Whether the last record before a wait has been reached; true where there is none.
+  /// Returns whether the last record before a wait has been reached; true where there is none.
   bool isReached(const StreamState &stream, const Step &step) const;
 
-  /// The stream has done its step and is at its next one.
+  /// Completes the stream's step: the stream goes on to its next one.
   void complete(int64_t stream, int64_t begin, int64_t end);
-  /// Accounts for calls of which all steps are done. Whether one of them ends an iteration that is not the last.
+  /// Accounts for calls of which all steps are done. Returns whether one of them ends an iteration that is not the
+  /// last.
   bool settle();
 
   bool hasEnded() const { return table.isEnd(front); }
-  /// When the calls up to the first that is not done have ended.
+  /// Returns the time at which the calls up to the first that is not done have ended.
   int64_t getEnd() const { return end; }
   int64_t getHostEnd() const { return table.countBefore(last, table.hostCounter()); }
 
@@ -69,12 +70,12 @@ public:
     std::vector<FunctionTotal> totals;
   };
   Progress getProgress() const { return {front, hostWaits, totals}; }
-  /// Adds what decides how the rank goes on, beside its first call that is not done and the time.
+  /// Adds to `key` what decides how the rank goes on, besides its first call that is not done and the time.
   void addKey(std::vector<int64_t> &key, int64_t now) const;
-  /// How often what has happened since `before`, in `period`, can be left out; the largest number where it is never too
-  /// often.
+  /// Returns how often the progress since `before`, made in `period`, can be skipped; the largest number where there is
+  /// no bound.
   int64_t countJumps(const Progress &before, int64_t period, int64_t now) const;
-  /// Moves on by `times` times what has happened since.
+  /// Skips `times` times the progress that was made since `before` in `period`.
   void jump(const Progress &before, int64_t times, int64_t period);
 
 private:
@@ -91,7 +92,7 @@ private:
 
   bool isInFrontSegment(const Position &at) const { return at.segment == front.segment && !table.isEnd(at); }
   int64_t callsBefore(const Position &at) const { return table.countBefore(at, table.callsCounter()); }
-  /// How much stands before the segment behind that of `front`.
+  /// Returns the counter's value over all calls before the segment behind that of `front`.
   int64_t countBehind(int64_t counter) const { return table.countBeforeSegment(front.segment + 1, counter); }
 
   CallTable table;

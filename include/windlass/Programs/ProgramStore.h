@@ -64,8 +64,8 @@ public:
   int64_t getBytes() const;
   int64_t getLimit() const;
   rt::status setLimit(int64_t bytes);
-  /// Removes leftovers and entries that nobody uses, the least recently used entries first, until `bytes` are not
-  /// exceeded. Returns the names of the folders that were removed.
+  /// Removes all leftovers and then entries, the least recently used first, until `bytes` are not exceeded; keeps what
+  /// somebody uses. Returns the names of the folders that were removed.
   std::vector<std::string> trim(int64_t bytes);
 
 private:

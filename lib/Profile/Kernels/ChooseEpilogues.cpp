@@ -8,7 +8,7 @@ using namespace windlass;
 
 void windlass::chooseEpilogues(sched::ProgramOp program, const ProductChoices &measured) {
   sched::fuseEpilogues(program, [&](sched::LaunchOp fused) {
-    CommandKeys keys(program); // not longer than the command, which may go again
+    CommandKeys keys(program); // lives no longer than the command, which may be erased
     auto isFaster = [&](bool isLater) {
       auto found = measured.epilogues.find(keys.get(fused, isLater).text);
       return found != measured.epilogues.end() && found->second.seconds < found->second.apartSeconds;

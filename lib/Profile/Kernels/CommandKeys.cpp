@@ -11,12 +11,12 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Of what fused functions are called by.
+/// The length from which on the name of a fused function gets no further operator.
 static constexpr size_t kMostNameBytes = 48;
-/// Integers that are no indices.
+/// The bound of integers that are no indices.
 static constexpr int64_t kAnyInteger = int64_t(1) << 20;
 
-/// What a command reads or writes of it: of blocks one.
+/// Returns the type of what a command reads or writes of an operand: one block of an operand of blocks.
 static MemRefType typeOf(Operation *command, unsigned operand) {
   auto type = llvm::cast<MemRefType>(command->getOperand(operand).getType());
   auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
@@ -54,7 +54,8 @@ static std::string textOf(MemRefType type) {
   return text;
 }
 
-/// Elements of a view, each once however often it repeats, and from the first to the last.
+/// Returns the elements of a view, each counted once however often it repeats, and the number from the first to the
+/// last.
 static std::pair<double, int64_t> countElements(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset, span = 1;
@@ -86,7 +87,7 @@ static bool adds(Operation *command, bool isLater) {
   return (launch && launch.getAccumulate()) || (isLater && addsLater(command));
 }
 
-/// Multiply-adds are two; what is not a product counts roughly, by element.
+/// Counts FLOPs. A multiply-add counts as two; what is not a product counts roughly, by element.
 static double countFlops(sched::LaunchOp op) {
   using Kind = sched::KernelFlops::Kind;
   const sched::KernelFlops &flops = op.getRow().flops;
@@ -161,7 +162,7 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   key.work.family = makeFamily(row ? sched::stringifyKernelKind(row->family).str() : "map", isNarrow);
   key.work.isNarrow = isNarrow && row && row->multipliesMatrices();
   llvm::raw_string_ostream out(key.text);
-  // What was measured of one is not true of the other.
+  // Times measured in one precision do not hold for the other.
   if (row && row->isProduct() && train::getPrecision(program->getParentOfType<ModuleOp>()) == "tf32") {
     key.work.family = kTf32Products;
     out << "tf32 ";
@@ -191,7 +192,7 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   return key;
 }
 
-/// Below what integers of an operand have to be.
+/// Returns the exclusive upper bound of the integers of an operand.
 static int64_t getLimit(sched::LaunchOp op, unsigned operand) {
   using Kind = sched::IndexLimit::Kind;
   const sched::IndexLimit &limit = op.getRow().indices;

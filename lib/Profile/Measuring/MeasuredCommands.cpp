@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Memory of a rank that commands run in: several times what caches hold, where commands need no more.
+/// The bytes of a rank's arena for measuring, where commands need no more: several times what caches hold.
 static constexpr int64_t kArenaBytes = int64_t(256) << 20;
 
 MeasuredCommands::MeasuredCommands(MLIRContext &context, const Profile &profile)
@@ -46,7 +46,7 @@ void MeasuredCommands::add(sched::ProgramOp schedule) {
 }
 
 void MeasuredCommands::addFused(sched::ProgramOp schedule) {
-  // Beside the other, so that it is of the same module.
+  // The copy is put next to the original, so that it is part of the same module.
   OpBuilder builder(schedule);
   auto fused = llvm::cast<sched::ProgramOp>(builder.clone(*schedule));
   sched::fuseEpilogues(fused, [](sched::LaunchOp) { return true; });
@@ -97,7 +97,7 @@ void MeasuredCommands::addCommand(Operation *command, const CommandKey &key, boo
     } else {
       auto map = llvm::cast<sched::LaunchMapOp>(copy);
       map.setStream(compute.getSymName());
-      // Functions of several plans may bear one name.
+      // Functions of several plans may have the same name.
       std::string name = "function_" + std::to_string(keys.size());
       OpBuilder top = OpBuilder::atBlockEnd(program.getBody());
       auto source = sched::getProgram(command).lookupSymbol<func::FuncOp>(map.getFunction());
