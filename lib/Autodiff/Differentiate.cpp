@@ -28,9 +28,10 @@ private:
   LogicalResult checkActivity();
   void giveIds();
   void buildInit();
-  /// A function with the arguments of `@loss` and of the init values, and a copy of what the loss needs; `loss` is set.
+  /// Builds a function with the arguments of `@loss` and of the init values, and a copy of what the loss needs; sets
+  /// `lossCopy`.
   func::FuncOp buildForward(StringRef name, Value &lossCopy, IRMapping &map);
-  /// The share of a micro-batch in the step's loss, and where the reverse walk starts.
+  /// Builds the share of a micro-batch in the step's loss, and sets where the reverse walk starts.
   Value buildShare(Value lossCopy, ReverseStart &start);
   LogicalResult buildMicrobatch();
   void buildEvaluate();
@@ -83,7 +84,7 @@ LogicalResult Differentiator::checkActivity() {
   return success();
 }
 
-/// Operators without an id, made by hand or by a rewrite, get one of their kind and place.
+/// Gives operators without an id, made by hand or by a rewrite, an id of their kind and place.
 void Differentiator::giveIds() {
   int64_t ordinal = 0;
   for (Operation *op : activity.live) {

@@ -8,7 +8,7 @@
 
 namespace windlass::train {
 
-/// The name of an operand in the operator's definition; elements of a variadic operand are numbered.
+/// Returns the name of an operand in the operator's definition; elements of a variadic operand are numbered.
 std::string getOperandName(mlir::Operation *op, unsigned index);
 
 } // namespace windlass::train

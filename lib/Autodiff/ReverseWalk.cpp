@@ -18,9 +18,9 @@ public:
   FailureOr<ParameterGradients> run(const ReverseStart &start);
 
 private:
-  /// The gradient of the root.
+  /// Builds the gradient of the root.
   Value buildStart(const ReverseStart &start);
-  /// The sum of what reached `value`, or null.
+  /// Returns the sum of the gradients that reached `value`, or null.
   Value takeGradient(Value value);
   LogicalResult buildAdjoint(Operation *op, ArrayRef<Value> resultGradients);
   /// Names the operators that were appended after `last` on behalf of `forward`.

@@ -13,10 +13,10 @@
 
 namespace windlass::train {
 
-/// Gradients of parameters, by symbol.
+/// The gradients of parameters, by symbol.
 using ParameterGradients = llvm::DenseMap<mlir::StringAttr, mlir::Value>;
 
-/// Where the reverse walk starts: at `root`, whose gradient is `share`, or 1 over the step's labels where that is
+/// The start of the reverse walk: at `root`, whose gradient is `share`, or 1 over the step's labels where that is
 /// empty.
 struct ReverseStart {
   mlir::Value root;

@@ -35,11 +35,11 @@ public:
 
 private:
   bool isForward(Value value) const { return value.getDefiningOp() && forward.contains(value.getDefiningOp()); }
-  /// Made again without anything from the forward part.
+  /// Returns whether the operator can be recomputed without anything from the forward part.
   static bool isFree(Operation *op) { return isa<ConstantOp, IotaOp, ReadOp>(op); }
   static bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, BroadcastOp>(op); }
 
-  /// The value under the views of `value`.
+  /// Returns the value under the views of `value`.
   static Value peel(Value value) {
     while (Operation *op = value.getDefiningOp()) {
       if (!isView(op))
@@ -49,7 +49,8 @@ private:
     return value;
   }
 
-  /// A slice alone is smaller than what it is cut from; it is cut again only where the whole is at hand anyway.
+  /// Returns whether the whole value is at hand. A slice alone is smaller than what it is cut from, so it is cut again
+  /// only where the whole is at hand anyway.
   bool isAtHand(Value value) const {
     value = peel(value);
     Operation *op = value.getDefiningOp();
@@ -58,7 +59,7 @@ private:
     return isa<SliceOp>(op) && isAtHand(op->getOperand(0));
   }
 
-  /// `value` for the backward part, ready before `user`.
+  /// Brings `value` into the backward part, ready before `user`.
   Value bring(Value value, Operation *user) {
     if (!isForward(value))
       return value;

@@ -7,9 +7,9 @@
 
 namespace windlass::train {
 
-/// Makes the operators from `backward` on use earlier values of the block only through `train.stash`, which are put
-/// before it; arguments stay as they are. Constants, reads and views are made again where the backward part first needs
-/// them.
+/// Makes the operators from `backward` on use earlier values of the block only through `train.stash` operators, which
+/// are inserted before `backward`; arguments stay as they are. Constants, reads and views are recomputed where the
+/// backward part first needs them.
 void insertStash(mlir::Block &block, mlir::Operation *backward);
 
 } // namespace windlass::train

@@ -12,7 +12,7 @@
 
 using namespace windlass;
 
-/// A time since 1970, where the user is.
+/// Returns the local time of `seconds` since 1970.
 static std::string timeText(int64_t seconds) {
   std::time_t time = static_cast<std::time_t>(seconds);
   std::tm parts = {};

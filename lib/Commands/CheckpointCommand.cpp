@@ -36,7 +36,7 @@ static std::string shapeText(const std::vector<int64_t> &sizes) {
   return text + "]";
 }
 
-/// Bytes of a tensor; the manifest has been checked not to overflow.
+/// Returns the bytes of a tensor; the manifest has been checked not to overflow.
 static int64_t bytesOf(const rt::checkpoint_tensor &tensor) {
   int64_t bytes = rt::size_of(tensor.type);
   for (int64_t size : tensor.sizes)

@@ -57,7 +57,7 @@ BuildEvents windlass::printEvents(Console &console, const CommonFlags &common) {
     events.note = [](llvm::StringRef line) { llvm::errs() << line << "\n"; };
   if (common.quiet)
     return events;
-  // One line that is renewed on a terminal, and elsewhere a line when there is something new to say.
+  // On a terminal one line is renewed; elsewhere a line is printed when there is something new to say.
   bool isRenewed = isatty(STDERR_FILENO) == 1;
   events.interval = std::chrono::milliseconds(isRenewed ? 200 : 5000);
   events.progress = [isRenewed, shown = std::string()](llvm::StringRef line) mutable {
@@ -189,7 +189,7 @@ int windlass::resolveCluster(Console &console, CompileFlags &flags) {
   return kDone;
 }
 
-/// Takes from the plan what the user did not give; what he did give stays, and is compared with the plan later.
+/// Takes from the plan what the user did not give. What the user gave stays, and is compared with the plan later.
 static int takeSettings(Console &console, CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
   CompileSettings &settings = flags.settings;
   if (!given.isGiven("dim"))
@@ -265,7 +265,7 @@ int windlass::readPlan(Console &console, llvm::StringRef path, plan::PlanFile &p
   return kDone;
 }
 
-/// Model file to L2.
+/// Imports a model file and lowers it to L2; returns an exit code.
 static int build(Console &console, Compilation &compilation, const CompileFlags &flags) {
   if (int code = console.codeOf(compilation.import(flags.settings)))
     return code;

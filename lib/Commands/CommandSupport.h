@@ -15,14 +15,14 @@
 
 namespace windlass {
 
-/// A context with all dialects, whose diagnostics the console prints: errors always, warnings and remarks where
+/// Makes a context with all dialects, whose diagnostics the console prints: errors always, warnings and remarks where
 /// `verbose`.
 std::unique_ptr<mlir::MLIRContext> makeContext(Console &console, bool verbose);
 
-/// What is said on standard error about the model: nothing, warnings, or also what trains and each guess.
+/// What is printed on standard error about the model: nothing, warnings, or also what trains and each guess.
 enum class Talk { none, warnings, all };
 
-/// Prints what a compilation tells. The console outlives the compilation.
+/// Returns events that print what a compilation reports. The console outlives the compilation.
 CompilationEvents printEvents(Console &console, Talk talk = Talk::warnings);
 
 /// The flags of every subcommand.
@@ -31,49 +31,51 @@ struct CommonFlags {
   void declare(Flags &flags);
 };
 
-/// Prints what a build tells, its progress unless that is not wanted.
+/// Returns events that print what a build reports, and its progress unless that is not wanted.
 BuildEvents printEvents(Console &console, const CommonFlags &common);
 
-/// Flags that say what is compiled and by which plan.
+/// The flags that say what is compiled and by which plan.
 struct CompileFlags {
   CompileSettings settings;
   PlanChoice choice;
-  /// As the user wrote them; empty or 0 when not given.
+  /// The values as the user wrote them; empty or 0 when not given.
   std::string cluster, planFile, costs;
   int64_t ranks = 0;
   /// Looks at the module of L2 before anything is planned, where a subcommand sets it; returns an exit code.
   std::function<int(Compilation &)> checkBeforePlan;
-  /// What the model file needs to be read.
+  /// Declares the flags that the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);
-  /// What a plan is made by: devices, strategy, pins, memory and costs; and the settings.
+  /// Declares the flags that a plan is made by: devices, strategy, pins, memory and costs; and the settings.
   void declarePlan(Flags &flags);
 };
 
-/// Reads the words; true when the subcommand should go on, else `code` is its exit code (help has been printed).
+/// Reads the words. Returns whether the subcommand should go on; else `code` is its exit code (help has been printed).
 bool parseWords(Console &console, Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
-/// Finds the cluster of --cluster, -n or their default of one rank; an exit code.
+/// Finds the cluster of --cluster, -n or their default of one rank; returns an exit code.
 int resolveCluster(Console &console, CompileFlags &flags);
 
-/// Reads the profile of --costs, where it is given, for the cluster that is known now; an exit code.
+/// Reads the profile of --costs, where it is given, for the cluster that is known now; returns an exit code.
 int resolveCosts(Console &console, CompileFlags &flags);
 
-/// Reads a plan file; an exit code.
+/// Reads a plan file; returns an exit code.
 int readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan);
-/// The same. What it claims is dropped, and said to be, where the plan has been edited since.
+/// Reads a plan file in the same way. Drops its claims, and says so, where the plan has been edited since; returns an
+/// exit code.
 int readPlan(Console &console, llvm::StringRef path, plan::PlanFile &plan);
 
-/// Model file to L3, and its schedule, by a plan that has been read; an exit code. Flags as of `planModel`.
+/// Takes a model file to L3, and to its schedule, by a plan that has been read; returns an exit code. The flags are
+/// those of `planModel`.
 int applyPlan(Console &console, Compilation &compilation, const plan::PlanFile &plan, CompileFlags &flags,
               const Flags &given, Purpose purpose);
 
-/// Model file to L3, and its schedule, under the flags, by the plan file where one is given; an exit code. A flag that
-/// contradicts the plan is bad input that names both.
+/// Takes a model file to L3, and to its schedule, under the flags, by the plan file where one is given; returns an exit
+/// code. A flag that contradicts the plan is bad input that names both.
 int planModel(Console &console, Compilation &compilation, CompileFlags &flags, const Flags &given, Purpose purpose);
 
-/// `windlass plan MODEL --verify PLAN`; an exit code.
+/// Runs `windlass plan MODEL --verify PLAN`; returns an exit code.
 int verifyPlan(Console &console, const std::string &model, const std::string &planFile, CompileFlags &flags,
                const Flags &given, const CommonFlags &common);
 

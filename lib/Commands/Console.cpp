@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// The name that a location carries, for people; empty when it has none.
+/// Returns the name that a location carries, for people; empty when it has none.
 static std::string nameOf(Location location) {
   if (auto name = dyn_cast<NameLoc>(location))
     return name.getName().str();

@@ -17,7 +17,7 @@ using llvm::json::fixUTF8;
 
 namespace {
 
-/// What a plan costs: by the model, where one is given, else as the plan claims.
+/// The costs of a plan: by the model, where one is given, else as the plan claims.
 struct Figures {
   std::optional<double> seconds;
   std::optional<int64_t> bytes;
@@ -43,14 +43,14 @@ static int predict(Console &console, const std::string &model, const plan::PlanF
   return kDone;
 }
 
-/// " (12.5 % less)"; nothing where they are equal.
+/// Returns a text such as " (12.5 % less)"; nothing where the two are equal.
 static std::string changeText(double before, double after) {
   if (before == after || before <= 0)
     return "";
   return llvm::formatv(" ({0:f1} % {1})", 100 * std::abs(after - before) / before, after < before ? "less" : "more");
 }
 
-/// "1.250 ms", or in s where there is one.
+/// Returns a text such as "1.250 ms", or in s from one second on.
 static std::string durationText(double seconds) {
   return seconds < 1 ? llvm::formatv("{0:f3} ms", seconds * 1e3).str() : llvm::formatv("{0:f3} s", seconds).str();
 }

@@ -34,7 +34,7 @@ int windlass::runEmit(Console &console, const std::vector<std::string> &words) {
   cpp::ProjectFiles files;
   if ((code = console.codeOf(compilation.emit(compileFlags.choice, files))))
     return code;
-  // The plan beside it claims what this proves.
+  // The certificate proves what the emitted plan claims.
   if (compilation.getSearch())
     files["plan.cert"] = compilation.getSearch()->certificate;
   if (std::string error = cpp::writeProject(files, output); !error.empty())

@@ -56,7 +56,7 @@ static int explainCluster(Console &console, llvm::StringRef text) {
 
 static int finish(Console &console, const rt::status &status) { return status.is_ok() ? kDone : console.fail(status); }
 
-/// All named strategies: what they do, and how the search and `windlass profile` use them.
+/// Prints all named strategies: what they do, and how the search and `windlass profile` use them.
 static int explainStrategies(bool asJson) {
   llvm::json::Array rows;
   for (const plan::NamedStrategy &strategy : plan::getNamedStrategies()) {
@@ -78,7 +78,7 @@ static int explainStrategies(bool asJson) {
   return kDone;
 }
 
-/// An operator or parameter of a plan; all of it where the model is given.
+/// Explains an operator or parameter of a plan; from the plan alone where no model is given.
 static int explainOperator(Console &console, llvm::ArrayRef<std::string> positional, CompileFlags &compileFlags,
                            const Flags &flags, const CommonFlags &common) {
   plan::PlanFile plan;

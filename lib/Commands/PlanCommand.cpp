@@ -21,7 +21,7 @@ struct PlanFlags {
   double mostGap = 1;
 
   void declare(Flags &flags);
-  /// Finds flags that do not go together; an exit code.
+  /// Finds flags that do not go together; returns an exit code.
   int check(Console &console, const Flags &given) const;
 };
 
@@ -71,7 +71,7 @@ int PlanFlags::check(Console &console, const Flags &given) const {
 
 } // namespace
 
-/// Writes the files that the flags ask for; an exit code. `annotated` is the model of --export-onnx.
+/// Writes the files that the flags ask for; returns an exit code. `annotated` is the model of --export-onnx.
 static int writeFiles(Console &console, const PlanFlags &flags, const Compilation &compilation,
                       const std::string &annotated) {
   const std::optional<SearchSummary> &search = compilation.getSearch();
@@ -80,7 +80,7 @@ static int writeFiles(Console &console, const PlanFlags &flags, const Compilatio
     files.push_back({flags.onnxOutput, annotated});
   if (!flags.problemOutput.empty() && search)
     files.push_back({flags.problemOutput, search::printProblem(search->problem)});
-  // The certificates first: a plan that claims something has them beside it.
+  // The certificates are written first: a plan that claims something then has them next to it.
   if (!flags.output.empty() && search)
     files.push_back({getCertificatePath(flags.output), search->certificate});
   if (!flags.output.empty())
@@ -91,7 +91,7 @@ static int writeFiles(Console &console, const PlanFlags &flags, const Compilatio
   return kDone;
 }
 
-/// Compares what the search left open with --max-gap; an exit code.
+/// Compares what the search left open with --max-gap; returns an exit code.
 static int checkGap(Console &console, const std::optional<SearchSummary> &search, double mostGap) {
   if (!search || search->getGap() <= mostGap)
     return kDone;
@@ -134,7 +134,7 @@ int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
                                          (code = console.codeOf(compilation.exportOnnx(annotated))))) ||
       (code = writeFiles(console, planFlags, compilation, annotated)))
     return code;
-  // What there is to say is said whatever the gap is.
+  // The report is printed whatever the gap is.
   if (common.json || !common.quiet) {
     PlanReport report = describePlan(compilation, model, planFlags.compile.settings, planFlags.compile.choice);
     if (common.json)

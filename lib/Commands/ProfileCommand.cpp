@@ -25,10 +25,10 @@ using namespace windlass;
 
 namespace {
 
-/// The search goes on with what was measured of its plans before.
+/// The most rounds of search and measurement; each search uses what was measured of the plans before.
 constexpr int kMostRounds = 3;
 
-/// What one run of the subcommand works on.
+/// The state of one run of the subcommand.
 class Profiling {
 public:
   Profiling(Console &console, MLIRContext &context, std::string modelPath, CompileFlags &compileFlags,
@@ -37,7 +37,7 @@ public:
         secondsLeft(seconds) {}
 
   Profile profile;
-  /// Of all plans, measured or not.
+  /// The number of commands of all plans, measured or not.
   size_t commands = 0;
 
   /// The program that measures goes to `emitted` where that is given, and to nowhere else.
@@ -110,7 +110,7 @@ private:
     return kDone;
   }
 
-  /// By the times that are known.
+  /// Adds the commands of the plan that the search finds by the times that are known.
   int addFound(MeasuredCommands &to) {
     Compilation compilation(context, modelPath, printEvents(console));
     if (int code = console.codeOf(compilation.import(compileFlags.settings)))

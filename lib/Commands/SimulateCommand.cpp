@@ -17,20 +17,20 @@ using namespace windlass;
 
 namespace {
 
-/// More than viewers of traces show.
+/// The most events of a trace: more than viewers show.
 constexpr size_t kMostEvents = 1000000;
 
 std::string nameOf(Operation *op) {
   if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
     return sched::stringifyCollectiveKind(collective.getKind()).str();
-  // As programs name what they measure (--profile).
+  // The names are those that programs give to what they measure (--profile).
   if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op))
     return launch.getRow().entry.str();
   return "map";
 }
 
-/// The format of Chrome's trace viewer: times in microseconds, a thread for each stream. Programs write what they
-/// measure with the same names and threads (runtime/src/program/timeline.h).
+/// Writes the format of Chrome's trace viewer: times in microseconds, a thread for each stream. Programs write what
+/// they measure with the same names and threads (runtime/src/program/timeline.h).
 class Trace {
 public:
   void add(const SimulatedCommand &command) {

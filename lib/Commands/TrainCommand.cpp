@@ -22,7 +22,7 @@ using namespace windlass;
 
 namespace {
 
-/// What `train` knows itself.
+/// The flags of the program whose values `train` knows itself.
 constexpr char kPredictedFlag[] = "predicted-seconds", kModelNameFlag[] = "model-name";
 
 /// The flags of the emitted program that `train` does not declare itself. Their values are checked before anything is
@@ -44,7 +44,7 @@ public:
         });
   }
 
-  /// The value given last, or nothing.
+  /// Returns the value given last, or nothing.
   std::string get(const std::string &name) const {
     auto found = values.find(name);
     return found == values.end() ? "" : found->second;
@@ -58,7 +58,7 @@ private:
 
 } // namespace
 
-/// The file of `--config`, or nothing.
+/// Returns the file of `--config`, or nothing.
 static std::string findConfig(const std::vector<std::string> &words) {
   for (size_t i = 0; i < words.size(); ++i) {
     llvm::StringRef word = words[i];
@@ -70,13 +70,13 @@ static std::string findConfig(const std::vector<std::string> &words) {
   return "";
 }
 
-/// The name of the flag that a word is; nothing of another word.
+/// Returns the name of the flag that a word is; nothing for another word.
 static llvm::StringRef nameOf(llvm::StringRef word) {
   return word.starts_with("-") ? word.ltrim('-').split('=').first : "";
 }
 
-/// Reads the settings of a `--config` file as flags. Those that are flags too are left out: flags win, and a list that
-/// is given as a flag takes the place of the file's.
+/// Reads the settings of a `--config` file as flags. Those that are given as flags too are left out: flags win, and a
+/// list that is given as a flag replaces the file's.
 static int readConfig(Console &console, const std::string &path, llvm::ArrayRef<std::string> given, Flags &flags) {
   std::vector<std::string> words, kept, positional;
   if (rt::status read = rt::read_config(path, words); !read.is_ok())
@@ -98,7 +98,7 @@ static int readConfig(Console &console, const std::string &path, llvm::ArrayRef<
   return kDone;
 }
 
-/// Runs the ranks under mpirun, and shows of what comes back only what is the ranks'.
+/// Runs the ranks under mpirun, and shows only the ranks' part of what comes back.
 static ProcessResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
                                       const CommonFlags &common) {
   // A rank sees a pipe where this program sees a terminal.
@@ -145,7 +145,7 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
   return checked.is_ok() ? kDone : console.fail(checked);
 }
 
-/// The words that are handed on to the program, besides what is known once it is built.
+/// Returns the words that are handed on to the program, besides what is known once it is built.
 static std::vector<std::string> handOn(const ProgramFlags &programFlags, const std::string &model,
                                        const std::string &output) {
   std::vector<std::string> handed = programFlags.getWords();
@@ -161,7 +161,7 @@ static std::vector<std::string> handOn(const ProgramFlags &programFlags, const s
   return handed;
 }
 
-/// Says how a run ended that the program itself could not say; an exit code.
+/// Says how a run ended that the program itself could not say; returns an exit code.
 static int codeOfRun(Console &console, const ProcessResult &result) {
   if (!result.error.empty())
     return console.fail(Code::launch, result.error);

@@ -1,4 +1,4 @@
-// windlass plan --verify: whether what a plan claims is so.
+// windlass plan --verify: whether a plan's claims are true.
 #include "CommandSupport.h"
 #include "windlass/Pipeline/Claims.h"
 

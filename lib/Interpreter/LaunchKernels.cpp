@@ -86,7 +86,7 @@ static FailureOr<Tensor> addUp(const LaunchCall &call, ArrayRef<Tensor> terms, R
   return sum;
 }
 
-/// Computes the norm of a sum as the sum is stored.
+/// Returns a sum, and the norm of the sum as that is stored.
 static Results normOfSum(const LaunchCall &call) {
   size_t terms = call.op.getArity().terms;
   FailureOr<Tensor> sum = addUp(call, call.inputs.take_front(terms), call.types[0]);

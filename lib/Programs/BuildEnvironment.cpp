@@ -16,7 +16,7 @@ extern char **environ;
 std::string windlass::hashOf(llvm::ArrayRef<llvm::StringRef> parts) {
   llvm::SHA256 hash;
   for (llvm::StringRef part : parts) {
-    // The length first: no two lists of parts may give one stream.
+    // The length comes first, so that no two lists of parts give one stream.
     hash.update(std::to_string(part.size()) + ":");
     hash.update(part);
   }
@@ -35,20 +35,20 @@ namespace {
 
 constexpr llvm::StringLiteral kBuildType = "CMAKE_BUILD_TYPE";
 
-/// What a program says of its version; nothing where there is none of that name.
+/// Returns what a program prints as its version; nothing where there is no program of that name.
 std::string describeVersion(const std::string &name) {
   std::string path = findProgram(name);
   return path.empty() ? "" : captureOutput({path, "--version"});
 }
 
-/// The compiler that CMake will take, and its version.
+/// Returns the compiler that CMake will take, and its version.
 std::string describeCompiler() {
   const char *chosen = std::getenv("CXX");
   std::string name = chosen && *chosen ? chosen : "c++", path = findProgram(name);
   return path.empty() ? "" : path + "\n" + describeVersion(name);
 }
 
-/// Whether CMake, a compiler or a linker reads the variable, so that another value may give another program.
+/// Returns whether CMake, a compiler or a linker reads the variable, so that another value may give another program.
 bool changesBuilds(llvm::StringRef name) {
   if (name.starts_with("CMAKE_"))
     return !name.ends_with("_COMPILER_LAUNCHER"); // a cache of compilations
@@ -89,7 +89,7 @@ bool changesBuilds(llvm::StringRef name) {
   return llvm::is_contained(names, name);
 }
 
-/// The variables that change builds, in order. The type of build is asked of programs only.
+/// Returns the variables that change builds, in order. The build type is left out: it matters to programs only.
 std::string describeVariables() {
   std::vector<std::string> kept;
   for (char **entry = environ; *entry; ++entry) {
@@ -101,7 +101,7 @@ std::string describeVariables() {
   return llvm::join(kept, "\n");
 }
 
-/// The processor: code built for one may not run on another that shares the folder.
+/// Returns the processor: code built for one may not run on another that shares the folder.
 std::string describeProcessor() {
   auto text = llvm::MemoryBuffer::getFileAsStream("/proc/cpuinfo");
   if (!text)

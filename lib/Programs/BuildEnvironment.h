@@ -10,19 +10,19 @@
 
 namespace windlass {
 
-/// SHA-256 of the parts and of where each ends, in hexadecimal.
+/// Returns the SHA-256 of the parts and of where each ends, in hexadecimal.
 std::string hashOf(llvm::ArrayRef<llvm::StringRef> parts);
 
-/// CMake definitions of every build of ours.
+/// Returns the CMake definitions of all builds.
 std::vector<std::string> buildDefinitions();
 
-/// A hash of the compiler and the other tools, their versions, the variables that they read, and the processor; empty
-/// where there is no C++ compiler. Builds of one text that agree in it, and in the type of build, make the same
+/// Returns a hash of the compiler and the other tools, their versions, the variables that they read, and the processor;
+/// empty where there is no C++ compiler. Builds of one text that agree in it, and in the build type, make the same
 /// program.
 std::string describeBuildEnvironment();
 
-/// CMAKE_BUILD_TYPE of the environment, which CMake takes for a program; empty where it is not set. The runtime is
-/// always a release.
+/// Returns CMAKE_BUILD_TYPE of the environment, which CMake takes for a program; empty where it is not set. The runtime
+/// is always a release.
 std::string describeBuildType();
 
 } // namespace windlass

@@ -25,7 +25,7 @@ std::string windlass::findBuildCount(llvm::StringRef log) {
   return count;
 }
 
-/// The last few lines of a log that is being written.
+/// Returns the last few lines of a log that is being written.
 static std::string readEnd(const std::string &path) {
   auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
                                           /*IsVolatile=*/true);

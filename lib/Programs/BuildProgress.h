@@ -1,4 +1,4 @@
-// What a build is at, as its log says.
+// The progress of a build, as its log tells it.
 #ifndef WINDLASS_LIB_PROGRAMS_BUILDPROGRESS_H
 #define WINDLASS_LIB_PROGRAMS_BUILDPROGRESS_H
 
@@ -10,10 +10,10 @@
 
 namespace windlass {
 
-/// How far a build is, as the end of CMake's log says: "12 of 61" (Ninja), "12 %" (make), or nothing.
+/// Returns how far a build is, as the end of CMake's log says: "12 of 61" (Ninja), "12 %" (make), or nothing.
 std::string findBuildCount(llvm::StringRef log);
 
-/// Tells `events` of the progress of `phase`, which fills `log`, while `work` runs; gives back what `work` does.
+/// Tells `events` the progress of `phase`, which fills `log`, while `work` runs; returns what `work` returns.
 rt::status tellProgress(const BuildEvents &events, const std::string &phase, const std::string &log,
                         llvm::function_ref<rt::status()> work);
 

@@ -36,13 +36,13 @@ static llvm::SmallVector<train::ParameterOp> packedOf(ModuleOp module, bool with
   return packed;
 }
 
-/// The type of the values as they are stored.
+/// Returns the type of the values as they are stored.
 static RankedTensorType storedTypeOf(train::ParameterOp parameter) {
   Type stored = parameter.getSource().getStored();
   return stored ? parameter.getTensorType().clone(stored) : parameter.getTensorType();
 }
 
-/// The values of one parameter; `error` is set where they do not fit its type.
+/// Returns the values of one parameter; `error` is set where they do not fit its type.
 static llvm::ArrayRef<char> bytesOf(train::ParameterOp parameter, const WeightStore &weights, std::string &error) {
   train::SourceAttr source = parameter.getSource();
   RankedTensorType type = storedTypeOf(parameter);

@@ -96,7 +96,7 @@ public:
     return store.obtain(name, build, events.warning, use, folder);
   }
 
-  /// Finds the one that was built with windlass, or else finds or builds one in `store`.
+  /// Finds the runtime that was built with windlass, or else finds or builds one in `store`.
   rt::status obtain(ProgramStore &store, FileLock &use, std::string &folder) const {
     ProgramStore shipped;
     shipped.lookInto(getShippedFolder());
@@ -137,7 +137,7 @@ rt::status windlass::prepareRuntime(const std::string &folder, const BuildEvents
   FileLock use;
   WINDLASS_TRY(RuntimeStore(files, environment, events).obtainFrom(store, use, place).as(Code::program_cache));
   if (!folder.empty())
-    store.trim(0); // of earlier texts
+    store.trim(0); // removes builds of earlier texts
   return {};
 }
 

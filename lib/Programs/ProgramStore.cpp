@@ -38,7 +38,7 @@ struct Record {
   std::vector<RecordedFile> files;
 };
 
-/// Size and hash of a file; false where it is no regular file or cannot be read.
+/// Reads the size and the hash of a file. Returns false where it is no regular file or cannot be read.
 bool hashFile(const std::string &path, RecordedFile &file, bool synchronizes = false) {
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat info;
@@ -78,14 +78,14 @@ bool isInside(llvm::StringRef path) {
                        [](llvm::StringRef part) { return part == ".."; });
 }
 
-/// "program-1f.2" is a folder of the entry "program-1f"; nothing for any other name.
+/// Returns the entry of a folder: "program-1f" for "program-1f.2"; nothing for any other name.
 llvm::StringRef entryOfFolder(llvm::StringRef folder) {
   auto [name, number] = folder.rsplit('.');
   unsigned value;
   return number.getAsInteger(10, value) ? "" : name;
 }
 
-/// Reads a record; false for one that is missing, torn or of another form.
+/// Reads a record. Returns false for one that is missing, torn or of another form.
 bool readRecord(const std::string &path, llvm::StringRef name, Record &record) {
   auto text = llvm::MemoryBuffer::getFile(path);
   if (!text || (*text)->getBufferSize() > 1 << 20)
@@ -115,7 +115,7 @@ std::string textOf(const Record &record) {
   return text + kLastLine.str() + "\n";
 }
 
-/// What differs from the record, in words; nothing where all is as it was.
+/// Returns what differs from the record, in words; nothing where all is as it was.
 std::string findDamage(const std::string &folder, const Record &record) {
   for (const RecordedFile &file : record.files) {
     RecordedFile now;
@@ -139,7 +139,7 @@ std::vector<std::string> namesIn(const std::string &folder) {
   return names;
 }
 
-/// Bytes that the files of a folder take, without those that it shares with another one.
+/// Returns the bytes that the files of a folder take, without those that it shares with another one.
 int64_t ownBytes(const std::string &path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0)
@@ -208,7 +208,7 @@ bool ProgramStore::find(const std::string &name, FileLock &used, std::string &fo
   return use(name, used, folder, damage) == Found::good;
 }
 
-/// A folder that no build has had: a compiler that an interrupted build has left behind cannot reach it.
+/// Makes a folder that no build has had: a compiler that an interrupted build has left behind cannot reach it.
 std::string ProgramStore::makeFolder(const std::string &name) const {
   for (int number = 1; number < 10000; ++number) {
     std::string folder = root + "/" + name + "." + std::to_string(number);
@@ -341,7 +341,7 @@ rt::status ProgramStore::setLimit(int64_t bytes) {
   return error.empty() ? rt::ok_status() : rt::bad_input(error);
 }
 
-/// Removes an entry or leftover that nobody uses or builds.
+/// Removes an entry or leftover that nobody uses or builds. Returns whether it is gone.
 bool ProgramStore::remove(const StoredEntry &entry) const {
   FileLock building, alone;
   std::string lock = root + "/" + entry.name + kLock.str();

@@ -12,7 +12,7 @@
 
 using namespace windlass;
 
-/// The process that wrote itself into a lock file.
+/// Returns the process that wrote itself into a lock file.
 static std::string holderIn(int file) {
   char text[32];
   ssize_t length = pread(file, text, sizeof text, 0);
@@ -25,7 +25,7 @@ static int openLockFile(const std::string &path) {
   return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-/// Says in the file who holds its lock, for those that wait.
+/// Writes into the file who holds its lock, for those that wait.
 static void writeHolder(int file) {
   std::string text = std::to_string(getpid()) + "\n";
   (void)!ftruncate(file, 0);

@@ -31,7 +31,7 @@ struct Start {
   int commands, report;
 };
 
-/// A file of /proc, read in pieces.
+/// A file of /proc, which is read in pieces.
 class ProcFile {
 public:
   ProcFile(pid_t process, const char *name) {
@@ -43,7 +43,7 @@ public:
     if (file >= 0)
       close(file);
   }
-  /// The next line, or what of it fits; null at the end.
+  /// Returns the next line, cut where it is too long; null at the end.
   const char *nextLine() {
     std::memmove(text, text + used, filled - used);
     filled -= used;
@@ -117,7 +117,7 @@ void endChildren() {
   }
 }
 
-/// The program's own process: never returns.
+/// Runs the program in its own process: never returns.
 [[noreturn]] void runProgram(const Start &start, const struct sigaction *former) {
   setpgid(0, 0);
   pid_t guard = getppid();
@@ -147,7 +147,7 @@ int64_t millisecondsNow() {
   return int64_t(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
 }
 
-/// What the guard does about its program.
+/// The guard's actions on its program.
 class Watch {
 public:
   explicit Watch(pid_t program) : program(program) {}
@@ -190,14 +190,15 @@ public:
     apply(Guard::Ask::save);
   }
 
-  /// How long to wait for news; -1 for ever.
+  /// Returns how many milliseconds to wait for news; -1 for ever.
   int getTimeout() const {
     int64_t next = killAt < 0 ? askAgainAt : killAt;
     return next < 0 ? -1 : static_cast<int>(std::max<int64_t>(0, next - millisecondsNow()));
   }
   bool isToBeKilled() const { return killAt >= 0 && millisecondsNow() >= killAt; }
 
-  /// Ends what is left. What ends by itself may leave something running, such as the server of a compiler cache.
+  /// Ends what is left. A program that ends by itself may leave something running, such as the server of a compiler
+  /// cache.
   int finish() {
     if (isRunning || hasCrashed || killAt >= 0)
       endChildren();
@@ -214,7 +215,7 @@ private:
   int64_t killAt = -1, askAgainAt = -1, askInterval = 1000;
 };
 
-/// The guard's process.
+/// Runs the guard in its own process: never returns.
 [[noreturn]] void runGuard(const Start &start) {
   // A group of its own: a terminal's Ctrl-C must reach windlass alone, which decides what becomes of the program.
   setpgid(0, 0);
@@ -295,7 +296,7 @@ std::string Guard::start(const std::vector<std::string> &words, const Streams &s
     close(command[1]);
     return cannotStart(words.front(), errno);
   }
-  // Where the guard itself is killed, its program comes here.
+  // Where the guard itself is killed, its program becomes a child of this process.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   Start start = {pointersTo(words), pointersTo(environment), streams, command[0], report[1]};
   sigset_t all, former;

@@ -9,7 +9,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> windlass::readInputFile(llvm
                                                                             llvm::StringRef readAs) {
   llvm::sys::fs::file_status status;
   std::error_code error = llvm::sys::fs::status(path, status);
-  // Looked at before it is opened: to open a named pipe is to wait.
+  // The file is examined before it is opened, because opening a named pipe waits.
   if (!error && (!llvm::sys::fs::is_regular_file(status) || status.getSize() > static_cast<uint64_t>(mostBytes)))
     return makeError("the " + readAs + " " + printable(path) + " is no regular file of at most " +
                      llvm::Twine(mostBytes >> 20) + " MiB");

@@ -4,7 +4,7 @@
 
 using namespace windlass;
 
-/// No message of a launcher is longer; what is was printed by a rank.
+/// The most bytes of a launcher's message; a longer one was printed by a rank.
 static constexpr size_t kLongestMessage = 1 << 16, kMostOwnWords = 4096;
 
 llvm::ArrayRef<LauncherFilter::Frame> LauncherFilter::getFrames() {
@@ -21,7 +21,7 @@ void LauncherFilter::hand(llvm::StringRef text) {
   pass(text);
 }
 
-/// Hands on what comes before the first message, or may not become one. False where there is none yet.
+/// Passes on what comes before the first message, or may not become one. Returns false where there is none yet.
 bool LauncherFilter::findMessage() {
   llvm::StringRef text = pending;
   size_t first = llvm::StringRef::npos, held = 0;
@@ -40,7 +40,7 @@ bool LauncherFilter::findMessage() {
   return frame;
 }
 
-/// Takes the message out that has begun. False where its end is still to come.
+/// Takes out the message that has begun. Returns false where its end is still to come.
 bool LauncherFilter::endMessage() {
   size_t end = llvm::StringRef(pending).find(frame->end);
   if (end == llvm::StringRef::npos && pending.size() <= kLongestMessage)

@@ -17,7 +17,7 @@ using namespace windlass;
 
 namespace {
 
-/// A descriptor that is closed.
+/// A descriptor that is closed with this object.
 class Descriptor {
 public:
   explicit Descriptor(int value = -1) : value(value) {}
@@ -44,7 +44,7 @@ std::string systemError(llvm::StringRef verb, llvm::StringRef path) {
   return ("cannot " + verb + " " + printable(path) + ": " + std::strerror(errno)).str();
 }
 
-/// A name that nobody can have put a link under.
+/// Returns a name that nobody can have put a link under.
 std::string temporaryName(llvm::StringRef name) {
   uint64_t number = 0;
   while (getrandom(&number, sizeof number, 0) != sizeof number)
@@ -79,7 +79,7 @@ std::string replaceAt(int folder, const std::string &name, llvm::StringRef shown
   return error;
 }
 
-/// Whether the file `name` of a folder is no link and holds `text`.
+/// Returns whether the file `name` of a folder is no link and holds `text`.
 bool holds(int folder, const std::string &name, llvm::StringRef text) {
   Descriptor file(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info;

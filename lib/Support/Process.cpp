@@ -18,7 +18,7 @@ std::string windlass::findProgram(const std::string &name) {
 
 namespace {
 
-/// A file descriptor that is closed in the end.
+/// A file descriptor that is closed with this object.
 struct Descriptor {
   int number;
   explicit Descriptor(int number) : number(number) {}
@@ -72,7 +72,7 @@ public:
       sigaddset(&handled, signal);
     pthread_sigmask(SIG_BLOCK, &handled, &formerMask);
   }
-  /// From here on they reach `guard`, those included that have come since this was made.
+  /// Makes signals reach `guard` from here on, those included that have come since this was made.
   void handOnTo(Guard &guard) {
     training = &guard;
     interrupts = 0;
@@ -126,7 +126,7 @@ volatile sig_atomic_t TrainingSignals::interrupts = 0;
 
 } // namespace
 
-/// Reads until the last writer has closed the pipe, and closes it.
+/// Passes on what a pipe gives until its last writer has closed it, and closes it.
 static void forward(int from, const std::function<void(llvm::StringRef)> &to) {
   char buffer[4096];
   while (true) {

@@ -21,7 +21,7 @@ llvm::Error windlass::makeError(const Twine &message) {
 /// what takes much more memory than its text does: an object with a key has a table of 64 at least.
 static llvm::Error scan(StringRef text) {
   constexpr size_t kMaxDepth = 32, kMaxMemory = size_t(1) << 30, kObjectBytes = 4096, kValueBytes = 192;
-  constexpr size_t kArrayBytes = 64; // of the first value, which no comma counts
+  constexpr size_t kArrayBytes = 64; // for the first value, which no comma counts
   size_t memory = 0;
   struct Level {
     bool isObject;

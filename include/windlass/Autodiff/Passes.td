@@ -14,7 +14,7 @@ def DifferentiatePass : Pass<"train-differentiate", "::mlir::ModuleOp"> {
     - `@microbatch`: the forward operators, `train.stash` operators, then the backward operators, which carry
       `train.forward` and use forward values only through stash operators. Function arguments are used directly;
       constants, reads of parameters and views (reshape, transpose, broadcast, slice) of such values or of stashed ones
-      are made again in the backward part. Results: the loss divided by the number of micro-batches, and its gradients
+      are recomputed in the backward part. Results: the loss divided by the number of micro-batches, and its gradients
       in the order of the trainable parameters. Where the module has `train.counted_labels`, the first result is the sum
       over the labels times the hyperparameter `inverse_label_count`, 1 over the step's labels, instead.
       With `scales-loss` they are gradients of `loss_scale` times that loss, so that f16 holds small ones, and

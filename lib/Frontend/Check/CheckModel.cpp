@@ -84,7 +84,7 @@ LogicalResult windlass::importTrainModel(llvm::StringRef path, MLIRContext &cont
   return manager.run(*model.module);
 }
 
-/// 134912 as "134,912".
+/// Writes 134912 as "134,912".
 static std::string groupDigits(int64_t number) {
   std::string text = std::to_string(number);
   for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
@@ -122,18 +122,18 @@ struct ParameterRow {
 struct InputRow {
   std::string name, shape, type, feed;
   int64_t vocabulary = 0;
-  /// Fed with the same tokens as another input; the graph moves them by one itself.
+  /// Whether it is fed with the same tokens as another input; the graph itself moves them by one.
   bool isShifted = false;
 };
 
-/// What is printed, gathered from L1.
+/// The facts that are printed, gathered from L1.
 struct Summary {
   std::vector<ParameterRow> parameters;
   std::vector<InputRow> inputs;
   std::map<std::string, int64_t> operators;
   int64_t attentions = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
-  /// Ids of operators between a trained parameter and the loss that have no gradient.
+  /// The ids of operators between a trained parameter and the loss that have no gradient.
   std::vector<std::string> missingGradients;
   std::string lossKind;
 };
@@ -313,7 +313,7 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
   }
 }
 
-/// JSON strings must be UTF-8; names of a model may be anything.
+/// Converts text to UTF-8, which JSON strings must be; names of a model may be anything.
 std::string toUtf8(llvm::StringRef text) { return llvm::json::fixUTF8(text); }
 
 void printJson(llvm::StringRef path, const TrainModel &model, const Summary *summary, bool verbose,

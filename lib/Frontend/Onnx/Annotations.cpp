@@ -13,7 +13,7 @@ using namespace windlass;
 
 /// The first IR version with these messages.
 static constexpr int64_t kIrVersion = 11;
-/// Of one dimension: factors of 2 make a size that fits 64 bits.
+/// The most factors of one dimension: factors of 2 make a size that fits 64 bits.
 static constexpr int kMostFactors = 64;
 
 namespace {
@@ -42,7 +42,7 @@ llvm::Expected<OpenModel> open(llvm::StringRef path, const ImportBudgets &budget
   return std::move(model);
 }
 
-/// Reads what a node says of a tensor.
+/// Reads the sharding that a node states for a tensor. Fails where it is contradictory.
 llvm::Expected<TensorSharding> read(const ::onnx::ShardingSpecProto &spec, int64_t devices) {
   TensorSharding sharding;
   sharding.tensor = spec.tensor_name();
@@ -117,7 +117,7 @@ void write(const TensorSharding &sharding, ::onnx::ShardingSpecProto &spec) {
       simple->set_num_shards(factor.shards);
     }
   }
-  // Groups are numbered from -1 down: these are no devices.
+  // Groups are numbered from -1 down, because devices are numbered from 0 up.
   int64_t group = 0;
   for (const std::vector<int64_t> &holders : sharding.devices) {
     if (holders.size() == 1) {

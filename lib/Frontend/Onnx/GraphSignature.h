@@ -16,7 +16,7 @@ namespace windlass {
 struct SignatureEntry {
   /// `PARAMETER`, `BUFFER`, `CONSTANT_TENSOR`, or `USER_INPUT` for all else.
   std::string kind;
-  /// Its name in the traced program, and its path in the module; no path for an input of the caller's.
+  /// The input's name in the traced program, and its path in the module; no path for an input of the caller's.
   std::string placeholder, target;
 };
 

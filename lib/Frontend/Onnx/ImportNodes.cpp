@@ -37,7 +37,7 @@ std::string windlass::readScopePath(const ::onnx::NodeProto &node) {
   return {};
 }
 
-/// The traced call that the exporter made the node for; null where it says nothing that can be read.
+/// Returns the traced call that the exporter made the node for; null where the file states none that can be read.
 static windlass::onnx::CallAttr readCall(const ::onnx::NodeProto &node, OpBuilder &builder) {
   for (const auto &entry : node.metadata_props())
     if (entry.key() == "pkg.torch.onnx.fx_node" && llvm::json::isUTF8(entry.value()))
@@ -70,7 +70,7 @@ FailureOr<Attribute> OnnxImporter::readTensorAttribute(const ::onnx::TensorProto
   }
   if (count <= options.budgets.inlineElements)
     return Attribute(makeElements(type, *bytes));
-  // Large constants are kept beside the IR; the type has to travel with the reference.
+  // Large constants are kept outside of the IR; the type has to travel with the reference.
   int64_t offset = weights.append(llvm::ArrayRef<char>(bytes->data(), bytes->size()));
   auto source = onnx::SourceAttr::get(builder.getContext(), builder.getStringAttr(""), offset,
                                       static_cast<int64_t>(bytes->size()));

@@ -16,12 +16,12 @@
 using namespace mlir;
 using namespace windlass;
 
-/// What L0 calls a tensor of a kind of the exporter's: constants of the module never train, as buffers.
+/// Returns what L0 calls a tensor of a kind of the exporter's: constants of the module never train, as buffers.
 static llvm::StringRef translateKind(llvm::StringRef kind) {
   return kind == "PARAMETER" ? "parameter" : kind == "BUFFER" || kind == "CONSTANT_TENSOR" ? "buffer" : "";
 }
 
-/// The exporter's statement about an initializer.
+/// Returns the exporter's statement about an initializer.
 static llvm::StringRef
 readKind(const ::google::protobuf::RepeatedPtrField<::onnx::StringStringEntryProto> &properties) {
   for (const auto &entry : properties)
@@ -252,7 +252,7 @@ LogicalResult OnnxImporter::addInitializer(Scope &scope, const ::onnx::TensorPro
     source = onnx::SourceAttr::get(builder.getContext(), builder.getStringAttr(""), range.offset, range.length);
   } else {
     std::string data;
-    if (range.isStripped) { // Only a wrong shape: so few elements do not take so many bytes.
+    if (range.isStripped) { // Only a wrong shape: these elements take fewer bytes.
       return emitError(location) << "initializer " << name << " holds " << range.length
                                  << " bytes of values but its shape needs " << bytes;
     }

@@ -17,8 +17,8 @@
 
 namespace windlass {
 
-/// The module path in an exporter's scope list `['', 'model', 'model.fc', 'linear']`: the last entry but one, for the
-/// last names the traced call itself.
+/// Returns the module path in an exporter's scope list `['', 'model', 'model.fc', 'linear']`: the last entry but one,
+/// because the last names the traced call itself.
 std::string readScopePath(const ::onnx::NodeProto &node);
 
 /// One walk over a parsed model. Every member function that fails has emitted its error.
@@ -34,14 +34,14 @@ public:
 private:
   using Opsets = llvm::StringMap<int64_t>;
 
-  /// Where names are looked up: the graph's, or those of one call of a function.
+  /// The scope in which names are looked up: the graph's, or that of one call of a function.
   struct Scope {
     llvm::StringMap<mlir::Value> values;
     llvm::StringMap<mlir::Type> types;
     Opsets opsets;
-    /// What the caller gives for the function's attribute parameters.
+    /// The values that the caller gives for the function's attribute parameters.
     llvm::StringMap<mlir::Attribute> parameters;
-    /// Prefix of node names, and the caller's module path.
+    /// The prefix of node names, and the caller's module path.
     std::string prefix, path;
     int64_t depth = 0;
   };
@@ -50,8 +50,7 @@ private:
   mlir::LogicalResult readOpsets(const ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &imports,
                                  llvm::StringRef where, Opsets &opsets);
   mlir::LogicalResult checkName(llvm::StringRef name);
-  /// Charges what inlining makes of the file against the budgets: nodes, or what costs as much, and the bytes of a
-  /// name.
+  /// Charges what inlining produces against the budgets: nodes, or what costs as much, and the bytes of a name.
   mlir::LogicalResult charge(int64_t nodes, llvm::StringRef name);
   /// Charges what reading the node takes, before it is read.
   mlir::LogicalResult chargeSteps(const ::onnx::NodeProto &node);
@@ -60,19 +59,21 @@ private:
   mlir::LogicalResult chargeSteps(int64_t steps);
   mlir::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value);
 
-  /// The tensors that the graph signature names, `#onnx.spec`s, with their kinds in `kinds`; null without a signature.
+  /// Returns the tensors that the graph signature names, `#onnx.spec`s, and puts their kinds into `kinds`; null without
+  /// a signature.
   mlir::FailureOr<mlir::ArrayAttr> readSignature();
   /// Makes parameters of the initializers that the options name.
   mlir::LogicalResult applyTrainPatterns();
   mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
                                                         llvm::SmallVectorImpl<mlir::Attribute> &dimNames);
-  /// The type that the file states for a value, `!onnx.value` where it states none that is usable.
+  /// Returns the type that the file states for a value, `!onnx.value` where it states none that is usable.
   mlir::Type readStatedType(const ::onnx::ValueInfoProto &info);
   mlir::LogicalResult addInitializer(Scope &scope, const ::onnx::TensorProto &tensor, const ValueRange &range);
   mlir::LogicalResult addNode(Scope &scope, const ::onnx::NodeProto &node, int64_t index);
   mlir::LogicalResult addCall(Scope &scope, const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function,
                               llvm::StringRef name);
-  /// Null on failure; an attribute that only the callee's parameter would give is also null, without an error.
+  /// Reads an attribute. Fails after a diagnostic; an attribute that only the callee's parameter would give is null,
+  /// without an error.
   mlir::FailureOr<mlir::Attribute> readAttribute(Scope &scope, const ::onnx::AttributeProto &attribute,
                                                  mlir::Location nodeLocation);
   mlir::FailureOr<mlir::Attribute> readTensorAttribute(const ::onnx::TensorProto &tensor, mlir::Location nodeLocation);
@@ -86,10 +87,10 @@ private:
   mlir::OpBuilder &builder;
 
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
-  /// What the exporter says of an initializer: "parameter" or "buffer".
+  /// The exporter's kind of each initializer: "parameter" or "buffer".
   llvm::StringMap<llvm::StringRef> kinds;
-  /// In a file without a signature: names that begin with the path of a module that reads them. A single number among
-  /// them may be a parameter.
+  /// The names, in a file without a signature, that begin with the path of a module that reads them. A single number
+  /// among them may be a parameter.
   llvm::StringSet<> ownNames;
   /// Nodes of functions are counted as often as they are inlined, and so are their names.
   int64_t nodes = 0, inlinedNameBytes = 0;

@@ -21,7 +21,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> openModelFile(llvm::StringRe
 struct ValueRange {
   int64_t offset = -1;
   int64_t length = 0;
-  /// The values were left out of the skeleton.
+  /// Whether the values were left out of the skeleton.
   bool isStripped = false;
 };
 
@@ -35,8 +35,8 @@ struct MessageSkeleton {
 /// Walks the protobuf wire format of a ModelProto. Protobuf itself reports no offsets.
 llvm::Expected<MessageSkeleton> extractSkeleton(llvm::StringRef message, const ImportBudgets &budgets);
 
-/// A model message with fields appended: `toNodes` to nodes of its graph, by their place, `toModel` to itself; both are
-/// encoded. Its IR version becomes at least `irVersion`. Nothing else changes.
+/// Returns a model message with fields appended: `toNodes` to nodes of its graph, by their place, `toModel` to itself;
+/// both are encoded. Its IR version becomes at least `irVersion`. Nothing else changes.
 llvm::Expected<std::string> appendFields(llvm::StringRef message, const std::map<int64_t, std::string> &toNodes,
                                          llvm::StringRef toModel, int64_t irVersion);
 

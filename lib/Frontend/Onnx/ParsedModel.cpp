@@ -7,7 +7,7 @@ using namespace windlass;
 
 namespace {
 
-/// Gives the parser a message in pieces, and no more once what it made of them takes too much memory.
+/// Feeds a message to the parser in pieces, and stops once what the parser made of them takes too much memory.
 class BoundedStream : public google::protobuf::io::ZeroCopyInputStream {
 public:
   BoundedStream(llvm::StringRef bytes, const google::protobuf::Arena &arena, int64_t budget)

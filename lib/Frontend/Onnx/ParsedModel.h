@@ -7,7 +7,7 @@
 
 namespace windlass {
 
-/// The message of a skeleton, in the arena. Fails where it is damaged, or takes more memory than it may: then
+/// Parses the message of a skeleton into the arena. Fails where it is damaged, or takes more memory than it may: then
 /// `isOverBudget` is set.
 llvm::Expected<const ::onnx::ModelProto *> parseModel(llvm::StringRef bytes, google::protobuf::Arena &arena,
                                                       const ImportBudgets &budgets, bool &isOverBudget);

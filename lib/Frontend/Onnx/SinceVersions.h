@@ -13,7 +13,8 @@ namespace windlass {
 constexpr int64_t kOldestOpset = 17;
 constexpr int64_t kNewestOpset = 27;
 
-/// The newest version of `opType` that is not newer than `opset`, or 0 when ONNX's own domain has none that is known.
+/// Returns the newest version of `opType` that is not newer than `opset`, or 0 when ONNX's own domain has none that is
+/// known.
 int64_t getSinceVersion(llvm::StringRef opType, int64_t opset);
 
 } // namespace windlass

@@ -15,18 +15,18 @@
 
 namespace windlass {
 
-/// The element type of an ONNX data type, or null for those that no operator here computes on (strings, complex
+/// Returns the element type of an ONNX data type, or null for those that no operator here computes on (strings, complex
 /// numbers, types of 8 bits and fewer that are not integers).
 mlir::Type getElementType(int32_t dataType, mlir::MLIRContext *context);
 
-/// The number of elements, or -1 where a dimension is negative or there are more than 2^48.
+/// Returns the number of elements, or -1 where a dimension is negative or there are more than 2^48.
 int64_t countElements(llvm::ArrayRef<int64_t> shape);
 
-/// The values of a tensor that is held in the message, little endian and densely packed, whatever field they are in.
-/// Fails when their number is not that of `type`.
+/// Returns the values of a tensor that is held in the message, little endian and densely packed, whatever field they
+/// are in. Fails when their number is not that of `type`.
 llvm::Expected<std::string> decodeValues(const ::onnx::TensorProto &tensor, mlir::RankedTensorType type);
 
-/// The elements attribute over such bytes.
+/// Returns the elements attribute over such bytes.
 mlir::DenseElementsAttr makeElements(mlir::RankedTensorType type, llvm::StringRef bytes);
 
 } // namespace windlass

@@ -88,8 +88,8 @@ bool WeightStore::isPresent(llvm::StringRef file) const {
   return resolved->has_value();
 }
 
-/// True when `target` is a direct child of the `blobs` folder of the Hugging Face cache that holds `folder`, that is
-/// when a parent of `folder` is named `snapshots` and has that `blobs` beside it.
+/// Returns whether `target` is a direct child of the `blobs` folder of the Hugging Face cache that holds `folder`: a
+/// parent of `folder` is named `snapshots` and has that `blobs` next to it.
 static bool isInHuggingFaceBlobs(llvm::StringRef folder, llvm::StringRef target) {
   for (llvm::StringRef at = folder; !at.empty() && path::has_parent_path(at); at = path::parent_path(at)) {
     if (path::filename(at) != "snapshots")

@@ -26,14 +26,14 @@ enum : uint64_t {
   kTensorDoubleData = 10
 };
 
-/// Values up to this size stay in the skeleton: small constants are read from the parsed message.
+/// The most bytes of values that stay in the skeleton: small constants are read from the parsed message.
 constexpr int64_t kStripAbove = 64 << 10;
 
 struct Field {
   uint64_t number = 0;
   unsigned wireType = 0;
-  /// Positions in the whole message: of the tag, of the payload (behind the length, for a length-delimited field), and
-  /// of the end.
+  /// The positions in the whole message: of the tag, of the payload (behind the length, for a length-delimited field),
+  /// and of the end.
   int64_t begin = 0, payload = 0, end = 0;
 };
 
@@ -47,7 +47,7 @@ public:
 
   bool isDone() const { return at == end; }
 
-  /// Reads the next field; false when the bytes are not a field or it ends beyond the message.
+  /// Reads the next field. Returns false when the bytes are not a field or it ends beyond the message.
   bool next(Field &field) {
     field.begin = at;
     uint64_t tag = 0, value = 0;
@@ -85,7 +85,7 @@ public:
   }
 
   int64_t getPosition() const { return at; }
-  /// The number of a varint field.
+  /// Returns the number of a varint field.
   uint64_t getNumber(const Field &field) const {
     uint64_t value = 0;
     Walker(text, field.payload, field.end).readVarint(value);

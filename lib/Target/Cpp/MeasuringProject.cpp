@@ -21,7 +21,7 @@ extern const windlass::rt::measuring commands;
 int main(int argc, char **argv) { return windlass::rt::run_measuring(windlass_program::commands, argc, argv); }
 )";
 
-/// The table of the commands, which goes behind their functions.
+/// Writes the table of the commands, which goes behind their functions.
 static std::string writeTable(llvm::ArrayRef<MeasuredCommand> commands, const MeasuringOptions &options) {
   std::string text;
   llvm::raw_string_ostream out(text);

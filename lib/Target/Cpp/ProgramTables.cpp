@@ -22,7 +22,7 @@ namespace {
 
 template <class S> using Rows = llvm::SmallVector<Expr<S>>;
 
-/// Tables by which a program describes itself, of a job of one position.
+/// Writes the tables by which a program describes itself, for a job of one position.
 class Tables {
 public:
   Tables(sched::ProgramOp program, const ProjectOptions &options)
@@ -34,7 +34,7 @@ public:
 private:
   LogicalResult collect();
 
-  // What the module says of its parts. An expression that fails has said why.
+  // Expressions for the module's parts. One that fails has emitted its error.
   Expr<rt::span<std::int64_t>> numbers(llvm::StringRef prefix, llvm::ArrayRef<int64_t> values);
   FailureOr<Expr<rt::span<rt::split>>> splitsOf(sched::ResourceOp resource);
   Expr<rt::source> sourceOf(train::ParameterOp parameter);
@@ -74,7 +74,7 @@ private:
   sched::ArenaTable arenas;
   Arrays arrays;
   llvm::MapVector<StringAttr, size_t> parameterIndex;
-  /// By parameter, where they are resources of their own.
+  /// The masters and the reduced gradients by parameter, where they are resources of their own.
   llvm::DenseMap<StringAttr, sched::ResourceOp> masters, reduced;
   llvm::SmallVector<sched::ResourceOp> parameters, states, gradients, inputs, scalars;
   sched::ResourceOp loss, gradNorm, evaluate;
@@ -190,7 +190,7 @@ Expr<rt::source> Tables::sourceOf(train::ParameterOp parameter) {
   return row.build();
 }
 
-/// State names its own train.parameter, which names the weight.
+/// Returns the number of the weight of a resource. A state names its own train.parameter, which names the weight.
 Expr<std::int32_t> Tables::parameterOf(sched::ResourceOp resource) {
   StringAttr name = resource.getOfAttr().getAttr();
   if (auto parameter = module.lookupSymbol<train::ParameterOp>(name))
@@ -281,7 +281,7 @@ FailureOr<Expr<rt::span<rt::input_placement>>> Tables::inputPlacementTable() {
   return arrays.table<rt::input_placement>("input_placements", rows);
 }
 
-/// The least integer has no literal of its own.
+/// Returns a literal; the least integer has none of its own.
 static Expr<std::int64_t> anyInt64(int64_t value) {
   return value == std::numeric_limits<int64_t>::min() ? Expr<std::int64_t>(std::to_string(value + 1) + " - 1")
                                                       : int64(value);

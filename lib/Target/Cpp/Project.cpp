@@ -127,8 +127,8 @@ digits, `_` and `.`, and in `src/tables.cpp`. `operators.json` has names of oper
 labels its timeline.
 )";
 
-/// With what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save when they
-/// are told to end.
+/// The script sets what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save
+/// when they are told to end.
 std::string cpp::runScript(int64_t ranks, llvm::StringRef target) {
   return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
          "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n"

@@ -48,7 +48,7 @@ void RuntimeCalls::recordEvent(const Stream &s, const Event &e) { WINDLASS_RUNTI
 
 void RuntimeCalls::waitEvent(const Stream &s, const Event &e) { WINDLASS_RUNTIME_STATEMENT(wait_event, s, e); }
 
-/// Views as arguments, outs before ins.
+/// Appends views as arguments, outs before ins.
 static void appendViews(llvm::SmallVectorImpl<std::string> &arguments, llvm::ArrayRef<View> outs,
                         llvm::ArrayRef<View> ins) {
   for (const View &out : outs)
