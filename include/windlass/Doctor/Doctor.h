@@ -15,11 +15,11 @@ enum class State { present, limited, missing };
 struct Finding {
   std::string name;
   State state = State::present;
-  /// Versions, paths, sizes; empty where nothing was found.
+  /// The versions, paths and sizes that were found; empty where nothing was found.
   std::string found;
   /// What the user loses where it is limited or missing, and what to do.
   std::string loss;
-  /// Set where training is impossible without it.
+  /// The error code of a finding without which training is impossible; nothing for others.
   std::optional<Code> needed;
 };
 

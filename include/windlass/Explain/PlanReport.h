@@ -17,8 +17,8 @@ struct ArenaBytes {
   int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
 };
 
-/// When most lives in the arena, and the largest groups of values that live then besides parameters, gradients, state
-/// and inputs.
+/// The moment at which most lives in the arena, and the largest groups of values that live then besides parameters,
+/// gradients, state and inputs.
 struct PeakFacts {
   struct Live {
     std::string of;

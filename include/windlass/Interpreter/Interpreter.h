@@ -31,7 +31,7 @@ bool interpreterRuns(sched::KernelKind kind);
 
 struct RunOptions {
   Precision precision = Precision::f64;
-  /// For L5 in f64: doubles are rounded where a program rounds, to their types when they are stored, and operands of
+  /// Whether L5 in f64 rounds doubles where a program rounds: to their types when they are stored, and operands of
   /// products to TF32 where the module's precision is that. The remaining difference from programs is the error of
   /// their kernels.
   bool rounds = false;
@@ -64,8 +64,8 @@ struct RunResult {
   int64_t ranks = 1;
   std::vector<double> losses;
   std::vector<double> gradientNorms;
-  /// loss.<s>, grad_norm.<s>, gradient.<s>.<name>; after the last step parameter.<name>, state.<name> and evaluate.<k>,
-  /// the losses of the first G micro-batches.
+  /// The tensors loss.<s>, grad_norm.<s>, gradient.<s>.<name>; after the last step parameter.<name>, state.<name> and
+  /// evaluate.<k>, the losses of the first G micro-batches.
   TensorMap tensors;
 };
 

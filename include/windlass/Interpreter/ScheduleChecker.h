@@ -69,7 +69,7 @@ private:
   };
   struct Arena {
     std::vector<int32_t> writer;
-    /// [stream][word]: the last command of the stream that read it.
+    /// The last command of the stream that read the word, by [stream][word].
     std::vector<std::vector<int32_t>> readers;
   };
 
@@ -83,7 +83,7 @@ private:
 
   std::vector<Arena> arenas;
   std::vector<Command> commands;
-  /// Index 0 is the host.
+  /// The indices of streams; index 0 is the host.
   llvm::DenseMap<int64_t, unsigned> streams;
   std::vector<Clock> clocks;
   llvm::DenseMap<int64_t, Clock> events;

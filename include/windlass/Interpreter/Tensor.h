@@ -59,7 +59,7 @@ template <class Function> decltype(auto) dispatchFloat(ElementKind kind, Functio
   return function(float());
 }
 
-/// Row-major values of a shape. Copies share their bytes until one of them is written.
+/// The row-major values of a shape. Copies share their bytes until one of them is written.
 class Tensor {
 public:
   Tensor() : Tensor(ElementKind::f32, {}) {}

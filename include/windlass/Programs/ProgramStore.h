@@ -19,7 +19,7 @@
 
 namespace windlass {
 
-/// One entry, or what an interrupted build has left.
+/// An entry, or what an interrupted build has left.
 struct StoredEntry {
   std::string name, folder;
   /// The bytes on the disk, without values that other entries have too.

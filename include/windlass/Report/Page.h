@@ -14,7 +14,7 @@ namespace windlass::report {
 /// Returns `text` escaped for HTML, in elements and in quoted attributes; control characters become spaces.
 std::string escape(llvm::StringRef text);
 
-/// One line or set of dots. Points that are not finite are left out.
+/// A line or a set of dots. Points that are not finite are left out.
 struct Series {
   std::string name;
   std::vector<std::pair<double, double>> points;

@@ -10,9 +10,9 @@ namespace windlass::schedule {
 
 /// A collective as one rank issues it.
 struct CollectiveCall {
-  /// Index of the set of ranks that take part; the issuing rank is one of them.
+  /// The index of the set of ranks that take part; the issuing rank is one of them.
   size_t group;
-  /// Index of what must be equal on all members: kind, reduction, size.
+  /// The index of what must be equal on all members: kind, reduction, size.
   size_t signature;
 };
 
@@ -21,7 +21,7 @@ struct CollectiveTables {
   /// The ranks of one communicator, increasing.
   std::vector<std::vector<int64_t>> groups;
   std::vector<std::string> signatures;
-  /// For each rank its calls in the order of its issue thread, over all its communicators.
+  /// The calls of each rank in the order of its issue thread, over all its communicators.
   std::vector<std::vector<CollectiveCall>> calls;
 };
 

@@ -39,19 +39,19 @@ public:
 
 private:
   using Clock = std::map<int64_t, int64_t>;
-  /// Per stream: how much of every stream is complete when its next command starts.
+  /// For each stream, how much of every stream is complete when its next command starts.
   std::map<int64_t, Clock> clocks;
   std::map<int64_t, Clock> events;
   int64_t stream = 0, number = 0;
 };
 
-/// Which value each byte of one arena holds, who wrote it and who reads it.
+/// The value that each byte of one arena holds, who wrote it and who reads it.
 class MemoryTimeline {
 public:
-  /// `order` tells which command runs, and outlives the timeline.
+  /// Makes the timeline of an empty arena; `order` tells which command runs, and outlives the timeline.
   explicit MemoryTimeline(const StreamOrder &order) : order(&order) {}
 
-  /// Owner of bytes that hold nothing.
+  /// The owner of bytes that hold nothing.
   static constexpr int64_t kNothing = -1;
 
   /// Makes the range hold `owner`, written before everything else.
@@ -69,9 +69,9 @@ private:
   struct Region {
     int64_t end = 0;
     int64_t owner = kNothing;
-    /// Stream and number of the command that wrote it last; number 0: before everything.
+    /// The stream and the number of the command that wrote it last; number 0: before everything.
     int64_t writer = 0, written = 0;
-    /// Per stream, in order, the number of the last command that read it since. There are few streams.
+    /// For each stream, in order, the number of the last command that read it since. There are few streams.
     std::vector<std::pair<int64_t, int64_t>> readers;
     void setReader(int64_t stream, int64_t number);
     bool isLike(const Region &other) const;

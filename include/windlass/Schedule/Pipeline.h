@@ -17,7 +17,7 @@ namespace windlass::schedule {
 /// borders.
 struct Pipeline {
   Placement placement;
-  /// By position.
+  /// The schedule of each position.
   std::vector<Schedule> positions;
 };
 

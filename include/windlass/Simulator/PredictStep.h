@@ -27,7 +27,8 @@ struct SimulatedCommand {
 struct CommandTotal {
   /// The family of the command's work; for a collective its kind, for a copy between memories its stream's kind.
   std::string family;
-  /// For a collective, `bytes` are those of its larger buffer; for a copy between memories, those that it moves.
+  /// The FLOPs and the bytes of the command's work; a collective has the bytes of its larger buffer, a copy between
+  /// memories those that it moves.
   double flops = 0, bytes = 0;
   /// The members of a collective.
   int64_t members = 1;
@@ -40,7 +41,7 @@ struct CommandTotal {
 
 /// A part of a step: all runs of a function.
 struct StepWindow {
-  /// "forward", "backward", "last backward" (which reduces gradients too), "update".
+  /// The name: "forward", "backward", "last backward" (which reduces gradients too) or "update".
   std::string name;
   /// The seconds by which these runs move the end of the step.
   double seconds = 0;

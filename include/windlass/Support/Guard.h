@@ -32,7 +32,8 @@ public:
     end = 'e',  ///< SIGTERM, and what still runs after `kPatienceSeconds` is killed
     kill = 'k', ///< SIGKILL for everything below the guard
   };
-  /// Open MPI takes 6 s to end its ranks when it is told to (docs/rfcs/0004-lost-ranks.md).
+  /// The seconds between SIGTERM and SIGKILL: Open MPI takes 6 s to end its ranks when it is told to
+  /// (docs/rfcs/0004-lost-ranks.md).
   static constexpr int kPatienceSeconds = 8;
 
   Guard() = default;

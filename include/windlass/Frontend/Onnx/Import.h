@@ -20,26 +20,26 @@ namespace windlass {
 
 /// What a model file may cost before it is refused. Every limit names itself in its diagnostic.
 struct ImportBudgets {
-  /// Bytes of the unpacked message when the file is gzipped (a plain file is mapped, not copied).
+  /// The bytes of the unpacked message when the file is gzipped (a plain file is mapped, not copied).
   int64_t unpackedBytes = int64_t(1) << 30;
-  /// Bytes of the message without the values of large tensors.
+  /// The bytes of the message without the values of large tensors.
   int64_t structureBytes = int64_t(256) << 20;
-  /// Bytes that the parsed message takes in memory: two bytes of a file may become hundreds.
+  /// The bytes that the parsed message takes in memory: two bytes of a file may become hundreds.
   int64_t parsedBytes = int64_t(768) << 20;
-  /// Steps of reading: a field of the message, an operand, result, attribute or 32 bytes of a node, those of functions
-  /// as often as they are inlined.
+  /// The steps of reading: a field of the message, an operand, result, attribute or 32 bytes of a node, those of
+  /// functions as often as they are inlined.
   int64_t steps = 16'000'000;
-  /// Nodes, counted after functions are inlined; a call counts what it declares, too.
+  /// The nodes, counted after functions are inlined; a call counts what it declares, too.
   int64_t nodes = 400'000;
-  /// Functions that the model defines.
+  /// The functions that the model defines.
   int64_t functions = 10'000;
-  /// Nesting of function calls.
+  /// The depth of nested function calls.
   int64_t depth = 64;
-  /// Bytes of one name.
+  /// The bytes of one name.
   int64_t nameBytes = 4096;
-  /// Bytes of the names of all nodes, those of inlined functions with the names of their calls.
+  /// The bytes of the names of all nodes, those of inlined functions with the names of their calls.
   int64_t inlinedNameBytes = int64_t(256) << 20;
-  /// Elements of an integer or boolean tensor that is kept as a value instead of a reference.
+  /// The elements of an integer or boolean tensor that is kept as a value instead of a reference.
   int64_t inlineElements = 4096;
 };
 

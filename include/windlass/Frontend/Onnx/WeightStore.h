@@ -20,7 +20,7 @@ namespace windlass {
 /// stay mapped (or unpacked in memory) as long as the store lives; external files are opened when they are read.
 class WeightStore {
 public:
-  /// `message` is the unpacked model; `folder` is where external data are looked up.
+  /// Takes the unpacked model, `message`; external data are looked up in `folder`.
   WeightStore(std::unique_ptr<llvm::MemoryBuffer> message, std::string folder)
       : message(std::move(message)), folder(std::move(folder)) {}
 
