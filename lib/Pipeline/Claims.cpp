@@ -16,14 +16,14 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Of the solver, for the bound of one mesh.
+/// The operations that the solver may spend on the bound of one mesh.
 static constexpr int64_t kCertifyWork = 100'000'000;
 
 static std::string hash(llvm::StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
 }
 
-/// Of the costs that a plan is searched with.
+/// Returns the hash of the profile of `choice`; empty where costs come from the analytic model.
 static std::string hashOfProfile(const PlanChoice &choice) {
   return choice.profile ? hash(writeProfile(*choice.profile)) : "";
 }
@@ -33,7 +33,7 @@ static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
   return {sizes.begin(), sizes.end()};
 }
 
-/// By how much a bound falls with each GiB that a device has more.
+/// Returns the shadow price of memory: the nanoseconds by which a bound falls with each further GiB of a device.
 static double getWorthOfMemory(const search::Problem &problem, const search::Certificate &certificate) {
   // Where nothing is allowed there is no price.
   if (certificate.prices.size() < problem.capacity.size())
@@ -82,7 +82,7 @@ std::string windlass::getCertificatePath(llvm::StringRef planPath) {
 
 namespace {
 
-/// "mesh 4 x 1 x 2".
+/// Returns the name of a mesh as text: "mesh 4 x 1 x 2".
 std::string describe(llvm::ArrayRef<int64_t> name) {
   std::string text = "mesh ";
   llvm::raw_string_ostream out(text);
@@ -90,7 +90,7 @@ std::string describe(llvm::ArrayRef<int64_t> name) {
   return text;
 }
 
-/// Compares the claims of one plan with what is so; `fail` reports the first that does not hold.
+/// Compares the claims of one plan with the facts; `fail` reports the first claim that does not hold.
 class ClaimsCheck {
 public:
   ClaimsCheck(const plan::PlanClaims &claims, const ClaimedPlan &plan, const PlanChoice &choice)

@@ -61,7 +61,7 @@ LogicalResult Compilation::trainOnly(llvm::ArrayRef<std::string> names) {
     found.insert(parameter.getLogicalName());
     if (llvm::is_contained(names, parameter.getLogicalName()))
       continue;
-    // As the pass that freezes by patterns.
+    // The same as in the pass that freezes by patterns.
     parameter.setTrainable(false);
     parameter.setDecays(false);
   }
@@ -118,7 +118,7 @@ LogicalResult Compilation::keepPlan(const PlanChoice &choice) {
   return success();
 }
 
-/// The device of each rank.
+/// Returns the device of each rank.
 static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
   std::vector<int64_t> order = cluster.deviceOrder;
   for (int64_t rank = order.size(); rank < cluster.getDevices(); ++rank)
@@ -225,7 +225,7 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(putPlan(*module, plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
     return failure();
   planText = plan::writePlanFile(plan);
-  // What an edit broke is said at the operator, before reshards are made for it.
+  // An error that an edit caused is reported at the operator, before reshards are made for it.
   auto verifyLayouts = [](OpPassManager &manager) {
     plan::VerifyLayoutsOptions options;
     options.materialized = false;
@@ -258,7 +258,8 @@ StepPrediction Compilation::predict(const PlanChoice &choice,
 
 LogicalResult Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
-/// Their workspaces are scratch, which is of one command after another. What it grows by has to fit beside the plan.
+/// Their workspaces are scratch, which commands use one after another. The growth of the scratch must fit besides the
+/// plan.
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
   const AttentionChoices &measured = *choice.profile->attention;
   int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);

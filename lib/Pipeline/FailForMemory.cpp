@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// How many times as many devices are tried.
+/// The factors by which the number of devices is multiplied in trials.
 static constexpr int64_t kFactors[] = {1, 2, 4, 8};
 
 static std::string describeTries(const Schedule &schedule) {
@@ -28,7 +28,7 @@ static std::string describeTries(const Schedule &schedule) {
                     .str();
 }
 
-/// The same hosts `factor` times over; CPU ranks share the host that there is.
+/// Returns a cluster with `factor` times as many hosts; for CPU ranks, with as many more devices on the same hosts.
 static Cluster enlarge(Cluster cluster, int64_t factor) {
   for (HostGroup &group : cluster.hosts)
     (cluster.getBackend() == "cpu" ? group.devices : group.count) *= factor;

@@ -12,10 +12,11 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Of more than `kStepShare` steps, so many numbers are tried by what they free; then the fewest are found but for one
-/// part in `kStepShare` of all.
+/// Where there are more than `kStepShare` steps, at most `kMostGuesses` numbers of steps are chosen by the bytes that
+/// they free; after that, halving finds the smallest number that fits to within 1 / `kStepShare` of all steps.
 static constexpr size_t kMostGuesses = 3, kStepShare = 32;
-/// A plan that is expected to exceed the limit by more than one part in so many does: estimates are truer than that.
+/// A plan that is expected to exceed the limit by more than 1 / `kSureShare` of it is not tried: estimates are more
+/// accurate than that.
 static constexpr int64_t kSureShare = 8;
 
 std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
@@ -34,7 +35,7 @@ void Fit::apply(ModuleOp planned) const {
 
 namespace {
 
-/// Tries what makes a plan take less, from what costs least on, and keeps in `fit` what takes least.
+/// Tries the ways to make a plan smaller, the cheapest first, and keeps the smallest schedule in `fit`.
 class Fitting {
 public:
   Fitting(ModuleOp planned, const PlanChoice &choice, Fit &fit)
@@ -45,7 +46,7 @@ public:
 private:
   /// Schedules the plan with the first `count` steps of recompute, with weights gathered where they are used.
   LogicalResult attempt(size_t count, Schedule &schedule);
-  /// The same; keeps what it makes if that fits or takes less than what is kept.
+  /// Does the same, and keeps the schedule if it fits or is smaller than the one in `fit`.
   LogicalResult tryCount(size_t count, bool &fits);
   LogicalResult tryWithoutPrefetch();
   LogicalResult guessCount(bool &fits);
@@ -61,9 +62,9 @@ private:
   OwningOpRef<ModuleOp> copy;
   bool dropsPrefetch = false;
   std::set<size_t> tried = {0};
-  /// Bytes that what was tried last is above the limit.
+  /// The bytes by which the last trial exceeds the limit.
   int64_t missing = 0;
-  /// Fewer steps do not do.
+  /// The number of steps below which none fits.
   size_t count = 0;
 };
 
@@ -78,7 +79,7 @@ LogicalResult Fitting::tryCount(size_t count, bool &fits) {
   Schedule next;
   if (failed(attempt(count, next)))
     return failure();
-  // Where all that lives would fit, what packing leaves between is missing.
+  // Where the live values alone would fit, the missing bytes are the gaps that packing leaves.
   missing = next.liveBytes > limit ? next.liveBytes - limit : next.bytes - limit;
   fits = next.bytes <= limit;
   if (fits || !fit.schedule.module || next.bytes < fit.schedule.bytes)
@@ -96,7 +97,8 @@ LogicalResult Fitting::tryWithoutPrefetch() {
   return success();
 }
 
-/// What lives at one time is at most smaller by what steps free. So those that free less than is missing do not do.
+/// Steps lower the bytes that are live at one time by at most the bytes that they free. So numbers of steps that free
+/// fewer bytes than are missing do not suffice, and are skipped.
 LogicalResult Fitting::guessCount(bool &fits) {
   size_t mostGuesses = steps.size() > kStepShare ? kMostGuesses : steps.size();
   for (size_t guesses = 0; !fits && count < steps.size() && guesses < mostGuesses; ++guesses) {
@@ -109,7 +111,7 @@ LogicalResult Fitting::guessCount(bool &fits) {
   return success();
 }
 
-/// Where steps free much less than is missing, halving what is left comes sooner to an end.
+/// Halves the remaining range of numbers of steps: where steps free much less than is missing, this ends sooner.
 LogicalResult Fitting::halveCounts(bool &fits) {
   if (count >= steps.size())
     return success();
@@ -126,7 +128,7 @@ LogicalResult Fitting::halveCounts(bool &fits) {
   return success();
 }
 
-/// Blocks that are run again as one may take more than their parts.
+/// Tries the steps that recompute parts only: blocks that are recomputed at once may need more memory than their parts.
 LogicalResult Fitting::tryParts() {
   if (!tried.insert(steps.countParts()).second)
     return success();
@@ -141,7 +143,7 @@ LogicalResult Fitting::tryParts() {
 LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   missing = expectedExcess;
   bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
-  // As it is.
+  // The unchanged plan.
   if (!isSureToExceed) {
     if (failed(makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, fit.schedule)))
       return failure();
@@ -161,7 +163,7 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   }
   if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
     return success();
-  // With few segments run again, then with fewer than all.
+  // With few segments recomputed, then with fewer than all.
   bool fits = false;
   if (failed(guessCount(fits)))
     return failure();
@@ -176,12 +178,13 @@ LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, Pu
                                   int64_t expectedExcess, Fit &fit) {
   if (failed(Fitting(planned, choice, fit).run(wantsLeast, expectedExcess)))
     return failure();
-  // What does not fit becomes no program.
+  // A plan that does not fit becomes no program, and needs no verification.
   bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
   return purpose == Purpose::program && fits ? verifySchedule(fit.schedule) : success();
 }
 
-/// Bytes of the copies of parameters and of their state on a rank, which every schedule holds from step to step.
+/// Returns the bytes of the compute and master copies of parameters on a rank, which every schedule holds from step to
+/// step.
 static int64_t getHeldBytes(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t total = 0;

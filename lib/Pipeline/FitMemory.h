@@ -1,4 +1,4 @@
-// The plan that fits into the memory of a device.
+// Makes a plan fit into the memory of a device.
 #ifndef WINDLASS_LIB_PIPELINE_FITMEMORY_H
 #define WINDLASS_LIB_PIPELINE_FITMEMORY_H
 
@@ -9,28 +9,28 @@
 
 namespace windlass {
 
-/// The pass from L2 to L3 under the named strategy and pins of `choice`.
+/// Returns the pass from L2 to L3 under the named strategy and pins of `choice`.
 std::unique_ptr<mlir::Pass> createStrategyPass(const PlanChoice &choice);
 
 struct Fit {
-  /// Of `plan::RerunSteps`.
+  /// The number of steps of `plan::RerunSteps` that are applied.
   size_t steps = 0;
   Schedule schedule;
-  /// By how many bytes the plan as it came is above the limit; negative where it is below.
+  /// The bytes by which the unchanged plan exceeds the limit; negative where it is below.
   int64_t excessBytes = 0;
-  /// Makes an L3 module what was found to fit.
+  /// Applies to an L3 module the changes that were found to fit.
   void apply(mlir::ModuleOp planned) const;
 };
 
-/// Makes an L3 module, which stays as it is, fit into the memory limit of `choice`: by nothing; by not gathering
-/// weights ahead, which costs no arithmetic; or by that and few steps of recompute. What fits is verified if it is for
-/// a program. Where nothing does, `fit` does not, and is the one that takes least of some where `wantsLeast`. The plan
-/// is expected to exceed the limit by `expectedExcess` bytes as it comes: where they are many, that is not tried.
+/// Schedules a copy of an L3 module so that it fits into the memory limit of `choice`: unchanged; or without gathering
+/// weights ahead, which costs no arithmetic; or also with few steps of recompute. A schedule that fits is verified
+/// where `purpose` is a program. Where none fits, `fit` has one that exceeds the limit; with `wantsLeast` all ways are
+/// tried, and it is the smallest of them. The unchanged plan is expected to exceed the limit by `expectedExcess` bytes:
+/// where they are many, it is not tried.
 mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
                               int64_t expectedExcess, Fit &fit);
 
-/// Whether a plan of these choices fits, for an L2 module that stays as it is, as a trial; what is wrong with it
-/// otherwise is not said.
+/// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module; reports no errors.
 bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, Fit &fit);
 
 } // namespace windlass

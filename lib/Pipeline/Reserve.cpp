@@ -16,7 +16,7 @@ static int64_t countHosts(const Cluster &cluster) {
   return hosts;
 }
 
-/// What a rank's reserve follows from whatever the plan and the processor are.
+/// Returns the inputs of a rank's reserve that depend neither on the plan nor on the processor.
 static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
   rt::reserve_need need;
   need.ranks = ranks;
@@ -25,7 +25,7 @@ static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
   return need;
 }
 
-/// What the cluster's back end declares.
+/// Returns the reserve that the cluster's back end declares.
 static rt::reserve declareNeed(const Cluster &cluster, const rt::reserve_need &need) {
   return cluster.getBackend() == "cpu" ? rt::declare_reserve(need) : rt::declare_device_reserve(need);
 }

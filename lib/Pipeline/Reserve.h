@@ -1,4 +1,4 @@
-// What a rank takes beside its arenas, as the back end declares it.
+// The memory of a rank besides its arenas, as the back end declares it.
 #ifndef WINDLASS_LIB_PIPELINE_RESERVE_H
 #define WINDLASS_LIB_PIPELINE_RESERVE_H
 
@@ -9,15 +9,16 @@
 
 namespace windlass {
 
-/// What the back end declares for a rank of a program at L5. `threads` are those of a rank, 0 for its part of this
-/// host's processors.
+/// Returns the reserve that the back end declares for a rank of a program at L5. `threads` is the number of threads of
+/// a rank, 0 for its part of this host's processors.
 rt::reserve declareReserve(sched::ProgramOp program, const Cluster &cluster, int64_t threads);
 
-/// What is left of a rank's memory limit for what plans place, at most: what its process takes whatever the plan and
-/// the processor are is taken off, so that a bound holds on other machines too.
+/// Returns the most bytes of a rank's memory limit that plans can place: the limit without what its process takes under
+/// every plan and on every processor, so that a bound holds on other machines too.
 int64_t getSearchedMemory(const PlanChoice &choice);
 
-/// What the communicators of a plan on such a mesh are expected to take: one for each axis, and one for all of them.
+/// Returns the bytes that the communicators of a plan on `mesh` are expected to take: one for each axis, and one for
+/// all ranks.
 int64_t expectCommunication(const plan::StrategyChoice &mesh, const Cluster &cluster);
 
 } // namespace windlass

@@ -11,9 +11,9 @@
 
 namespace windlass {
 
-/// Runs what `add` adds. Passes report what the user can change at an operator; what they report is of kind `code`
-/// unless they say otherwise. What comes out of the last one is verified: to do so after each took a seventh of the
-/// search for a plan.
+/// Runs the passes that `add` adds. Passes report at an operator what the user can change; their errors are of kind
+/// `code` unless they say otherwise. The module is verified after the last pass only: to verify it after each took a
+/// seventh of the search for a plan.
 inline mlir::LogicalResult runPasses(mlir::ModuleOp module, Code code,
                                      llvm::function_ref<void(mlir::OpPassManager &)> add) {
   CodeScope scope(module.getContext(), code);
@@ -23,7 +23,7 @@ inline mlir::LogicalResult runPasses(mlir::ModuleOp module, Code code,
   return mlir::success(succeeded(manager.run(module)) && succeeded(mlir::verify(module)));
 }
 
-/// The same for phases without settings, in their order.
+/// Runs phases without settings, in their order.
 inline mlir::LogicalResult runPhases(mlir::ModuleOp module, Code code, std::initializer_list<Phase> phases) {
   return runPasses(module, code, [&](mlir::OpPassManager &manager) {
     for (Phase phase : phases)

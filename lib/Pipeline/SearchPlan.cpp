@@ -18,12 +18,12 @@
 using namespace mlir;
 using namespace windlass;
 
-/// The most plans of the search that are scheduled, to see what memory they take and what is recomputed in them.
+/// The most plans of the search that are scheduled, to see how much memory they need and what they recompute.
 static constexpr int kMostTries = 5;
 /// Plans that can save less than one part in `kWorthTry` of the best step are not scheduled.
 static constexpr int kWorthTry = 50;
-/// The most named strategies that are scheduled besides, of those whose cost is above the time of the best plan by one
-/// part in `kNamedShare` at most.
+/// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
+/// `kNamedShare` of it.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
 
 namespace {
@@ -50,8 +50,8 @@ public:
     bool fits = excess <= 0;
     if (candidate.recomputeParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
-    // What it takes beside the rows of the model is known now. The next plan is likely to have the same reserve, and to
-    // take a little more of the rest.
+    // Its memory besides the rows of the model is known now. The next plan is likely to have the same reserve, and to
+    // need slightly more of the rest.
     int64_t least = choice.getMemoryLimit() - getSearchedMemory(choice);
     int64_t unexpected = fit.schedule.reserve.total() - least - candidate.besideBytes;
     if (excess > 0)
@@ -212,7 +212,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   Fit &best = trials.best;
   plan::StrategyChoice chosen = trials.bestChoice;
   found.planned = std::move(trials.planned);
-  // What is bounded are plans that the rows of memory admit, with this one among them.
+  // The bound holds for plans that the rows of memory admit, which must include this one.
   bool isBounded = bool(found.planned);
   if (!isBounded) {
     PlanChoice named = choice;

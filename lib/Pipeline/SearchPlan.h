@@ -1,4 +1,4 @@
-// --strategy auto: the search, and what its plans take when they are scheduled.
+// --strategy auto: the search, and the memory that its plans need when they are scheduled.
 #ifndef WINDLASS_LIB_PIPELINE_SEARCHPLAN_H
 #define WINDLASS_LIB_PIPELINE_SEARCHPLAN_H
 
@@ -17,9 +17,9 @@ struct FoundPlan {
   SearchSummary summary;
 };
 
-/// Searches a plan for a module at L2, which stays as it is, and schedules it, verified if it is for a program.
-/// `begin`, where it is given, shows the search an older plan before it starts. `precision` is that of the program.
-/// Fails where nothing is found that fits, with what would.
+/// Searches a plan for a copy of a module at L2 and schedules it, verified where `purpose` is a program. `begin`, where
+/// it is given, shows the search an older plan before it starts. `precision` is the program's. Fails where no plan is
+/// found that fits, with an error that says what would.
 mlir::FailureOr<FoundPlan> searchPlan(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
                                       Purpose purpose,
                                       llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin);

@@ -1,4 +1,4 @@
-// What is claimed of a plan that the search found: cost, bound, memory.
+// The claims about a plan that the search found: cost, bound, memory.
 #ifndef WINDLASS_PIPELINE_CLAIMS_H
 #define WINDLASS_PIPELINE_CLAIMS_H
 
@@ -10,17 +10,18 @@
 
 namespace windlass {
 
-/// Sets the bound, its certificates and what more memory is worth, for the cost of a plan on one of the meshes.
+/// Sets in `search` the lower bound of the cost over all of `meshes`, its certificates, and the shadow price of memory
+/// on the mesh of `chosen`. `search` has the cost of the plan; `threads` certify in parallel.
 void certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen, int threads,
              SearchSummary &search);
 
-/// Of a plan that has none yet.
+/// Returns the claims about `plan`, which has none yet.
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan,
                             const PlanChoice &choice);
 
-/// What a plan claims something of.
+/// The compiled plan that claims are about.
 struct ClaimedPlan {
-  /// At L3 or L3b, and at L2.
+  /// The module at L3 or L3b, and at L2.
   mlir::ModuleOp planned, unplanned;
   const Schedule &schedule;
   /// The precision in which the program computes.
@@ -28,15 +29,16 @@ struct ClaimedPlan {
   std::vector<std::string> pins;
 };
 
-/// Computes anew what is claimed of a plan, the bound from the text of its certificates. Fails at the first claim that
-/// does not hold.
+/// Recomputes the claims about a plan, the bound from the text of its certificates. Fails at the first claim that does
+/// not hold.
 mlir::LogicalResult verifyClaims(const plan::PlanClaims &claims, const ClaimedPlan &plan, llvm::StringRef certificate,
                                  const PlanChoice &choice);
 
-/// What the claims of a plan bear, where they are of what it says now, and made in the model of this windlass.
+/// Returns the hash that the claims of a plan carry if they were made for its present content, in the cost model of
+/// this windlass.
 std::string hashOfPlan(const plan::PlanFile &plan);
 
-/// plan.cert beside plan.json.
+/// Returns the path of the certificates: plan.cert next to plan.json.
 std::string getCertificatePath(llvm::StringRef planPath);
 
 } // namespace windlass

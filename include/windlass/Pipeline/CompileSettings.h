@@ -1,4 +1,4 @@
-// What is compiled, as the user says it.
+// The user's settings of what is compiled.
 #ifndef WINDLASS_PIPELINE_COMPILESETTINGS_H
 #define WINDLASS_PIPELINE_COMPILESETTINGS_H
 
@@ -14,11 +14,11 @@ namespace windlass {
 struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
-  /// Initializers that train whatever the file says of them.
+  /// Initializers that train even where the file says that they do not.
   std::vector<std::string> train;
-  /// Go on with a file that holds another model than was exported.
+  /// Whether to accept a file that holds another model than was exported.
   bool acceptAltered = false;
-  /// Warnings about the model are errors.
+  /// Whether warnings about the model are errors.
   bool strict = false;
   /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).
   std::optional<std::vector<std::string>> trainable;

@@ -19,31 +19,32 @@ namespace windlass {
 struct RerunReport {
   /// Blocks in program order, each with the parts that are recomputed.
   std::vector<std::pair<std::string, std::string>> segments;
-  /// Bytes that the forward pass leaves for the backward pass: without recompute, and as planned.
+  /// The bytes that the forward pass leaves for the backward pass: without recompute, and as planned.
   int64_t stashBytesBefore = 0, stashBytes = 0;
-  /// FLOPs that are recomputed, and FLOPs without recompute.
+  /// The recomputed FLOPs, and the FLOPs without recompute.
   double flops = 0, flopsBefore = 0;
-  /// The number of blocks of which a part is recomputed.
+  /// Returns the number of blocks of which a part is recomputed.
   size_t countBlocks() const;
 };
 
-/// Whether what is scheduled may become a program.
+/// The purpose of a schedule: whether it may become a program.
 enum class Purpose {
-  /// It may: what is made is verified by the function that makes it.
+  /// It may become a program: the function that makes the schedule verifies it.
   program,
-  /// It is compared, measured or explained, and thrown away: it is not verified, which takes longer than all the rest.
+  /// It is compared, measured or explained, and thrown away: it is not verified, because verification takes longer than
+  /// all the rest.
   trial,
 };
 
-/// A module at L5 and what it takes.
+/// A module at L5 and the memory that it needs.
 struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// The program of its only position.
   sched::ProgramOp program;
-  /// What a rank takes beside its arenas, as the back end declares it.
+  /// The memory of a rank besides its arenas, as the back end declares it.
   rt::reserve reserve;
-  /// Bytes per device: its arena and the reserve, and the same with the largest set that lives in the arena at one
-  /// time.
+  /// The bytes per device: its arena and the reserve, and the reserve with the largest set of values in the arena that
+  /// are live at one time.
   int64_t bytes = 0, liveBytes = 0;
   RerunReport rerun;
   /// Whether weights that the strategy would gather ahead of their use are gathered where they are used, to fit.
@@ -52,11 +53,11 @@ struct Schedule {
   bool isVerified = false;
 };
 
-/// L3 to L3b. What is wrong is an error of kind `code`.
+/// Takes a module from L3 to L3b. Errors are of kind `code`.
 mlir::LogicalResult materialize(mlir::ModuleOp module, Code code);
 
-/// L3, which stays as it is, to L5, verified if it is for a program. `threads` are those of a rank, 0 for its part of
-/// this host's processors. What is wrong with layouts is an error of kind `code`.
+/// Schedules a copy of `planned`, at L3, to L5, verified where `purpose` is a program. `threads` is the number of
+/// threads of a rank, 0 for its part of this host's processors. Errors about layouts are of kind `code`.
 mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
                                  Purpose purpose, Schedule &schedule);
 

@@ -8,9 +8,10 @@
 
 namespace windlass {
 
-/// From L0 to L1 there is `buildTrainImportPipeline`; from L2 to L3 leads one pass, which applies or chooses a plan.
+/// The phases between the other levels: `buildTrainImportPipeline` leads from L0 to L1, and one pass, which applies or
+/// chooses a plan, from L2 to L3.
 enum class Phase {
-  /// L1 stays L1: what recognition left over is cleaned up. The model's hash is that of this graph.
+  /// L1 to L1: cleans up what recognition left over. The model's hash is the hash of this graph.
   prepareGraph,
   /// L1 to L2. The only phase with settings.
   buildFunctions,
@@ -18,11 +19,11 @@ enum class Phase {
   materializeLayouts,
   /// L3b to L4.
   distribute,
-  /// L4 stays L4: fusion and overlap, while values are still values.
+  /// L4 to L4: fusion and overlap, before values become buffers.
   fuse,
   /// L4 to L5, which is not verified yet.
   lowerToCommands,
-  /// L5 stays as it is. Takes longer than all other phases together.
+  /// Changes nothing at L5. Takes longer than all other phases together.
   verifyCommands,
 };
 
@@ -38,10 +39,10 @@ struct FunctionsOptions : mlir::PassPipelineOptions<FunctionsOptions> {
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, tf32, bf16 or f16"), llvm::cl::init("f32")};
 };
 
-/// Appends the passes of `phase`; `functions` matters to `Phase::buildFunctions` only.
+/// Appends the passes of `phase` to `manager`; only `Phase::buildFunctions` reads `functions`.
 void addPhase(mlir::OpPassManager &manager, Phase phase, const FunctionsOptions &functions = {});
 
-/// Registers a pipeline of windlass-opt for every phase; that of `lowerToCommands` verifies what it makes.
+/// Registers a pipeline of windlass-opt for every phase; the pipeline of `lowerToCommands` verifies its result.
 void registerPhasePipelines();
 
 } // namespace windlass

@@ -1,4 +1,4 @@
-// How a plan is made, as the user says it.
+// The user's settings of how a plan is made.
 #ifndef WINDLASS_PIPELINE_PLANCHOICE_H
 #define WINDLASS_PIPELINE_PLANCHOICE_H
 
@@ -13,22 +13,22 @@
 
 namespace windlass {
 
-/// How a plan is made. Values that the user did not give are absent.
+/// The settings of how a plan is made. Values that the user did not give are absent.
 struct PlanChoice {
   /// A named one, or "auto".
   std::string strategy = "auto";
-  /// What the strategy may not change, PATTERN=VALUE (`Pins.h`).
+  /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.
   std::string onnxPins;
   /// Bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
-  /// The compute team of a rank; 0: its part of this host's processors, as programs take it.
+  /// The number of compute threads of a rank; 0: its part of this host's processors, as in programs.
   int64_t threads = 0;
-  /// Threads of the search; their number does not change the plan.
+  /// The number of threads of the search; it does not change the plan.
   int64_t searchThreads = std::max(1u, std::thread::hardware_concurrency());
-  /// Operations of the search for each mesh.
+  /// The number of operations that the search may spend on each mesh.
   int64_t searchWork = 200'000'000;
   /// The plan that the search begins with; null for none.
   std::shared_ptr<const plan::PlanFile> start;

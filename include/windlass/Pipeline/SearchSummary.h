@@ -1,4 +1,4 @@
-// What a search says of the plan that it found.
+// The summary of a search and of the plan that it found.
 #ifndef WINDLASS_PIPELINE_SEARCHSUMMARY_H
 #define WINDLASS_PIPELINE_SEARCHSUMMARY_H
 
@@ -12,26 +12,27 @@
 namespace windlass {
 
 struct SearchSummary {
-  /// That were tried.
+  /// The number of meshes that were tried.
   size_t meshes = 0;
-  /// The cost of a step in the search's model, which adds operators up: it is not how long a step takes.
+  /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;
   /// A lower bound of that cost over all plans of the searched kind that the model's rows of memory admit, whatever
-  /// they recompute. Absent where the rows admit none: it would say nothing about the plan that was found in another
+  /// they recompute. Absent where the rows admit no plan: it would say nothing about a plan that was found in another
   /// way.
   std::optional<int64_t> boundNanoseconds;
-  /// By which part of the cost it may be above that bound; 1 where there is none.
+  /// Returns the fraction of the cost by which it may be above the bound; 1 where there is no bound.
   double getGap() const {
     if (!boundNanoseconds)
       return 1;
     return costNanoseconds > 0 ? static_cast<double>(costNanoseconds - *boundNanoseconds) / costNanoseconds : 0;
   }
-  /// The Lagrange multiplier of memory on the plan's mesh: by so much at most another GiB per device lowers the bound.
+  /// The shadow price (Lagrange multiplier) of memory on the plan's mesh: another GiB per device lowers the bound by at
+  /// most `nanosecondsPerGib`.
   double nanosecondsPerGib = 0;
-  /// What proves the bound: the text of plan.cert.
+  /// The proof of the bound: the text of plan.cert.
   std::string certificate;
   double searchSeconds = 0;
-  /// Named strategies in the same model without recompute, each with the bytes by which it exceeds the memory.
+  /// A named strategy in the same model without recompute, with the bytes by which it exceeds the memory.
   struct Named {
     std::string name;
     int64_t costNanoseconds = 0, excessBytes = 0;

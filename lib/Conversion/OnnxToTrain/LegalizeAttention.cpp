@@ -194,7 +194,8 @@ LogicalResult Legalizer::legalizeRotaryEmbedding(NodeContext &node) {
     sizes.back() = size;
     return size == of.getShape().back() ? of : eval.slice(of, starts, sizes, steps);
   };
-  // Of interleaved pairs the firsts come before the seconds, so that both forms are halves; the way back undoes that.
+  // The first elements of interleaved pairs are moved before the second ones, so that both forms are halves; the way
+  // back undoes that.
   auto regroup = [&](const Entry &of, int64_t rows, int64_t columns) {
     Entry apart = eval.reshape(of, {shape[0], shape[1], shape[2], rows, columns});
     if (apart.isTensor())

@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace windlass;
 
-/// The ONNX node that an operator comes from: the innermost name of its location. One that stands for a chain of nodes
-/// bears the name of the last, whose value it gives.
+/// Returns the ONNX node that an operator comes from: the innermost name of its location. An operator that stands for a
+/// chain of nodes has the name of the last node, whose value it computes.
 static StringRef getNodeName(Location location) {
   if (auto named = dyn_cast<NameLoc>(location)) {
     StringRef inner = getNodeName(named.getChildLoc());
@@ -30,7 +30,7 @@ using Producers = std::map<std::string, Operation *>;
 
 Producers findProducers(ModuleOp module, const GraphOutline &outline) {
   auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  // Of the operators of a node, those that no other one of it reads.
+  // The operators of each node that no other operator of the node reads.
   std::map<std::string, SmallVector<Operation *, 1>> sinks;
   for (Operation &op : function.front()) {
     if (op.hasAttr(train::kForwardAttr) || !op.hasAttr(train::kIdAttr) || !llvm::isa<train::TrainOpInterface>(op))
@@ -60,7 +60,7 @@ Producers findProducers(ModuleOp module, const GraphOutline &outline) {
   return producers;
 }
 
-/// Which devices hold each shard of a value, in row-major order of the split factors.
+/// Returns the devices that hold each shard of a value, in row-major order of the split factors.
 std::vector<std::vector<int64_t>> getHolders(plan::LayoutAttr layout, plan::MeshAttr mesh,
                                              ArrayRef<int64_t> deviceOrder) {
   SmallVector<int64_t> axes;
@@ -247,7 +247,7 @@ llvm::Expected<std::vector<std::string>> windlass::makePins(ModuleOp module, Arr
     if (parameter.getRole() != train::Role::state)
       parameters[parameter.getLogicalName().str()] = parameter;
   Producers producers = findProducers(module, outline);
-  // Several nodes may say the same of a parameter.
+  // Several nodes may annotate a parameter in the same way.
   std::map<std::string, std::string> pins;
   for (const auto &[index, shardings] : annotations.nodes)
     for (const TensorSharding &sharding : shardings) {
@@ -255,7 +255,7 @@ llvm::Expected<std::vector<std::string>> windlass::makePins(ModuleOp module, Arr
       auto parameter = parameters.find(sharding.tensor);
       auto producer = producers.find(sharding.tensor);
       bool isParameter = parameter != parameters.end() && outline.initializers.count(sharding.tensor);
-      // How a node finds a value that another one makes is for reshards to see to.
+      // The layout in which a node finds a value of another node is left to reshards.
       if (!isParameter && (producer == producers.end() || !llvm::is_contained(node.outputs, sharding.tensor)))
         continue;
       RankedTensorType type = isParameter ? parameter->second.getTensorType()

@@ -16,7 +16,7 @@ static Value reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<in
   return type == value.getType() ? value : train::ReshapeOp::create(builder, loc, type, value).getResult();
 }
 
-/// The collective of one step, on the part as the step sees it.
+/// Builds the collective of one step, on the local slice as the step sees it.
 static Value lowerStep(OpBuilder &builder, Location loc, Value part, const Step &step) {
   ArrayAttr axes = builder.getArrayAttr(SmallVector<Attribute>(step.axes.begin(), step.axes.end()));
   if (step.kind == Step::Kind::AllReduce)

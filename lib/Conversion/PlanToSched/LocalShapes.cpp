@@ -4,8 +4,8 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-/// The attribute of the local op in place of one that holds global sizes; fails where a part cannot be computed by the
-/// same op.
+/// Makes the attributes of the local op that hold global sizes local; fails where the same op cannot compute a local
+/// slice.
 static LogicalResult localizeAttributes(Operation &op, Operation *local) {
   auto typeOf = [](Value value) { return llvm::cast<RankedTensorType>(value.getType()); };
   if (auto constant = llvm::dyn_cast<train::ConstantOp>(local)) {

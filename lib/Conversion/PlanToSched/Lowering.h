@@ -9,8 +9,8 @@
 
 namespace windlass::sched {
 
-/// Builds the collectives that bring a rank's part from one layout to another; `global` is the type of the whole value.
-/// Fails with a diagnostic at `loc` for changes that need parts of several dims at once.
+/// Builds the collectives that bring a rank's local slice from one layout to another; `global` is the type of the whole
+/// value. Fails with a diagnostic at `loc` for changes that need parts of several dims at once.
 mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value part,
                                           mlir::RankedTensorType global, plan::LayoutAttr from, plan::LayoutAttr to,
                                           plan::MeshAttr mesh);
@@ -28,16 +28,17 @@ public:
   static mlir::FailureOr<Resources> create(mlir::ModuleOp module, ProgramOp program);
 
   ResourceOp ofArgument(mlir::BlockArgument argument);
-  /// The compute copy, or the state.
+  /// Returns the resource of the compute copy, or of the state.
   ResourceOp ofParameter(mlir::StringRef parameter) { return parameters.lookup(parameter); }
-  /// What `@update` reads and writes: the compute copy where it is the master too.
+  /// Returns the resource that `@update` reads and writes: the compute copy where it is the master too.
   ResourceOp ofMaster(mlir::StringRef parameter) {
     ResourceOp master = masters.lookup(parameter);
     return master ? master : ofParameter(parameter);
   }
-  /// The accumulated gradient.
+  /// Returns the resource of the accumulated gradient.
   ResourceOp ofGradient(mlir::StringRef parameter) { return gradients.lookup(parameter); }
-  /// What `@update` reads; the accumulated gradient where that needs no other place.
+  /// Returns the resource of the gradient that `@update` reads: the accumulated gradient where that has no other
+  /// layout.
   ResourceOp ofReduced(mlir::StringRef parameter) {
     ResourceOp reduced = reducedGradients.lookup(parameter);
     return reduced ? reduced : ofGradient(parameter);

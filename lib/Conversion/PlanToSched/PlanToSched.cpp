@@ -24,7 +24,7 @@ public:
   FunctionLowering(Resources &resources, MeshAttr mesh, OpBuilder builder)
       : resources(resources), mesh(mesh), builder(builder) {}
 
-  /// An op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
+  /// Lowers an op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
   LogicalResult lower(Operation &op) {
     if (ResourceOp reduced = getReducedGradient(op))
       return load(op.getResult(0), reduced, op);
@@ -45,7 +45,7 @@ public:
     return success(succeeded(local));
   }
 
-  /// A value of the old function in the new one: mapped already, or what a resource holds.
+  /// Maps a value of the old function to one of the new function, if it has none yet: a load of its resource.
   LogicalResult provide(Value value, Operation &user) {
     if (mapping.contains(value))
       return success();
@@ -80,7 +80,7 @@ public:
   MeshAttr mesh;
   OpBuilder builder;
 
-  /// The part of a value under another layout; what that takes carries the labels of `op`.
+  /// Returns the local slice of a value under another layout; the ops that make it carry the labels of `op`.
   FailureOr<Value> reshardPart(Operation &op, Value part, RankedTensorType global, LayoutAttr from, LayoutAttr to) {
     Block *block = builder.getInsertionBlock();
     Operation *last = block->empty() ? nullptr : &block->back();
@@ -96,7 +96,7 @@ public:
   }
 
 private:
-  /// The resource with what `@reduce` has made of a gradient, where `op` is the reshard that asks for that.
+  /// Returns the resource with the gradient that `@reduce` has reduced, where `op` is the reshard that asks for it.
   ResourceOp getReducedGradient(Operation &op) {
     auto reshard = llvm::dyn_cast<plan::ReshardOp>(op);
     auto argument = reshard ? llvm::dyn_cast<BlockArgument>(reshard.getInput()) : BlockArgument();
@@ -119,7 +119,7 @@ private:
     return success();
   }
 
-  /// A new value of the master, and of the compute copy where that is another one.
+  /// Stores a new value of the master, and of the compute copy where that is a resource of its own.
   LogicalResult lower(train::WriteOp write) {
     ResourceOp master = resources.ofMaster(write.getParameter()), compute = resources.ofParameter(write.getParameter());
     if (!master || !compute)
@@ -137,7 +137,7 @@ private:
     Value own = stored.getResult();
     Type element = compute.getTensorType().getElementType();
     if (element != master.getTensorType().getElementType()) {
-      // Before it is sent, so that less is.
+      // The conversion precedes the transfer, so that fewer bytes are sent.
       auto converted = train::CastOp::create(builder, write.getLoc(), master.getTensorType().clone(element), own);
       copyLabels(*write, converted);
       own = converted;
@@ -159,7 +159,7 @@ private:
   Operation *lastArgument = nullptr;
 };
 
-/// What `@backward` reads of the forward pass: results of `@forward` that it takes as arguments.
+/// The values of the forward pass that `@backward` reads: results of `@forward` that it takes as arguments.
 class Stash {
 public:
   Stash(Resources &resources, FunctionLowering &forward, FunctionLowering &backward, func::FuncOp backwardFunction)
@@ -176,8 +176,8 @@ public:
     return success();
   }
 
-  /// Hands over the inputs that an operator of the backward pass reads: those of another micro-batch may have come when
-  /// it runs.
+  /// Hands over the inputs that an operator of the backward pass reads: when it runs, the resources may hold the inputs
+  /// of another micro-batch.
   LogicalResult handInputs(Operation &op) {
     for (Value operand : op.getOperands()) {
       auto argument = llvm::dyn_cast<BlockArgument>(operand);
@@ -192,8 +192,8 @@ public:
   }
 
 private:
-  /// What stands for a value of `@forward` in `@backward`: an argument, or the same load or constant again, which costs
-  /// nothing. Inputs are of one micro-batch and must be kept.
+  /// Returns the value of `@backward` for a value of `@forward`: an argument, or a clone of its load or constant, which
+  /// costs nothing. Inputs belong to one micro-batch and must be stashed.
   Value hand(Operation &user, Value part) {
     Value &handed = arguments[part];
     if (handed)
@@ -217,7 +217,7 @@ private:
   FunctionLowering &forward, &backward;
   func::FuncOp backwardFunction;
   SmallVector<Value> values;
-  /// By the value of `@forward`.
+  /// The arguments, by the value of `@forward`.
   llvm::DenseMap<Value, Value> arguments;
 };
 
@@ -262,7 +262,7 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
   }
 
 private:
-  /// A new function at the end of the program.
+  /// Creates a function at the end of the program.
   func::FuncOp createFunction(Location loc, StepRole role) {
     OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
     auto step = StepAttr::get(&getContext(), role, /*chunk=*/0);
@@ -282,7 +282,7 @@ private:
     function.setFunctionType(builder.getFunctionType(function.front().getArgumentTypes(), results.getTypes()));
   }
 
-  /// `@init` and `@evaluate`: results go to resources.
+  /// Lowers `@init` or `@evaluate`, whose results go to resources.
   LogicalResult lowerPlain(func::FuncOp old) {
     bool isInit = old.getName() == train::kInitFunction;
     func::FuncOp function = createFunction(old.getLoc(), isInit ? StepRole::init : StepRole::evaluate);
@@ -321,7 +321,7 @@ private:
     return success();
   }
 
-  /// Adds results of `@microbatch` that `value` is to their resources, right where it is made.
+  /// Adds `value` to the resources of the results of `@microbatch` that it is, right where it is computed.
   LogicalResult addToResources(FunctionLowering &lowering, Value value, Operation &user) {
     for (ResourceOp resource : sinks.lookup(value)) {
       if (failed(lowering.provide(value, user)))
@@ -382,7 +382,7 @@ private:
     return success();
   }
 
-  /// Which resources the results of `@microbatch` go to.
+  /// Finds the resources that the results of `@microbatch` go to.
   LogicalResult findSinks(func::FuncOp function) {
     for (OpOperand &operand : function.front().getTerminator()->getOpOperands()) {
       unsigned i = operand.getOperandNumber();
@@ -400,7 +400,7 @@ private:
 
   using Axes = SmallVector<Attribute, 2>;
 
-  /// The axes over which a resource has partial sums.
+  /// Returns the axes over which a resource has partial sums.
   FailureOr<Axes> getSumAxes(ResourceOp resource) {
     Axes axes;
     for (plan::UnreducedAttr unreduced : resource.getLayout().getUnreduced()) {
@@ -411,8 +411,8 @@ private:
     return axes;
   }
 
-  /// Brings a gradient to where `@update` reads it. What that takes belongs to the repeated block that makes the
-  /// gradient, in which it may be done as well.
+  /// Brings a gradient to the layout in which `@update` reads it. The ops for that belong to the repeated block that
+  /// computes the gradient, and may run in it.
   LogicalResult reduceAlone(OpBuilder &builder, ResourceOp gradient, ResourceOp reduced, Attribute repeat) {
     Operation *load = LoadOp::create(builder, gradient.getLoc(), gradient.getTensorType(), gradient.getSymName());
     FailureOr<Value> moved =
@@ -508,7 +508,7 @@ private:
     return success();
   }
 
-  /// Leaves to the module what is of no position.
+  /// Removes the plan's attributes from the module; `plan.prefetch_bytes` moves to the program.
   void dropPlan() {
     ModuleOp module = getOperation();
     if (Attribute bytes = module->removeAttr(plan::kPrefetchBytesAttr))
@@ -524,7 +524,7 @@ private:
   ProgramOp program;
   Resources *resources = nullptr;
   llvm::DenseMap<Value, SmallVector<ResourceOp, 1>> sinks;
-  /// Gradients as the backward pass completes them, with its `plan.repeat`.
+  /// The gradients in the order in which the backward pass completes them, each with the `plan.repeat` of its op.
   SmallVector<std::pair<ResourceOp, Attribute>> gradientOrder;
 };
 

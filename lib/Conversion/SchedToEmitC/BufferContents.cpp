@@ -9,7 +9,7 @@ Label windlass::getOperator(Operation *command) {
   return id ? Label::ofName(id.getValue()) : Label();
 }
 
-/// The operator of a command, or what it runs where it is of none.
+/// Returns the operator of a command, or the name of what it runs where it belongs to no operator.
 static Label labelOf(Operation *command) {
   if (Label label = getOperator(command); !label.empty())
     return label;
@@ -18,7 +18,7 @@ static Label labelOf(Operation *command) {
   return {};
 }
 
-/// The operands of a command that it writes; of an all_reduce, `in` is `out`.
+/// Returns the operands that a command writes; for an all_reduce, `in` is `out`.
 static MutableOperandRange outsOf(Operation *command) {
   if (auto launch = dyn_cast<sched::LaunchOp>(command))
     return launch.getOutsMutable();

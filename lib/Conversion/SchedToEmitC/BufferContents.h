@@ -11,21 +11,22 @@
 
 namespace windlass {
 
-/// The operator that a command is of; empty where it is of none.
+/// Returns the operator that a command belongs to; empty where it belongs to none.
 cpp::Label getOperator(mlir::Operation *command);
 
-/// Says what the buffers of commands hold: a resource ("gradient of layers.0.weight"), or else what was last written to
-/// their bytes when the functions run in the order given ("layers.0.matmul.0"). Of a buffer that is written it is what
-/// the command writes.
+/// Says what the buffers of commands hold: a resource ("gradient of layers.0.weight"), or else the value last written
+/// to their bytes when the functions run in the order given ("layers.0.matmul.0"). A buffer that a command writes holds
+/// the command's result.
 class BufferContents {
 public:
   BufferContents(sched::ProgramOp program, llvm::ArrayRef<mlir::func::FuncOp> functions);
 
-  /// What the buffer at this operand of a command holds; empty where nothing has written it.
+  /// Returns the content of the buffer at this operand of a command; empty where nothing has written it.
   cpp::Label getLabel(mlir::OpOperand &operand) const { return labels.lookup(&operand); }
 
 private:
-  /// A range of bytes of an arena by its first: the end, and who wrote them, as a result of that number.
+  /// A range of bytes of an arena, whose first byte is the key: its end, and the command that wrote it as its result
+  /// `result`.
   struct Piece {
     int64_t end;
     mlir::Operation *writer;

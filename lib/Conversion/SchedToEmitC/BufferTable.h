@@ -11,7 +11,7 @@
 
 namespace windlass {
 
-/// Where a buffer begins: bytes into an arena, or the column of a row that has them.
+/// The beginning of a buffer: bytes into an arena, or the column of a row that has them.
 struct BufferPlace {
   int64_t arena = 0, number = 0;
   bool isColumn = false;
@@ -19,8 +19,8 @@ struct BufferPlace {
   std::vector<int64_t> getNumbers() const { return {arena, number}; }
 };
 
-/// One parameter of an optimizer step that updates several: where its buffers begin. `rounded` is at an arena of -1
-/// where no weight is rounded.
+/// The places of the buffers of one parameter in an optimizer step that updates several. `rounded` has arena -1 where
+/// no weight is rounded.
 struct ParameterPlaces {
   int64_t elements = 0;
   BufferPlace weight, average, squares, gradient, rounded = {-1, 0, false};
@@ -36,12 +36,12 @@ public:
   cpp::Expr<rt::buffer_of<Place>> get(const BufferPlace &place, mlir::MemRefType type, const cpp::Label &holds) {
     return cpp::Expr<rt::buffer_of<Place>>(getName(place, type, holds));
   }
-  /// A table of parameters, whose places are all of the kind that `Place` says.
+  /// Adds a table of parameters and returns its name; all places are of the kind `Place`.
   template <class Place>
   cpp::Expr<rt::parameter_buffers<Place>[]> addParameters(llvm::ArrayRef<ParameterPlaces> parameters) {
     return cpp::Expr<rt::parameter_buffers<Place>[]>(addParameterTable(parameters));
   }
-  /// The definitions, one to a line.
+  /// Returns the definitions, one to a line.
   const std::vector<std::string> &getLines() const { return lines; }
 
 private:

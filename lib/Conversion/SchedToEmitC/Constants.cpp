@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// The definition of a table with the bits of a constant's elements.
+/// Returns the definition of a table with the bits of a constant's elements.
 static std::vector<std::string> tableOf(Attribute constant, llvm::StringRef name) {
   constexpr size_t kMostColumns = 100;
   auto elements = cast<DenseElementsAttr>(constant);

@@ -17,7 +17,7 @@ public:
   explicit Constants(sched::ProgramOp program);
 
   bool empty() const { return tables.empty(); }
-  /// Returns the name of the table with the elements of a launch; empty where it is of no constant.
+  /// Returns the name of the table with the elements of a launch; empty where the launch writes no constant.
   std::string getTable(sched::LaunchOp op) const;
   /// Returns the definitions of the tables: the bits of each element, in row-major order.
   std::vector<std::string> getLines() const;

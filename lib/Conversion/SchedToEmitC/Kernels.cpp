@@ -26,16 +26,16 @@ rt::reduction reductionOf(const KernelCall &call) {
   return kind.getValue() == train::ReductionKind::max ? rt::reduction::max : rt::reduction::min;
 }
 
-/// The mesh axes whose coordinates number the block that `own_part` takes.
+/// Returns the mesh axes whose coordinates number the block that `own_part` takes.
 llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
   auto axes = op.getSettings().getAs<DenseI64ArrayAttr>("axes");
   return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
-/// The call of a kernel's entry in the runtime, of a launch that its verifier accepted.
+/// Emits the call of a kernel's entry in the runtime for a launch that its verifier accepted.
 using Emitter = void (*)(RuntimeCalls &, const KernelCall &);
 
-/// None where the kernel has no call yet, which its row in the table tells.
+/// Returns the emitter of a kernel; null where the kernel has no call yet, which its row in the table tells.
 Emitter getEmitter(sched::KernelKind kind) {
   switch (kind) {
   case sched::KernelKind::copy:
@@ -191,7 +191,8 @@ Emitter getEmitter(sched::KernelKind kind) {
   return nullptr;
 }
 
-/// own_part copies one of [n, rest...] blocks to [rest...], n being the members of its axes together.
+/// Checks an own_part, which copies one of the blocks of [n, rest...] to [rest...], n being the product of the sizes of
+/// its axes.
 LogicalResult checkOwnPart(sched::LaunchOp op) {
   plan::MeshAttr mesh = sched::getProgram(op).getMesh();
   int64_t blocks = 1, axes = static_cast<int64_t>(mesh.getAxes().size());

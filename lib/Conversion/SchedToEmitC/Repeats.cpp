@@ -16,7 +16,7 @@ llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
   return numbers;
 }
 
-/// Everything about a command but its numbers and labels; the arenas of its buffers too.
+/// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers.
 static std::string signatureOf(Operation *command) {
   std::string text;
   llvm::raw_string_ostream out(text);

@@ -26,11 +26,12 @@ struct Segment {
 struct RepeatedBlock {
   /// The first of the segments; all have the same commands, types and settings.
   std::vector<mlir::Operation *> commands;
-  /// Per number of the commands (`numbersOf`, one after the other): its column, or -1 when it is equal in all rows.
+  /// For each number of the commands (`numbersOf`, one command after the other): its column, or -1 where it is equal in
+  /// all rows.
   std::vector<int> columns;
   /// The numbers of the columns, per row.
   std::vector<std::vector<int64_t>> rows;
-  /// The first instance that each row is of.
+  /// The first instance that uses each row.
   std::vector<cpp::Label> labels;
 };
 
@@ -47,8 +48,8 @@ private:
   std::vector<RepeatedBlock> blocks;
 };
 
-/// What of a command may differ between instances: the offsets of its buffers in their arenas, in bytes,
-/// or the number of its event.
+/// Returns the numbers of a command that may differ between instances: the offsets of its buffers in their arenas, in
+/// bytes, or the number of its event.
 llvm::SmallVector<int64_t> numbersOf(mlir::Operation *command);
 
 } // namespace windlass

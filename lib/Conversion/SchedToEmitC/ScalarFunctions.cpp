@@ -8,7 +8,7 @@ using namespace windlass;
 
 namespace {
 
-/// The type of an element in memory; half types are computed with as float.
+/// Returns the type of an element in memory; scalar functions compute with half types as float.
 std::string memoryTypeText(Type type) {
   return type.isBF16() ? "detail::bf16" : type.isF16() ? "detail::f16" : cpp::scalarTypeText(type);
 }

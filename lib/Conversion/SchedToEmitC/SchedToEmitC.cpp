@@ -39,7 +39,7 @@ static void addFile(ModuleOp module, llvm::StringRef name, llvm::ArrayRef<std::s
   add(kNamespaceEnd);
 }
 
-/// What the runtime makes arenas of.
+/// Checks that the runtime can allocate the arenas of a program.
 static LogicalResult checkArenas(sched::ProgramOp program) {
   for (auto arena : program.getOps<sched::ArenaOp>())
     if (arena.getKind() == plan::MemoryKind::disk)
@@ -47,7 +47,7 @@ static LogicalResult checkArenas(sched::ProgramOp program) {
   return success();
 }
 
-/// Views have a bounded number of dims.
+/// Checks that buffers have no more dims than views may have.
 static LogicalResult checkBuffers(sched::ProgramOp program) {
   auto result = program.walk([](sched::BufferOp buffer) {
     if (buffer.getType().getRank() <= rt::max_rank)
@@ -76,7 +76,7 @@ static void addTables(ModuleOp module, const Constants &constants, const StepEmi
             constants.getLines());
 }
 
-/// The includes of a file of functions.
+/// Returns the includes of a file of functions.
 static std::vector<std::string> beginFunctions(llvm::ArrayRef<std::string> begin, const Constants &constants) {
   std::vector<std::string> lines = begin.vec();
   lines.push_back("#include \"buffers.h\"");

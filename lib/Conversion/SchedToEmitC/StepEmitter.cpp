@@ -19,11 +19,11 @@ using cpp::View;
 static std::string blockName(size_t i) { return "block_" + std::to_string(i); }
 static std::string rowsName(size_t i) { return blockName(i) + "_rows"; }
 
-/// What makes views, in every function.
+/// The name, in every function, of the object that makes views.
 static constexpr char kViewsName[] = "at";
 static cpp::Views views() { return cpp::Views(kViewsName); }
 
-/// The body of a C++ function that is being written, and what it needs of what stands before it.
+/// The body of a C++ function that is being written, and the parameters and values that it needs.
 struct StepEmitter::Scope {
   /// `adds`: whether what accumulates after the first micro-batch adds; none: it is a parameter, or made of one.
   explicit Scope(std::optional<bool> adds, const RepeatedBlock *block = nullptr) : knownAdds(adds), block(block) {}
@@ -94,7 +94,7 @@ void StepEmitter::emitRows(const RepeatedBlock &block, size_t index) {
   rows.push_back("};");
 }
 
-/// The column of the block's next number; -1 for one that is written where it is used.
+/// Returns the column of the block's next number; -1 for a number that is written where it is used.
 int StepEmitter::nextColumn(Scope &scope) { return scope.block ? scope.block->columns[scope.place++] : -1; }
 
 BufferPlace StepEmitter::placeOf(Scope &scope, Value buffer) {
@@ -116,7 +116,7 @@ cpp::Event StepEmitter::eventOf(Scope &scope, int64_t event) {
                      : RuntimeCalls::eventOf(scope.context(), event);
 }
 
-/// `compute` or, of the kinds of which there may be several, the kind with the stream's number.
+/// Returns `compute` or, for a kind that may have several streams, the kind with the stream's number.
 static std::string streamName(const sched::StreamTable &streams, int64_t number) {
   std::string kind = stringifyStreamKind(streams.getKind(number)).str();
   return streams.getKind(number) == sched::StreamKind::compute ? kind : kind + "_" + std::to_string(number);
@@ -144,7 +144,7 @@ llvm::SmallVector<View> StepEmitter::viewsOf(Scope &scope, MutableOperandRange o
   return views;
 }
 
-/// Commands of the last run of a function only stand behind a condition.
+/// Emits commands; those that belong to the last run of a function only are put behind a condition.
 LogicalResult StepEmitter::emitCommands(Scope &scope, llvm::ArrayRef<Operation *> commands) {
   auto isInLast = [](Operation *command) { return command->hasAttr(sched::kInLastAttr); };
   for (size_t i = 0; i < commands.size();) {
@@ -188,7 +188,7 @@ LogicalResult StepEmitter::emitLaunch(Scope &scope, sched::LaunchOp op) {
                     {op, scope.context(), streamOf(scope, op), ins, outs, accumulate, constants.getTable(op)});
 }
 
-/// An optimizer step for several parameters: a table says where they lie.
+/// Emits an optimizer step for several parameters: a table has the places of their buffers.
 LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its) {
   for (Value buffer : op.getOperands())
     if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
@@ -277,7 +277,7 @@ LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveO
   return success();
 }
 
-/// With what a stream is for as its comment.
+/// Declares a stream, with its purpose as a comment.
 void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
   Label label;
   for (sched::CommunicatorOp communicator : const_cast<sched::ProgramOp &>(program).getOps<sched::CommunicatorOp>())
@@ -325,7 +325,7 @@ LogicalResult StepEmitter::emitBlock(const RepeatedBlock &block, size_t index) {
   return success();
 }
 
-/// Calls of a block with the rows of successive segments, which follow each other.
+/// Emits the calls of a block with the rows of successive segments, which follow each other.
 void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasLast) {
   const Segment &first = segments.front(), &last = segments.back();
   auto call = [&](const std::string &row) {

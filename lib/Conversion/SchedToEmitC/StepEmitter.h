@@ -16,16 +16,16 @@ namespace windlass {
 /// Writes functions as lines of C++, one for each command, and the tables that they refer to.
 class StepEmitter {
 public:
-  /// Of the functions in the order in which they run. `functors` are the names of the scalar functions.
+  /// Takes the functions in the order in which they run. `functors` are the names of the scalar functions.
   StepEmitter(sched::ProgramOp program, llvm::ArrayRef<mlir::func::FuncOp> functions,
               const llvm::StringMap<std::string> &functors, const Constants &constants);
 
-  /// Repeated blocks, then the functions of a step.
+  /// Writes the repeated blocks, then the functions of a step.
   llvm::LogicalResult emitStep();
-  /// Each function's one command as a block all of whose offsets are columns.
+  /// Writes the only command of each function as a block all of whose offsets are columns.
   llvm::LogicalResult emitCommands();
 
-  /// What has been written: functions, buffers, rows of blocks.
+  /// Returns what has been written: functions, buffers, rows of blocks.
   const std::vector<std::string> &getLines() const { return lines; }
   const std::vector<std::string> &getBufferLines() const { return buffers.getLines(); }
   const std::vector<std::string> &getRowLines() const { return rows; }

@@ -17,7 +17,7 @@ namespace windlass {
 struct OnnxToTrainOptions {
   /// The output to train on; empty: `loss`, or the only scalar float output.
   std::string loss;
-  /// Go on with a file that holds another model than was exported (`OnnxToTrainReport::alterations`).
+  /// Whether to accept a file that holds another model than was exported (`OnnxToTrainReport::alterations`).
   bool acceptAltered = false;
 };
 
@@ -25,47 +25,47 @@ struct OnnxToTrainOptions {
 struct UnsupportedOp {
   /// `TopK`, or `domain.Name`.
   std::string name;
-  /// What about it; empty when the operator as such is not known.
+  /// The reason why it cannot be legalized; empty when the operator as such is not known.
   std::string reason;
   int64_t count = 0;
-  /// Name of the first node.
+  /// The name of the first node with the operator.
   std::string first;
 };
 
-/// What the importer decided about an initializer without the exporter's word for it, or against it.
+/// A decision of the importer about an initializer without information from the exporter, or against it.
 struct ParameterGuess {
   std::string name;
   bool trains = false;
   std::string reason;
 };
 
-/// What an exporter made of a parameter of the module, when the file does not hold it as the module had it.
+/// The change that an exporter made to a parameter of the module, where the file does not hold it as the module had it.
 struct Alteration {
   enum class Fate { merged, transposed, renamed, copied, folded };
-  /// Its path in the module.
+  /// The parameter's path in the module.
   std::string target;
   Fate fate;
   /// The parameter it was merged with, or the initializer that stands for it; empty where it was folded.
   std::string with;
 };
 
-/// "'a.weight' (transposed, now 'val_7')".
+/// Returns an alteration as text: "'a.weight' (transposed, now 'val_7')".
 std::string describeAlteration(const Alteration &alteration);
 
 struct OnnxToTrainReport {
   std::vector<UnsupportedOp> unsupported;
   std::vector<ParameterGuess> guesses;
-  /// How many parameters the exporter's graph signature names; 0 without one.
+  /// The number of parameters that the exporter's graph signature names; 0 without a signature.
   size_t exportedParameters = 0;
-  /// What differs between the file and the module that was exported.
+  /// The differences between the file and the module that was exported.
   std::vector<Alteration> alterations;
-  /// Nodes that lack what the exporter's own record of the module says, a line each.
+  /// The nodes that contradict the exporter's own record of the module, a line each.
   std::vector<std::string> contradictions;
-  /// What should be looked at though training is right, a line each.
+  /// The facts that a user should look at although training is correct, a line each.
   std::vector<std::string> warnings;
-  /// How the file differs from the module, in one line; empty where it does not.
+  /// Returns how the file differs from the module, in one line; empty where it does not.
   std::string describeAlterations() const;
-  /// Name of the output that is trained on.
+  /// The name of the output that is trained on.
   std::string loss;
 };
 
@@ -75,15 +75,15 @@ struct OnnxToTrainReport {
 mlir::LogicalResult convertOnnxToTrain(mlir::ModuleOp module, const WeightStore *weights,
                                        const OnnxToTrainOptions &options, OnnxToTrainReport &report);
 
-/// Everything from the converted module to L1: recognition of attention, GELU and so on (if asked for; off, the same
-/// loss is computed by primitives), simplification, ids.
+/// Adds the passes from the converted module to L1: recognition of attention, GELU and so on if `recognize` (otherwise
+/// primitives compute the same loss), simplification, ids.
 void buildTrainImportPipeline(mlir::OpPassManager &manager, bool recognize);
 
 /// Registers `onnx-to-train-pipeline`: the conversion and the pipeline above, with the option `recognize`.
 void registerOnnxToTrainPipelines();
 
-/// A scope path and a node's name as one location; `getScopePath` reads it back (the node's name where there is no
-/// path).
+/// Returns a scope path and a node's name as one location; `getScopePath` reads the path back (the node's name where
+/// there is no path).
 mlir::Location makeScopedLocation(llvm::StringRef scope, mlir::Location node);
 llvm::StringRef getScopePath(mlir::Location location);
 

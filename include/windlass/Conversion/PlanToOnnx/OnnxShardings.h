@@ -7,18 +7,18 @@
 
 namespace windlass {
 
-/// The name of the configuration that a plan is written as.
+/// The name of the ONNX configuration as which a plan is written.
 constexpr char kOnnxConfiguration[] = "windlass";
 
-/// What a plan says of the graph's tensors: of each parameter, its compute copy, at every node that reads it; of each
-/// output of a node that is the result of an operator of its own, how it is found. Values that are partial sums have no
-/// words there, and are left out. `module` is at L3 or L3b.
+/// Returns the shardings that a plan gives the graph's tensors: for each parameter, the layout of its compute copy, at
+/// every node that reads it; for each output of a node that is the result of an operator of its own, the layout in
+/// which consumers find it. ONNX cannot describe partial sums; they are left out. `module` is at L3 or L3b.
 llvm::Expected<ModelAnnotations> describeShardings(mlir::ModuleOp module, const plan::PlanFile &plan,
                                                    const GraphOutline &outline);
 
-/// Pins that say the same as annotations, for a module with its mesh; `deviceOrder` has the device of each rank. What
-/// is annotated but is no parameter or result of an operator is left free. Fails, with one line, where shards do not
-/// fit the tensor or lie on devices as no axes of the mesh do.
+/// Returns pins with the same meaning as the annotations, for a module with its mesh; `deviceOrder` has the device of
+/// each rank. Annotated tensors that are neither a parameter nor the result of an operator get no pin. Fails, with one
+/// line, where shards do not fit the tensor or are on devices that no axes of the mesh give.
 llvm::Expected<std::vector<std::string>> makePins(mlir::ModuleOp module, llvm::ArrayRef<int64_t> deviceOrder,
                                                   const GraphOutline &outline, const ModelAnnotations &annotations);
 

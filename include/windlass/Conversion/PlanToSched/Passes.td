@@ -7,14 +7,15 @@ include "mlir/Pass/PassBase.td"
 def PlanToSched : Pass<"plan-to-sched", "::mlir::ModuleOp"> {
   let summary = "makes the functions that each rank runs on its parts of the values, and its schedule of a step";
   let description = [{
-    Takes a module whose layouts are materialized. What outlives a function becomes a `sched.resource`; `@microbatch` is
-    cut at its stash into `@forward` and `@backward`; ops get the shapes of a rank's parts; a `plan.reshard` becomes
-    collectives. Gradients are added to their resources as soon as they are made. Their reduction over groups and batch
-    is `@reduce`: buckets of up to `plan.bucket_bytes`, filled in the order in which `@backward` makes them, after the
-    loss. What the backward pass reads and a resource still holds (a weight, an input) is loaded again, not stashed.
+    Takes a module whose layouts are materialized. A value that outlives a function becomes a `sched.resource`;
+    `@microbatch` is cut at its stash into `@forward` and `@backward`; ops get the shapes of a rank's local slices; a
+    `plan.reshard` becomes collectives. Gradients are added to their resources as soon as they are computed. `@reduce`
+    reduces them over the data axes: after the loss, in buckets of up to `plan.bucket_bytes`, filled in the order in
+    which `@backward` computes them. A value that the backward pass reads and a resource still holds (a weight) is
+    loaded again, not stashed.
 
-    Afterwards (L4) nothing of `plan` is left but the mesh of the module, layouts of resources, and
-    `plan.repeat`.
+    Afterwards (L4) nothing of `plan` is left but the mesh and `plan.prefetch_bytes` of the program, layouts of
+    resources, and `plan.repeat`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect"];
 }

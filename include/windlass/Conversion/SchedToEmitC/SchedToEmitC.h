@@ -22,11 +22,11 @@ constexpr char kCommandsFile[] = "commands.cpp";
 llvm::LogicalResult convertSchedToEmitC(mlir::ModuleOp module);
 
 /// Adds to `module`, whose functions hold one command of L5 each, an `emitc.file` with a C++ function for each, in
-/// their order: `block_<i>`, as of a repeated block, with one column for each offset that the command's buffers have,
-/// in order of their first use.
+/// their order: `block_<i>`, like the function of a repeated block, with one column for each offset of the command's
+/// buffers, in order of first use.
 llvm::LogicalResult convertCommandsToEmitC(mlir::ModuleOp module);
 
-/// Whether a launch of the kernel becomes a call of the runtime.
+/// Returns whether a launch of the kernel becomes a call of the runtime.
 bool hasRuntimeCall(sched::KernelKind kind);
 
 } // namespace windlass

@@ -1,4 +1,4 @@
-// In what two plans differ.
+// The differences between two plans.
 #ifndef WINDLASS_DIALECT_PLAN_PLANDIFF_H
 #define WINDLASS_DIALECT_PLAN_PLANDIFF_H
 
@@ -6,7 +6,7 @@
 
 namespace windlass::plan {
 
-/// Something that two plans have otherwise, or only one of them has: then the other's text is empty.
+/// A field whose text differs between two plans; the text is empty for the plan that does not have the field.
 struct FieldDifference {
   std::string field, before, after;
   bool operator<(const FieldDifference &other) const {
@@ -14,32 +14,32 @@ struct FieldDifference {
   }
 };
 
-/// The same differences of one or more things: operators and parameters whose names differ only in the number of the
-/// layer, and which differ in the same way.
+/// Differences that one or more operators or parameters have in common: their names differ only in the number of the
+/// layer.
 struct PlanDifference {
   /// "plan", "settings", "mesh", "parameters", or "@" and a function.
   std::string section;
-  /// In the order of the file; empty for what is there once.
+  /// The names in the order of the file; empty for what a plan has once.
   std::vector<std::string> names;
   std::vector<FieldDifference> fields;
-  /// The names as one: "transformer.h.{0-11}.mlp.matmul.0"; empty where there are none.
+  /// Returns the names as one: "transformer.h.{0-11}.mlp.matmul.0"; empty where there are none.
   std::string getLabel() const;
 };
 
-/// All of them, in the order plan, settings, mesh, parameters, functions; none where the plans say the same.
+/// Returns all differences in the order plan, settings, mesh, parameters, functions; none where the plans are equal.
 std::vector<PlanDifference> diffPlans(const PlanFile &before, const PlanFile &after);
 
-/// How many operators of a group of layers, such as "transformer.h.*", two plans treat otherwise.
+/// The number of operators of a group of layers, such as "transformer.h.*", that two plans treat differently.
 struct GroupChanges {
   std::string group;
   int64_t changed = 0, operators = 0;
 };
 
-/// All groups of the operators of all functions, sorted, by what `differences` say of them.
+/// Counts, for each group of operators of all functions, the operators that `differences` names; sorted by group.
 std::vector<GroupChanges> countChanges(const PlanFile &before, const PlanFile &after,
                                        const std::vector<PlanDifference> &differences);
 
-/// "data=2 x model=2"; empty for a mesh of one device.
+/// Returns the mesh as text, such as "data=2 x model=2"; empty for a mesh of one device.
 std::string getMeshText(const PlanFile &plan);
 
 } // namespace windlass::plan

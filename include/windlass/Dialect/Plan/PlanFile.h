@@ -15,7 +15,7 @@
 
 namespace windlass::plan {
 
-/// What is compiled into a program besides the plan itself; another value is another program.
+/// The settings that are compiled into a program besides the plan itself; another value gives another program.
 struct ProgramSettings {
   /// Bound symbolic dimensions.
   std::map<std::string, int64_t> dims;
@@ -33,14 +33,14 @@ struct PlanSettings : ProgramSettings {
   /// Logical names, sorted.
   std::vector<std::string> trainable;
   std::vector<std::string> noDecay;
-  /// What the user fixed of the plan (`--pin`), sorted.
+  /// The pins with which the user fixed parts of the plan (`--pin`), sorted.
   std::vector<std::string> pins;
 };
 
-/// The settings that a module of L2 or L3 carries; `dims` and `loss` are the importer's.
+/// Returns the settings that a module of L2 or L3 carries; `dims` and `loss` come from the importer.
 PlanSettings getPlanSettings(mlir::ModuleOp module, std::map<std::string, int64_t> dims, std::string loss);
 
-/// SHA-256, in hex, of an L1 module's text without weights' sources, locations and paths.
+/// Returns the SHA-256, in hex, of an L1 module's text without weights' sources, locations and paths.
 std::string hashModel(mlir::ModuleOp module);
 
 /// A planned operator. Layouts are text, such as "[8:batch, 3*64] sum(data)": sizes of factors, major to minor, each
@@ -51,7 +51,7 @@ struct PlannedOp {
 };
 
 struct PlannedFunction {
-  /// Without gradients, which lie as their weight's row says.
+  /// Layouts, without those of gradients, which their weight's row has.
   std::vector<std::string> arguments, results;
   /// By id.
   std::map<std::string, PlannedOp> operators;
@@ -59,24 +59,24 @@ struct PlannedFunction {
   std::vector<std::string> whole;
 };
 
-/// Three copies of a parameter; optimizer state lies as the master of its weight does and has no row.
+/// The layouts of the three copies of a parameter; optimizer state has the layout of its weight's master and no row.
 struct PlannedParameter {
   std::string compute, master;
-  /// Empty for what has no gradient.
+  /// Empty for parameters without a gradient.
   std::string gradient;
 };
 
-/// What a search says of the plan that it found. `windlass plan --verify` computes it anew.
+/// The claims that a search makes about the plan that it found. `windlass plan --verify` recomputes them.
 struct PlanClaims {
   /// The cost of a step in the search's model.
   int64_t costNanoseconds = 0;
-  /// A lower bound of that cost for the plans that the model's rows of memory admit; nothing where they admit none.
+  /// A lower bound of that cost for the plans that the model's rows of memory admit; none where they admit no plan.
   std::optional<int64_t> boundNanoseconds;
-  /// Per device: the arenas, and the most of them that lives at one time.
+  /// The bytes per device: of the arenas, and of the largest set of values in them that are live at one time.
   int64_t arenaBytes = 0, peakBytes = 0;
-  /// SHA-256, in hex, of the file of certificates that proves the bound, and of what is claimed something of.
+  /// SHA-256, in hex, of the file of certificates that proves the bound, and of the plan that the claims are about.
   std::string certificateHash, planHash;
-  /// SHA-256, in hex, of the profile that costs are of; empty where they are of the analytic model.
+  /// SHA-256, in hex, of the profile that costs come from; empty where they come from the analytic model.
   std::string profileHash;
 };
 
@@ -95,38 +95,41 @@ struct PlanFile {
   std::string modelName, modelHash;
   PlanSettings settings;
   std::vector<MeshAxis> mesh;
-  /// Device of each rank.
+  /// The device of each rank.
   std::vector<int64_t> deviceOrder;
-  /// P, which is the product of the sizes of the replica axes, and m.
+  /// The number of data-parallel replicas (P, the product of the sizes of the replica axes), and of gradient
+  /// accumulation steps (m).
   int64_t groups = 1, iterations = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
   /// Bytes per device that the user allowed; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;
-  /// By block: what of it is run again in the backward pass; "kept": nothing.
+  /// By block: the label of what is recomputed of it in the backward pass; "kept": nothing.
   std::map<std::string, std::string> segments;
   /// By logical name.
   std::map<std::string, PlannedParameter> parameters;
-  /// Of a plan that the search found and nobody has edited.
+  /// The claims of a plan that the search found and nobody has edited.
   std::optional<PlanClaims> claims;
 };
 
-/// What a module at L3 (before layouts are materialized) says. Fails with a diagnostic where ids are not unique.
+/// Returns the plan of a module at L3 (before layouts are materialized). Fails with a diagnostic where ids are not
+/// unique.
 mlir::FailureOr<PlanFile> buildPlanFile(mlir::ModuleOp module, const Cluster &cluster, const PlanSettings &settings,
                                         std::string modelHash);
 
-/// The file's text; the same plan gives the same bytes.
+/// Returns the file's text; the same plan gives the same bytes.
 std::string writePlanFile(const PlanFile &plan);
 
-/// SHA-256, in hex, of all that a plan says but its claims, and of the version of the model that claims are made in.
+/// Returns the SHA-256, in hex, of a plan without its claims, and of `modelVersion`, the version of the cost model that
+/// the claims are made in.
 std::string hashPlan(const PlanFile &plan, int64_t modelVersion);
 
-/// Reads it back. Fails with one line that names the place and what is wrong.
+/// Reads a plan from the text of its file. Fails with one line that names the place and what is wrong.
 llvm::Expected<PlanFile> readPlanFile(llvm::StringRef text);
 
-/// Whether a plan was made for these settings and the model of this module of L2; the message names the first thing
-/// that differs. The module is of no further use where it was not.
+/// Checks that a plan was made for these settings and the model of this module of L2; the error names the first
+/// difference. After an error the module is of no further use.
 llvm::Error checkPlanFits(const PlanFile &plan, const PlanSettings &settings, llvm::StringRef modelHash,
                           mlir::ModuleOp module);
 

@@ -26,7 +26,7 @@ using namespace windlass;
 using namespace windlass::plan;
 using llvm::Error;
 
-/// "now 4, in the plan 2": what differs in a setting.
+/// Returns an error such as "now 4, in the plan 2" where a setting differs.
 template <class T> static Error compare(StringRef name, const T &planned, const T &given) {
   if (planned == given)
     return Error::success();

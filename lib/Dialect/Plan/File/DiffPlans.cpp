@@ -9,8 +9,8 @@
 using namespace windlass;
 using namespace windlass::plan;
 
-/// A name in front of the number of its layer, that number, and what follows. The last part of an operator's id is its
-/// ordinal among its like, no layer.
+/// A name in three parts: the text in front of the number of its layer, that number, and the text behind it. The last
+/// part of an operator's id is its ordinal among equal operators, not a layer.
 struct LayerName {
   llvm::StringRef before, number, after;
 };
@@ -65,7 +65,7 @@ class Differ {
 public:
   std::vector<PlanDifference> differences;
 
-  /// Begins a section; what differs is added at its end, grouped.
+  /// Begins a section; the differences are added at its end, grouped.
   void begin(std::string name) {
     finish();
     section = std::move(name);
@@ -105,7 +105,7 @@ std::string toText(const SplitWords &splits) {
   return text.empty() ? "none" : text;
 }
 
-/// What a plan says of an operator: splits and layouts of results.
+/// The row of an operator in a plan: its splits and the layouts of its results.
 struct Row {
   std::string splits = "none";
   std::vector<std::string> layouts;
@@ -120,7 +120,7 @@ std::map<std::string, Row> getRows(const PlannedFunction &function) {
   return rows;
 }
 
-/// Keys of both maps, sorted.
+/// Returns the keys of both maps, sorted.
 template <class Map> std::set<std::string> getKeys(const Map &before, const Map &after) {
   std::set<std::string> keys;
   for (const Map *map : {&before, &after})
@@ -270,7 +270,8 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   return std::move(differ.differences);
 }
 
-/// "transformer.h.*" of "transformer.h.0.mlp.matmul.0.grad.rhs"; of what belongs to no layer its first part.
+/// Returns the group of an id: "transformer.h.*" for "transformer.h.0.mlp.matmul.0.grad.rhs"; for ids outside of
+/// layers, their first part.
 static std::string findGroup(llvm::StringRef id) {
   id.consume_front("update/");
   // What follows an operator's ordinal is its adjoint or another part of it, and the ordinal no layer.

@@ -41,14 +41,15 @@ public:
     first = false;
   }
 
-  /// On one line, or with an entry per line where the value is less than `lineDepth` deep in the document.
+  /// Writes a member on one line, or with an entry per line where the value is less than `lineDepth` deep in the
+  /// document.
   void add(llvm::StringRef key, const Value &value, int lineDepth = 0) {
     start(key);
     llvm::raw_string_ostream os(text);
     printJson(os, value, lineDepth, depth);
   }
 
-  /// A list with one element per line.
+  /// Writes a list with one element per line.
   void addLines(llvm::StringRef key, const std::vector<std::string> &elements) {
     start(key);
     text += '[';

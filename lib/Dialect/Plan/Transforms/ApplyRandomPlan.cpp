@@ -19,7 +19,7 @@ namespace {
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
-  /// A number below `bound`.
+  /// Returns a number from 0 to `bound` - 1.
   int64_t below(int64_t bound) {
     uint64_t z = state += 0x9e3779b97f4a7c15;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -78,7 +78,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
 
   using Axes = SmallVector<StringAttr>;
 
-  /// One to three axes whose sizes multiply to the ranks; any of them may be of replicas.
+  /// Makes a mesh of one to three axes whose sizes multiply to the number of ranks; any of them may have the role of
+  /// replicas.
   void makeMesh() {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
@@ -124,7 +125,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return axes;
   }
 
-  /// Those that may split values of the function: the replicas' values differ.
+  /// Returns the axes that may split values of the function; inside `@microbatch` and `@evaluate` the values of
+  /// replicas differ.
   Axes axesOf(func::FuncOp function) const {
     Axes axes = allAxes();
     if (function.getName() == train::kMicrobatchFunction || function.getName() == train::kEvaluateFunction)

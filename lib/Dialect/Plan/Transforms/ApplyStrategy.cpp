@@ -53,8 +53,8 @@ public:
   }
 
 private:
-  /// `@microbatch` decides how weights are split among the model's ranks: as all its operators of the forward pass want
-  /// them. That changes what the operators get, so it is repeated until nothing changes.
+  /// Plans `@microbatch`, which decides how weights are split among the model's ranks: as all its operators of the
+  /// forward pass want them. That changes what the operators read, so it is repeated until nothing changes.
   LogicalResult planMicrobatch(func::FuncOp function) {
     const Seeds seeds = findSeeds(function);
     for (int round = 0; round < 4; ++round) {
@@ -118,7 +118,7 @@ private:
     return found->second.at(copy).first;
   }
 
-  /// How operators find the weights whose compute copies are pinned.
+  /// Returns the layouts in which operators find the weights whose compute copies are pinned.
   ReadLayouts getPinnedReads() {
     ReadLayouts layouts;
     for (auto parameter : module.getOps<train::ParameterOp>())
@@ -127,7 +127,7 @@ private:
     return layouts;
   }
 
-  /// A value can be brought to where its pin wants it.
+  /// Checks that each value can be brought to the layout of its pin.
   LogicalResult checkPinnedLayouts(func::FuncOp function) {
     for (Operation &op : function.front().without_terminator()) {
       auto found = pinned.ops.find(&op);
@@ -171,7 +171,7 @@ private:
     return Propagation(function, mesh, reads, seeds, pinned).run();
   }
 
-  /// The layouts in which the forward pass wants its weights, where all their readers agree.
+  /// Finds the layouts in which the forward pass wants its weights, where all their readers agree.
   LogicalResult findWanted(func::FuncOp function, ReadLayouts &wanted) {
     const llvm::DenseMap<Operation *, Splits> noSeeds;
     Propagation propagation(function, mesh, reads, noSeeds, pinned);
@@ -294,7 +294,7 @@ private:
   const StrategyChoice &choice;
   MeshAttr mesh;
   Pins pinned;
-  /// Layouts of weights as operators want them, split among the model's ranks only.
+  /// The layouts of weights as operators want them, split among the model's ranks only.
   ReadLayouts reads;
 };
 
@@ -331,7 +331,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return applyStrategy(module, choice, bucketBytes);
   }
 
-  /// As many groups as micro-batches allow, and the batch split among the members of each.
+  /// Returns a mesh with as many data-parallel replicas as micro-batches allow, and the batch split among the members
+  /// of each.
   FailureOr<MeshAttr> shareRanks(ModuleOp module, const StrategyTerms &terms) {
     int64_t microBatches = getMicroBatches(module), dataRanks = terms.dataRanks;
     if (microBatches < 1)
@@ -358,12 +359,13 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     return makeMesh(module.getContext(), replicas, dataRanks / replicas, terms.modelRanks);
   }
 
-  /// Whether as many groups of ranks as divide both numbers can split the batch among the members of each.
+  /// Whether gcd(`dataRanks`, `microBatches`) data-parallel replicas can each split the batch evenly among their
+  /// members.
   static bool canShare(int64_t dataRanks, int64_t microBatches, int64_t batch) {
     return batch % (dataRanks / std::gcd(dataRanks, microBatches)) == 0;
   }
 
-  /// Numbers of ranks that can, in order: at most four up to `near` and four above it.
+  /// Returns the numbers of ranks for which `canShare` holds, in order: at most four up to `near` and four above it.
   static SmallVector<int64_t> listDataRanks(int64_t near, int64_t microBatches, int64_t batch) {
     constexpr int64_t mostListed = 4, mostTried = 1 << 16;
     SmallVector<int64_t> found;

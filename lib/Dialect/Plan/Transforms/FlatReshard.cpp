@@ -10,7 +10,7 @@ using namespace windlass;
 using namespace windlass::plan;
 using Kind = ReshardStep::Kind;
 
-/// Sums over that many axes are tried in all ways.
+/// The most sums for which all choices between early and late are tried.
 static constexpr unsigned kMaxTriedSums = 4;
 
 static ReshardStep makeStep(Kind kind, ArrayRef<int64_t> shape) {
@@ -38,7 +38,7 @@ public:
       return plan;
     }
     std::optional<ReshardPlan> best;
-    // Of each sum whether it is left to later steps.
+    // For each sum: whether it is left to later steps.
     unsigned all = (1u << std::min<size_t>(added.size(), kMaxTriedSums)) - 1;
     for (unsigned late = 0; late <= all; ++late) {
       SmallVector<UnreducedAttr> kept(to.getUnreduced());
@@ -63,7 +63,7 @@ private:
     return members;
   }
 
-  /// Elements of a rank's part.
+  /// Returns the number of elements of a rank's local slice.
   int64_t getElements(LayoutAttr layout) const {
     return layout.getLocalType(RankedTensorType::get(shape, IntegerType::get(mesh.getContext(), 8)), mesh)
         .getNumElements();
@@ -132,7 +132,7 @@ private:
     append(plan, std::move(trim), 0, members * range);
   }
 
-  /// From whole parts of `layout`, slices first: what is left is less to scatter.
+  /// Cuts ranges from the local slices of `layout`, slices first, so that less is left to scatter.
   void cutRanges(ReshardPlan &plan, LayoutAttr layout) {
     int64_t elements = getElements(layout), range = llvm::divideCeil(elements, getMembers(toAxes));
     int64_t padded = range * getMembers(toAxes);
@@ -174,7 +174,7 @@ private:
   LayoutAttr from, to;
   MeshAttr mesh;
   SmallVector<StringAttr> fromAxes, toAxes;
-  /// What is partial and shall not stay so.
+  /// The partial sums that must be combined.
   SmallVector<UnreducedAttr> added;
 };
 

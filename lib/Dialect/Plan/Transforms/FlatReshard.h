@@ -6,7 +6,7 @@
 
 namespace windlass::plan {
 
-/// `planReshard` where one of the layouts is flat over axes of more than one member.
+/// Does what `planReshard` does, where one of the layouts is flat over axes of more than one member.
 llvm::Expected<ReshardPlan> planFlatReshard(llvm::ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to,
                                             MeshAttr mesh);
 

@@ -89,7 +89,7 @@ private:
     return first;
   }
 
-  /// The value under another layout; one reshard for all consumers, of which `consumer` comes first.
+  /// Returns the value under another layout; all consumers, of which `consumer` comes first, share one reshard.
   Value getReshard(Value value, LayoutAttr from, LayoutAttr to, Operation *consumer) {
     for (ReshardOp existing : reshards[value])
       if (haveSameParts(existing.getTo(), to, mesh))

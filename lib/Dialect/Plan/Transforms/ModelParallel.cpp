@@ -24,7 +24,7 @@ train::ReadOp getWeight(Value value) {
   return nullptr;
 }
 
-/// How many operators of the forward pass read each weight, but for these.
+/// Returns the number of operators of the forward pass, except `others`, that read each weight.
 llvm::DenseMap<Attribute, int64_t> countReaders(func::FuncOp function, const llvm::SetVector<Operation *> &others) {
   llvm::DenseMap<Attribute, int64_t> counts;
   for (auto read : function.getOps<train::ReadOp>())
@@ -48,7 +48,7 @@ bool isInput(Value value) {
 
 constexpr unsigned kRows = 0;
 
-/// Embeddings of an input's ids by the tables of most rows that are read so, whose rows `split` can split.
+/// Returns the embeddings of an input's ids by the tables with the most rows, where `split` can split these.
 llvm::SetVector<Operation *> findTokenEmbeddings(func::FuncOp function, const FactorSplit &split, MeshAttr mesh,
                                                  const Pins &pins) {
   llvm::SetVector<Operation *> found;
@@ -72,7 +72,7 @@ class Follower {
 public:
   Follower(MeshAttr mesh, const Pins &pins, bool mayEndInLoss) : mesh(mesh), pins(pins), mayEndInLoss(mayEndInLoss) {}
 
-  /// Whether every way that `value`, laid out so, goes ends in a sum.
+  /// Whether every path from `value`, in `layout`, ends in a sum.
   bool endsInSums(Value value, LayoutAttr layout) {
     if (!visited.insert(value.getAsOpaquePointer()).second)
       return true;
@@ -89,7 +89,7 @@ public:
     return isUsed;
   }
 
-  /// The operators that were met which sum over the split.
+  /// The operators on the paths that sum over the split.
   SmallVector<Operation *> sums;
 
 private:

@@ -62,8 +62,8 @@ static const NamedStrategy *findStrategy(llvm::StringRef name) {
   return found == getNamedStrategies().end() ? nullptr : found;
 }
 
-/// Numbers of ranks near `ranks` that a strategy fits whose parts take `model` and `data` of them, 0 being as many as
-/// there are.
+/// Returns numbers of ranks near `ranks` that fit a strategy whose terms take `model` and `data` ranks; 0 stands for
+/// all the remaining ones.
 static llvm::SmallVector<int64_t> listRanks(int64_t ranks, int64_t model, int64_t data) {
   if (model > 0 && data > 0)
     return {model > std::numeric_limits<int64_t>::max() / data ? model : model * data};

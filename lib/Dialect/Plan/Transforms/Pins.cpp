@@ -60,7 +60,7 @@ private:
   InFlightDiagnostic fail(const Twine &what) {
     return emitError(module.getLoc(), Code::pin) << "pin " << printable(pin) << " " << what;
   }
-  /// At an operator or parameter that the pin matches.
+  /// Reports an error at an operator or parameter that the pin matches.
   InFlightDiagnostic fail(Operation *op, const Twine &what) {
     return emitError(op->getLoc(), Code::pin) << "pin " << printable(pin) << ": " << what;
   }
@@ -89,7 +89,7 @@ private:
     return success();
   }
 
-  /// An axis of replicas splits no value of what each group does by itself.
+  /// Checks that an axis of replicas splits no value that each replica computes by itself.
   LogicalResult checkAxis(Operation &op, StringRef axis) {
     StringRef function = op.getParentOfType<func::FuncOp>().getName();
     if (mesh.roleOf(axis) == AxisRole::replica &&

@@ -175,7 +175,7 @@ LogicalResult Propagation::layOut(Operation &op) {
   return success();
 }
 
-/// Splits a whole op where all its consumers want parts only: less to compute, and no communication.
+/// Splits a whole op where all its consumers want local slices only: less to compute, and no communication.
 LogicalResult Propagation::followConsumers(Operation &op) {
   auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
   const PinnedOp *pin = getPin(op);

@@ -83,7 +83,8 @@ private:
     return success();
   }
 
-  /// The value for the copies of the segment at hand: a copy, what is stashed, or made again where that is free.
+  /// Returns the value for the copies of the present segment: a copy, a stashed value, or a recomputed one where that
+  /// is free.
   FailureOr<Value> bring(Value value) {
     Operation *source = value.getDefiningOp();
     if (!source)
@@ -155,12 +156,12 @@ private:
   MeshAttr mesh;
   OpBuilder builder{function.getContext()};
   llvm::StringSet<> ids;
-  /// What is stashed, and the reads of the backward part.
+  /// The stashed values, and the reads of the backward part.
   llvm::DenseMap<Value, Value> stashes;
   llvm::DenseMap<Attribute, train::ReadOp> reads;
   Operation *lastStash = nullptr;
   llvm::DenseSet<Operation *> copies;
-  /// Values for the copies of the segment at hand.
+  /// The values for the copies of the present segment.
   IRMapping mapping;
 };
 

@@ -1,7 +1,7 @@
 // A search over where each axis is. A dimension is a row of digits, fine enough that an axis sits on whole digits under
-// both layouts; every axis that the layouts treat differently is where it was, where it shall be, or on nothing, and a
-// collective moves one axis, or several at once. With k such axes there are at most 3^k states; where k is large all of
-// them go to nothing and from there to where they shall be, without a search.
+// both layouts; every axis that the layouts treat differently is in its old place, in its new place, or on nothing, and
+// a collective moves one axis, or several at once. With k such axes there are at most 3^k states; where k is large, all
+// axes go to nothing and from there to their new places, without a search.
 #include "FlatReshard.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -17,10 +17,10 @@ namespace {
 
 using Kind = ReshardStep::Kind;
 
-/// Axes up to which all states are searched: a mesh has rarely more, and a plan file may name any number.
+/// The most axes for which all states are searched: meshes rarely have more, and a plan file may name any number.
 constexpr unsigned kMaxSearchedAxes = 4;
 
-/// Where the rank's coordinate on an axis shows.
+/// The place that the rank's coordinate on an axis selects.
 struct Place {
   enum class Kind { Nowhere, Unreduced, Digits };
   Kind kind = Kind::Nowhere;
@@ -52,7 +52,7 @@ struct Dimension {
   bool isShared = true;
 };
 
-/// What becomes of an axis: 0 as before, 1 on nothing, 2 as after.
+/// The state of each axis: 0 in its old place, 1 on nothing, 2 in its new place.
 using State = SmallVector<uint8_t, 4>;
 
 class Planner {
@@ -76,7 +76,7 @@ private:
     static const Place nowhere;
     return state[axis] == 0 ? axes[axis].from : state[axis] == 2 ? axes[axis].to : nowhere;
   }
-  /// Sizes of the rank's digits, dimension by dimension, and where each dimension begins.
+  /// The sizes of the rank's digits, dimension by dimension, and the index at which each dimension begins.
   struct Local {
     SmallVector<int64_t> sizes;
     SmallVector<unsigned> starts;
@@ -103,7 +103,7 @@ private:
   bool isSearched = true;
 };
 
-/// Sizes of digits that refine both, or nothing where they cut a dimension at borders that do not nest.
+/// Returns the sizes of digits that refine both, or none where they cut a dimension at borders that do not nest.
 std::optional<SmallVector<int64_t>> refine(const Digits &a, const Digits &b) {
   std::set<int64_t> borders = {1};
   for (const Digits *digits : {&a, &b}) {
@@ -127,7 +127,7 @@ std::optional<unsigned> Planner::indexOf(StringAttr name) const {
   return std::nullopt;
 }
 
-/// Enters where a layout puts the axes, in digits of the dimensions.
+/// Enters the places of the axes under a layout, in digits of the dimensions.
 void Planner::place(LayoutAttr layout, bool isTarget) {
   for (auto [d, dim] : llvm::enumerate(layout.getDims())) {
     unsigned system = isTarget && !dims[d].isShared ? 1 : 0;
@@ -275,8 +275,8 @@ void Planner::addReductions(const State &state, const Local &local, std::vector<
   }
 }
 
-/// Between members that differ on the axes of `set`: a rank that shall hold the digits of `next` gets them from one
-/// that holds them under `state`.
+/// Returns the member to which each member sends, among members that differ on the axes of `set`: a rank that holds
+/// digits under `next` receives them from one that holds them under `state`.
 SmallVector<int64_t> Planner::getDestinations(const State &state, const State &next, ArrayRef<unsigned> set) const {
   int64_t members = 1;
   for (unsigned a : set)
@@ -497,7 +497,7 @@ llvm::Expected<ReshardPlan> Planner::run() {
   return plan;
 }
 
-/// Reductions first, then gathers, then slices: what every reshard can be made of.
+/// Plans reductions first, then gathers, then slices: every reshard can be composed of these.
 llvm::Expected<ReshardPlan> Planner::gatherAndSlice(State state, const State &goal) const {
   ReshardPlan plan;
   while (state != goal) {

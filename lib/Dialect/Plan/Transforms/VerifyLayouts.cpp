@@ -18,9 +18,9 @@ namespace {
 
 using Emit = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A layout by itself: it fits the shape, its axes exist, divide and are used once, it is flat only where it may be,
-/// and it is of device memory, the only one that programs keep anything in. What each replica has for itself names none
-/// of their axes.
+/// Checks a layout by itself: it fits the shape; its axes exist, divide their factors and are used once; it is flat
+/// only where `mayBeFlat`; and it is in device memory, the only memory that programs use. With `isPerReplica` it names
+/// no axis of replicas.
 LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, bool isPerReplica, bool mayBeFlat) {
   auto tensor = llvm::dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -154,7 +154,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     return success();
   }
 
-  /// A gradient can be brought from what `@microbatch` returns to what its weight says, and so `@update` receives it.
+  /// Checks that each gradient can be brought from the layout in which `@microbatch` returns it to the one that its
+  /// weight gives it, and that `@update` receives it in that layout.
   LogicalResult verifyGradients(func::FuncOp function) {
     if (function.getName() == train::kMicrobatchFunction)
       for (unsigned i = 1; i < function.getNumResults(); ++i) {

@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-/// The runtime's view of a buffer, without data; of element types only those that attention differs by.
+/// Returns the runtime's view of a buffer, without data; it distinguishes only the element types that matter to
+/// attention.
 static rt::view toView(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   SmallVector<int64_t> strides;

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace windlass::sched;
 
-/// The resource of that name, whose local type must be `type`.
+/// Checks that the resource of that name exists and that its local type is `type`.
 static LogicalResult verifyResource(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &tables) {
   auto resource = tables.lookupNearestSymbolFrom<ResourceOp>(op, name);
   if (!resource)
@@ -43,7 +43,7 @@ LogicalResult ResourceOp::verify() {
   return getLayout().verifyFits(getGlobalTensorType(), [&] { return emitOpError(); });
 }
 
-/// The stream of that name.
+/// Returns the stream of that name; reports an error where there is none.
 static FailureOr<StreamOp> findStream(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &tables) {
   if (auto stream = tables.lookupNearestSymbolFrom<StreamOp>(op, name))
     return stream;
@@ -169,7 +169,7 @@ LogicalResult MapOp::verify() {
   return success();
 }
 
-/// The scalar function of that name with the element types of the operands and results.
+/// Checks that the scalar function of that name exists and has the element types of the operands and results.
 static LogicalResult verifyScalarFunction(Operation *op, FlatSymbolRefAttr name, TypeRange inputs, TypeRange results,
                                           SymbolTableCollection &tables) {
   auto function = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);

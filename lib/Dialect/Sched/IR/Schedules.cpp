@@ -27,7 +27,7 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
   return ScheduleOp::create(builder, location, makeAttribute(builder.getContext(), table));
 }
 
-/// Why no program runs the action; empty where one does.
+/// Returns why no program can run the action; empty where one can.
 static std::string explainRefusal(const schedule::TableItem &action) {
   if (!getRole(action.kind) && !schedule::isTransfer(action.kind))
     return "no function of a program does";
@@ -51,7 +51,7 @@ static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &tabl
   return success();
 }
 
-/// The step of a module whose other positions do nothing; reports at `op`.
+/// Returns the step of a module whose other positions do nothing; reports errors at `op`.
 static FailureOr<schedule::Pipeline> expandTables(ScheduleOp op, ArrayRef<schedule::ActionTable> tables) {
   schedule::Placement placement = getPlacement(op->getParentOfType<ModuleOp>());
   llvm::Expected<schedule::Pipeline> expanded = schedule::expandPipeline(placement, tables);

@@ -11,11 +11,12 @@ using namespace windlass::sched;
 
 namespace {
 
-/// Commands that begin one collective, and behind how many of the backward pass they may stand at the earliest.
+/// The commands that begin one collective, and the number of commands of the backward pass behind which they may stand
+/// at the earliest.
 struct Issue {
   size_t position = 0;
   unsigned communicator = 0;
-  /// Whether it moves copies, whose memory is given back once it is done.
+  /// Whether it moves copies, whose memory is released once it is done.
   bool hasTransients = false;
   std::vector<Command> commands;
 };
@@ -56,8 +57,8 @@ public:
     issues[moveToBorder(issue.position)].push_back(std::move(issue));
   }
 
-  /// Takes apart what is left of `@reduce`: a collective with all that comes before it is issued early, but for what
-  /// reads results of collectives.
+  /// Divides the remaining commands of `@reduce`: a collective is issued early with all commands before it, except
+  /// those that read results of collectives.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
     for (Command &command : commands) {
@@ -94,7 +95,7 @@ public:
   }
 
 private:
-  /// Copies that a communicator works on, and the event of its end.
+  /// The copies that a collective in flight works on, and the event of its end.
   struct Flight {
     std::optional<int64_t> done;
     SmallVector<unsigned, 2> transients;
@@ -133,7 +134,7 @@ private:
     issues[moveToBorder(issue.position)].push_back(std::move(issue));
   }
 
-  /// The next border of a repeated block, so that its instances keep equal commands.
+  /// Returns the next border of a repeated block, so that the block's instances keep equal commands.
   size_t moveToBorder(size_t position) const {
     while (position > 0 && position < backward.size() && backward[position - 1].repeat &&
            backward[position].repeat == backward[position - 1].repeat)
@@ -141,8 +142,8 @@ private:
     return position;
   }
 
-  /// Issues what is due at one position. Copies made at the position before are waited for first: memory holds those of
-  /// two positions at most.
+  /// Issues the commands that are due at one position. Collectives on copies made at the position before are waited for
+  /// first: memory holds the copies of at most two positions.
   std::vector<Command> issueAll(MutableArrayRef<Issue> due) {
     std::vector<Command> result;
     std::set<unsigned> withTransients;
@@ -180,15 +181,15 @@ private:
   Program &program;
   std::vector<Command> backward;
   Location loc;
-  /// Per storage the position behind the last command that uses it.
+  /// By storage, the position behind the last command that uses it.
   llvm::DenseMap<unsigned, size_t> lastTouch;
-  /// By position, in the order of `@reduce`.
+  /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
   llvm::DenseSet<unsigned> touchedByRest;
-  /// Events of the ends of collectives that are issued early.
+  /// The events at the ends of collectives that are issued early.
   llvm::DenseSet<int64_t> issuedEarly;
-  /// Copies whose memory is given back before the end.
+  /// The copies whose memory is released before the end.
   llvm::DenseSet<unsigned> released;
   std::map<unsigned, Flight> inFlight;
 };

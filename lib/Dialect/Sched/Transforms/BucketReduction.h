@@ -7,9 +7,9 @@
 namespace windlass::sched {
 
 /// Places the reduction of the program's buckets and the commands of `reduce`, which are the rest of `@reduce`, among
-/// and behind those of `backward`: each collective as soon as the last command that uses its buffer has been issued, at
-/// the next border of a repeated block. Those among the backward's run in the last backward of a step only; those
-/// behind, with the waits for all collectives, are of `@reduce`.
+/// and behind those of `backward`: each collective at the first border of a repeated block behind the last command that
+/// uses its buffer. Commands among those of the backward run in the last backward of a step only; commands behind it,
+/// with the waits for all collectives, belong to `@reduce`.
 std::vector<Command> composeReduction(Program &program, std::vector<Command> backward, std::vector<Command> reduce,
                                       mlir::Location loc);
 

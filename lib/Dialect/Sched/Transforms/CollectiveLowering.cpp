@@ -76,7 +76,7 @@ LogicalResult FunctionLowering::lowerPermute(PermuteOp op) {
   return success();
 }
 
-/// Dim `dim` as [members, rest], with the members in front of all.
+/// Returns the view with dim `dim` split into [members, rest] and the members in front of all other dims.
 static View membersFirst(const View &view, int64_t dim, int64_t members) {
   View result = view;
   result.sizes[dim] /= members;

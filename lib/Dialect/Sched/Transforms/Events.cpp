@@ -1,4 +1,4 @@
-// Events: no more than order needs, and the same numbers in every instance of a repeated block.
+// Reduces events to those that the order needs, with the same numbers in every instance of a repeated block.
 #include "Program.h"
 
 #include <map>
@@ -28,7 +28,7 @@ private:
   int64_t used = 0;
 };
 
-/// Where an event is recorded and waited for last.
+/// The positions of the record of an event and of its last wait.
 struct Span {
   size_t record = 0, last = 0;
 };
@@ -83,8 +83,8 @@ static int64_t numberEventsOf(std::vector<Command> &commands) {
   return locals + others;
 }
 
-/// What a function waits for at its end is one event per stream: a stream ends its commands in order. Records elsewhere
-/// that only the end waits for are left out. The function's commands end before `end`.
+/// Merges the waits at a function's end to one event per stream, because a stream ends its commands in order. Records
+/// elsewhere that only the end waits for are removed. The function's commands end before `end`.
 static void mergeLastWaits(std::vector<Command> &commands, size_t end, int64_t &events) {
   llvm::DenseMap<int64_t, unsigned> streams;
   llvm::DenseMap<int64_t, unsigned> waits;
@@ -127,13 +127,13 @@ static void mergeLastWaits(std::vector<Command> &commands, size_t end, int64_t &
   commands = std::move(kept);
 }
 
-/// Lets a record or wait run wherever another one behind it does, which it then stands for.
+/// Lets a record or wait stand for a later one: it then runs wherever the later one does.
 static void standFor(Command &earlier, const Command &later) {
   if (earlier.runs != later.runs && later.runs != Command::Runs::InReduce)
     earlier.runs = Command::Runs::Always;
 }
 
-/// A record after which its stream has got no other command serves the next ones too, within an instance of a block.
+/// Merges records of a stream between which it gets no other command, within an instance of a block.
 static void mergeEqualRecords(std::vector<Command> &commands) {
   struct Recorded {
     Command *record = nullptr;

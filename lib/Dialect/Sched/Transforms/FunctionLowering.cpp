@@ -11,7 +11,7 @@ static bool isViewOp(Operation *op) {
   return isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::SplitOp>(op);
 }
 
-/// Of a launch with the operands and results of that operator, which has no terms.
+/// Returns the arity of a launch with the operands and results of `op`, and without terms.
 static KernelArity getArity(Operation *op) { return {op->getNumOperands(), op->getNumResults(), 0}; }
 
 static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
@@ -204,15 +204,15 @@ bool FunctionLowering::isWrittenWhileRead(LoadOp load) {
   });
 }
 
-/// Bytes that devices load at once: their libraries have their fastest kernels for 16-bit matrices whose rows begin at
-/// multiples of it.
+/// The bytes that devices load at once: their libraries have the fastest kernels for 16-bit matrices whose rows begin
+/// at multiples of it.
 static constexpr int64_t kRowAlignment = 16;
-/// Rows with fewer elements stay dense: padding would be much of them.
+/// The fewest elements of a row that is padded: padding would be a large part of shorter rows.
 static constexpr int64_t kLeastPaddedRow = 64;
 
-/// The type with rows that begin at such multiples, for a matrix of 16 bits such as the scores of a vocabulary of
-/// 50257; none where rows do so anyway, or somebody needs them dense. Not only what products read or write: values take
-/// each other's memory where they lie alike.
+/// Returns the type with rows that begin at multiples of `kRowAlignment`, for a matrix of 16 bits such as the scores of
+/// a vocabulary of 50257; none where rows begin at multiples anyway, or a user needs them dense. It holds not only for
+/// operands and results of products, because values take each other's memory where their views are equal.
 static std::optional<RankedTensorType> getPadded(Value value) {
   auto type = tensorType(value);
   int64_t columns = type.getRank() < 2 ? 0 : type.getShape().back();
@@ -587,7 +587,7 @@ LogicalResult FunctionLowering::lowerMap(MapOp op) {
   return success();
 }
 
-/// Dims in the order of the groups.
+/// Returns the dims of the groups, in the order of the groups.
 static SmallVector<int64_t> concatenate(ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c) {
   SmallVector<int64_t> all(a.begin(), a.end());
   all.append(b.begin(), b.end());
@@ -595,7 +595,7 @@ static SmallVector<int64_t> concatenate(ArrayRef<int64_t> a, ArrayRef<int64_t> b
   return all;
 }
 
-/// Dims of the operand that are in neither list, in order.
+/// Returns the dims of the operand that are in neither list, in order.
 static SmallVector<int64_t> otherDims(Value operand, ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   SmallVector<int64_t> others;
   for (int64_t dim = 0; dim < tensorType(operand).getRank(); ++dim)

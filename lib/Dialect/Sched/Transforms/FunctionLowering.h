@@ -1,4 +1,4 @@
-// One function of L4 turned into commands.
+// Turns one function of L4 into commands.
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
 
@@ -18,14 +18,15 @@ public:
   std::vector<Command> commands;
 
 private:
-  /// What a result does to what its buffer holds: overwrites it, adds to it from the second micro-batch on, adds to it.
+  /// The way in which a result changes its buffer: overwrites it, adds to it from the second micro-batch on, or adds to
+  /// it.
   enum class Mode { Overwrite, AddAfterFirst, Add };
 
-  /// Where a result is written.
+  /// The place that a result is written to.
   struct Destination {
     View view;
     Mode mode = Mode::Overwrite;
-    /// The store, add_to or assembling op that wants it there.
+    /// The store, add_to or assembling op that determines the place.
     mlir::Operation *consumer = nullptr;
   };
 
@@ -41,26 +42,27 @@ private:
   mlir::LogicalResult lowerMap(MapOp op);
   mlir::LogicalResult lowerMatmul(train::MatmulOp op);
   mlir::LogicalResult lowerReduce(train::ReduceOp op);
-  /// An operator that is one kernel, of the same operands, results and attributes.
+  /// Lowers an operator to one kernel with the same operands, results and attributes.
   mlir::LogicalResult lowerKernel(mlir::Operation *op, const KernelRow &row);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
-  /// all_gather, reduce_scatter, all_to_all and own_part.
+  /// Lowers an all_gather, reduce_scatter, all_to_all or own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
   mlir::LogicalResult lowerPermute(PermuteOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       const View &out, const View &in);
 
-  /// A collective of one operand and one result, of which `getBlocks` gives the blocks that members send.
+  /// Emits a collective of one operand and one result, of which `getBlocks` gives the blocks that members send.
   void receive(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr axes, const View &in,
                llvm::function_ref<View(const View &)> getBlocks);
 
-  /// Where the single use of `value` wants it; none where it has no wish or cannot have it.
+  /// Returns the place that the only use of `value` determines; none where it determines none or the value cannot be
+  /// written there.
   std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
-  /// Views to write the results to. A destination that adds is used only where `canAccumulate`; else the value gets
-  /// memory of its own and `finish` adds it. Sets the outputs and the mode of `command`.
+  /// Makes the views to write the results to. A destination that adds is used only where `canAccumulate`; otherwise the
+  /// value gets memory of its own and `finish` adds it. Sets the outputs and the mode of `command`.
   void makeOutputs(mlir::Operation *op, bool canAccumulate, Command &command);
   View allocate(mlir::RankedTensorType type);
-  /// Memory for a result in the order of dims that suits its users.
+  /// Allocates memory for a result in the order of dims that suits its users.
   View allocateFor(mlir::Value value);
   /// The storage that `op` (a concat, pad, accumulate or all_reduce) assembles from parts, made when the first part is:
   /// that of `producer`.
@@ -74,7 +76,7 @@ private:
   Command makeFill(mlir::Operation *op, const View &out, double value);
   void pushFill(mlir::Operation *op, const View &out, double value);
   void pushAdd(mlir::Operation *op, const View &out, const View &in);
-  /// Holds the compute stream until collectives that work on the storages of `command` are done.
+  /// Makes the compute stream wait until collectives that work on the storages of `command` are done.
   void waitFor(const Command &command);
   void waitForAll();
   void pushWait(int64_t event, mlir::Location loc, mlir::Attribute repeat);
@@ -90,13 +92,13 @@ private:
   Program &program;
   mlir::func::FuncOp function;
   llvm::DenseMap<mlir::Value, View> views;
-  /// add_to ops whose addition the producer makes.
+  /// The add_to ops whose addition the producer performs.
   llvm::DenseSet<mlir::Operation *> delivered;
   llvm::SmallVector<std::pair<mlir::Value, Destination>, 2> additions;
   llvm::DenseMap<mlir::Operation *, Destination> assembled;
-  /// Sums whose first term has been written.
+  /// The sums whose first term has been written.
   llvm::DenseSet<mlir::Operation *> begun;
-  /// Event of the collective that last worked on a storage and that the compute stream has not waited for.
+  /// By storage: the event of the collective that last worked on it and that the compute stream has not waited for.
   llvm::MapVector<unsigned, int64_t> pending;
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;
 };

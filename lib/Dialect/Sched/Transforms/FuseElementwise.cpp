@@ -16,7 +16,7 @@ namespace windlass::sched {
 
 namespace {
 
-/// Sums that kernels make need no map.
+/// Whether an operator becomes a map; sums that kernels compute need none.
 bool isElementwise(Operation *op) {
   if (auto sum = dyn_cast<train::AccumulateOp>(op))
     return !isSummedByKernels(sum);
@@ -25,7 +25,7 @@ bool isElementwise(Operation *op) {
 
 ArrayRef<int64_t> getSpace(Operation *op) { return cast<RankedTensorType>(op->getResult(0).getType()).getShape(); }
 
-/// Functions that cost about as much as reading their operand from memory.
+/// Whether the function costs about as much as reading its operand from memory.
 bool isCheap(Operation *op) {
   return isa<train::AddOp, train::SubOp, train::MulOp, train::NegOp, train::AbsOp, train::MaxOp, train::MinOp,
              train::AndOp, train::OrOp, train::NotOp, train::CompareOp, train::SelectOp, train::CastOp, train::ReluOp,
@@ -37,7 +37,7 @@ int64_t getBytes(Value value) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-/// A constant that can be written into a scalar function.
+/// Whether the value is a constant that can be written into a scalar function.
 bool isLiteral(Value value) {
   auto constant = value.getDefiningOp<train::ConstantOp>();
   if (!constant)
@@ -66,7 +66,7 @@ Operand lookThroughBroadcasts(Value value) {
   return operand;
 }
 
-/// train.loss and train.clip_factor as arithmetic.
+/// Replaces train.loss and train.clip_factor by arithmetic.
 void expandScalars(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (!isa<train::LossOp, train::ClipFactorOp>(op))
@@ -94,10 +94,10 @@ void expandScalars(func::FuncOp function) {
   });
 }
 
-/// Terms of a sum in one map: operands of a command of the runtime are no more than 40.
+/// The most terms of a sum in one map: a command of the runtime has at most 40 operands.
 constexpr size_t kMostTerms = 32;
 
-/// Sums of more terms in several, from the left as they add up.
+/// Splits sums of more terms into several, which add up from the left.
 void splitLongSums(func::FuncOp function) {
   function.walk([](train::AccumulateOp sum) {
     if (isSummedByKernels(sum) || sum.getInputs().size() <= kMostTerms)
@@ -115,7 +115,7 @@ void splitLongSums(func::FuncOp function) {
   });
 }
 
-/// Operators that become one map. They stand next to each other in their block, in order.
+/// Operators that become one map. They are adjacent in their block, in order.
 struct Cluster {
   SmallVector<Operation *> ops;
 };
@@ -125,7 +125,7 @@ public:
   FunctionFusion(Block &block, int64_t maxOps, int64_t maxOperands)
       : block(block), maxOps(maxOps), maxOperands(maxOperands) {}
 
-  /// Every element-wise operator a cluster of its own.
+  /// Makes a cluster of each element-wise operator.
   void collect() {
     for (Operation &op : block)
       if (isElementwise(&op)) {
@@ -171,7 +171,7 @@ public:
     }
   }
 
-  /// Joins producers with consumers, then what reads the same values; operators are visited in order.
+  /// Joins producers with consumers, then readers of the same values; operators are visited in order.
   void fuse() {
     SmallVector<Operation *> ops;
     for (auto &cluster : clusters)
@@ -201,7 +201,7 @@ public:
 private:
   static bool isIn(const Cluster &cluster, Operation *op) { return llvm::is_contained(cluster.ops, op); }
 
-  /// What reads a value before the operator does, with that one: it is brought from memory once then.
+  /// Joins the operator with earlier readers of `value`, which is then read from memory once.
   void joinReaders(Value value, Operation *op, OperatorOrder &order) {
     if (cast<RankedTensorType>(value.getType()).getShape() != getSpace(op))
       return;
@@ -216,8 +216,8 @@ private:
         join(first, second, order);
   }
 
-  /// Whether what a cluster reads for the last time is no smaller than what it makes: then more does not live at one
-  /// time when it runs earlier.
+  /// Whether the values that a cluster reads last are no smaller than its results: then it can run earlier without more
+  /// bytes live at one time.
   bool freesWhatItTakes(const Cluster &cluster, const OperatorOrder &order) const {
     llvm::SmallSetVector<Value, 8> freed;
     int64_t bytes = 0;
@@ -237,7 +237,7 @@ private:
     return bytes >= 0;
   }
 
-  /// Moves both to one place when such a place exists: behind all that they read, before all that reads them.
+  /// Moves both to one place where one exists: behind all that they read, before all that reads them.
   void join(Cluster *producer, Cluster *consumer, OperatorOrder &order) {
     Operation *head = producer->ops.front(), *tail = consumer->ops.front();
     if (getSpace(head) != getSpace(tail) || head->getAttr(plan::kRepeatAttr) != tail->getAttr(plan::kRepeatAttr) ||

@@ -35,7 +35,8 @@ private:
     return op.getKernel() == KernelKind::reduce && (!kind || kind.getValue() == train::ReductionKind::sum);
   }
 
-  /// Makes the command before `later`, takes it back where it is not wanted, else removes both.
+  /// Makes the fused command before `later`; removes it again where it is not wanted, and otherwise removes the two
+  /// that it replaces.
   bool replace(LaunchOp product, Operation *other, Operation *later, KernelKind kernel, ValueRange ins, ValueRange outs,
                bool sumsB) {
     if (!canWriteWhileReading(kernel, ins, outs))
@@ -58,7 +59,7 @@ private:
     return true;
   }
 
-  /// One number for each column, of the type of the sum.
+  /// Whether `bias` has one number for each column, of the type of the sum.
   static bool isBias(MemRefType bias, MemRefType sum) {
     SmallVector<int64_t> strides;
     int64_t offset;
@@ -69,7 +70,7 @@ private:
            llvm::all_of(ArrayRef<int64_t>(strides).drop_back(), [](int64_t s) { return s == 0; });
   }
 
-  /// What the map's function takes as that argument; none where it is no argument.
+  /// Returns the operand of the map for an argument of its function; null where the value is not an argument.
   static Value getInput(LaunchMapOp map, Value argument) {
     auto block = dyn_cast<BlockArgument>(argument);
     return block ? map.getIns()[block.getArgNumber()] : Value();
@@ -82,7 +83,7 @@ private:
     return next->hasAttr(kInLastAttr) == product->hasAttr(kInLastAttr) ? next : nullptr;
   }
 
-  /// A norm that adds a bias, or that and another matrix, to the product leaves the sum to the product.
+  /// Lets the product compute the sum where a norm adds a bias, or a bias and another matrix, to the product.
   bool fuseNorm(LaunchOp product) {
     auto norm = dyn_cast_if_present<LaunchOp>(getNextCommand(product));
     size_t terms = norm ? norm.getArity().terms : 0;
@@ -169,7 +170,7 @@ private:
     return replace(product, map, map, KernelKind::matmul_bias_gelu, ins, {activated, input}, false);
   }
 
-  /// The operand's type with its first `count` dims last.
+  /// Returns the operand's type with its first `count` dims last.
   static MemRefType turned(MemRefType type, int64_t count) {
     SmallVector<int64_t> strides, shape(type.getShape());
     int64_t offset;

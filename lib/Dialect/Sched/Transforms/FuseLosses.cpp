@@ -16,7 +16,7 @@ namespace windlass::sched {
 
 namespace {
 
-/// The same elements of the same value.
+/// Whether two buffers are the same elements of the same value.
 bool isSameValue(Value a, Value b) { return isSame(a, b) && getStorage(a) && getStorage(a) == getStorage(b); }
 
 bool isRepeated(Operation *op) { return op->hasAttr(plan::kRepeatAttr); }
@@ -25,7 +25,7 @@ bool isWrite(Operation *op, Value buffer) {
   return llvm::any_of(getInsAndOuts(op).second, [&](Value out) { return getStorage(out) == getStorage(buffer); });
 }
 
-/// A gradient of a loss, and the map that makes its factor; none where the factor is a hyperparameter.
+/// A gradient of a loss, and the map that computes its factor; null where the factor is a hyperparameter.
 struct Gradient {
   LaunchMapOp factor;
   LaunchOp launch;
@@ -54,7 +54,7 @@ private:
   }
   bool isBehind(Operation *op) { return op->getBlock() == &forward && loss->isBeforeInBlock(op); }
 
-  /// The loss may be computed as late as at the first reader of its sum.
+  /// Finds the first reader of the loss's sum: the loss may be computed right before it.
   bool findReader() {
     for (Operation *op : uses.of(sum)) {
       if (!isOnStream(op))
@@ -71,8 +71,8 @@ private:
     return llvm::any_of(map.getIns(), [&](Value in) { return isSameValue(in, value); });
   }
 
-  /// A factor of the count needs it reduced over ranks. The reader of the sum runs behind that where it reads the count
-  /// too.
+  /// Whether the count is reduced over ranks where a factor needs it. The reader of the sum runs behind the reduction
+  /// if it reads the count too.
   bool isCountReady() {
     LaunchMapOp factor = gradient.factor;
     return !factor || !reads(factor, count) ||
@@ -81,7 +81,7 @@ private:
             }));
   }
 
-  /// Nobody in @forward needs the logits any more, and nobody on another stream may still be reading them.
+  /// Whether no later command in @forward needs the logits, and no command on another stream may still be reading them.
   bool isLastOfLogits() {
     return llvm::all_of(uses.of(logits, &forward), [&](Operation *op) { return isOnStream(op) && !isBehind(op); }) &&
            llvm::none_of(uses.of(labels, &forward), [&](Operation *op) { return isWrite(op, labels) && isBehind(op); });
@@ -116,14 +116,14 @@ private:
            isSameValue(launch.getIns()[3], logSum) && isSameValue(launch.getOuts()[0], logits);
   }
 
-  /// A map to one number from what is known in @forward.
+  /// Whether the map computes one number from values that are known in @forward.
   bool isFactor(LaunchMapOp map, Value dsum) {
     return isOnStream(map) && !isRepeated(map) && !map.getAccumulateAfterFirst() && map.getOuts().size() == 1 &&
            isSameValue(map.getOuts()[0], dsum) && isTransient(dsum) &&
            llvm::all_of(map.getIns(), [&](Value in) { return isSameValue(in, count) || isHyperparameter(in); });
   }
 
-  /// A scalar of the step that the host writes.
+  /// Whether the operand is a scalar of the step that the host writes.
   bool isHyperparameter(Value in) {
     bool isScalar = llvm::any_of(program.getOps<ResourceOp>(), [&](ResourceOp resource) {
       return resource.getKind() == ResourceKind::scalar && getPlace(resource) == getPlace(in);
@@ -133,7 +133,7 @@ private:
            });
   }
 
-  /// In no resource, which the host may read.
+  /// Whether the buffer is in no resource, which the host may read.
   bool isTransient(Value buffer) {
     Extent its = getExtent(buffer);
     return llvm::none_of(program.getOps<ResourceOp>(), [&](ResourceOp resource) {
@@ -142,8 +142,8 @@ private:
     });
   }
 
-  /// Nobody else reads the logarithms, whose bytes then hold the factor where a map makes one: the loss still reads the
-  /// count behind it.
+  /// Whether no other command reads the logarithms, whose bytes then hold the factor where a map computes one: the loss
+  /// still reads the count behind it.
   bool mayDropLogSum() {
     MemRefType factor = typeOf(gradient.launch.getIns()[0]), room = typeOf(logSum);
     return uses.of(logSum).size() == 2 && isTransient(logSum) && factor.getRank() == 0 && room.getNumElements() > 0 &&
@@ -172,7 +172,7 @@ private:
     drop(loss);
   }
 
-  /// The factor of the gradient in @forward, in the bytes of the logarithms where a map makes it.
+  /// Returns the factor of the gradient in @forward, in the bytes of the logarithms where a map computes it.
   Value makeFactor(OpBuilder &builder) {
     LaunchMapOp made = gradient.factor;
     if (!made)
@@ -191,7 +191,7 @@ private:
     return factor;
   }
 
-  /// Removes a command, and its buffers where nobody else uses them.
+  /// Removes a command, and those of its buffers that no other command uses.
   void drop(Operation *command) {
     uses.remove(command);
     llvm::SmallSetVector<Value, 8> buffers(command->operand_begin(), command->operand_end());

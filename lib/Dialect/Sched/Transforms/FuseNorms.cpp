@@ -13,12 +13,12 @@ namespace windlass::sched {
 
 namespace {
 
-/// What maps apply, by name.
+/// The scalar functions that maps apply, by name.
 using ScalarFunctions = DenseMap<StringRef, func::FuncOp>;
 
 class NormFusion {
 public:
-  /// `taken` gets the names of functions that maps applied which are no more.
+  /// `taken` receives the names of the functions of maps that have been removed.
   NormFusion(const ScalarFunctions &functions, Block &block, llvm::StringSet<> &taken)
       : functions(functions), block(block), taken(taken), uses(block) {}
 
@@ -38,7 +38,8 @@ public:
   }
 
 private:
-  /// Of a map whose function only adds its two or three arguments up: which operand is added first, second, third.
+  /// Returns the operands of a map whose function only adds its two or three arguments up, in the order of addition;
+  /// empty for other maps.
   SmallVector<Value> getTerms(LaunchMapOp map) const {
     auto found = functions.find(map.getFunction());
     if (found == functions.end() || map.getOuts().size() != 1)
@@ -94,7 +95,8 @@ private:
     command->erase();
   }
 
-  /// A command of both at the place of the later one, of which it has the block; `named` says of which operator it is.
+  /// Makes the command that replaces two, at the place of `later` and with its `plan.repeat`; `named` gives the
+  /// operator.
   LaunchOp replace(Operation *later, LaunchOp named, KernelKind kernel, ValueRange ins, ValueRange outs,
                    DictionaryAttr settings, bool accumulatesAfterFirst) {
     OpBuilder builder(later);
@@ -106,7 +108,7 @@ private:
     return both;
   }
 
-  /// The sum that the norm reads becomes a result of it.
+  /// Makes the sum that the norm reads a result of the norm.
   void takeSum(LaunchOp norm) {
     Value x = norm.getIns()[0];
     LaunchMapOp sum;
@@ -133,7 +135,8 @@ private:
     erase(sum);
   }
 
-  /// The only command that reads what `producer` writes there; none if that is no map on its stream behind it.
+  /// Returns the only command that reads what `producer` writes to `out`; null if it is not a map on the same stream
+  /// behind it.
   LaunchMapOp getOnlyReader(LaunchOp producer, Value out) {
     LaunchMapOp reader;
     for (Operation *op : uses.of(out)) {
@@ -152,8 +155,8 @@ private:
     return reader;
   }
 
-  /// Gradients of parameters are added to what their buffers hold by the command that computes them, if all are, at its
-  /// place.
+  /// Lets the command that computes gradients of parameters add them to their buffers itself, at its place, if all of
+  /// them are added.
   LaunchOp takeParameters(LaunchOp gradient) {
     SmallVector<Operation *> maps;
     SmallVector<Value> outs = {gradient.getOuts()[0]};
@@ -182,7 +185,7 @@ private:
     return both;
   }
 
-  /// What a map adds to the gradient of the norm's input is an operand of the command.
+  /// Makes the buffer that a map adds to the gradient of the norm's input an operand of the command.
   void takeAdditionTo(LaunchOp gradient) {
     Value dx = gradient.getOuts()[0];
     LaunchMapOp map = getOnlyReader(gradient, dx);

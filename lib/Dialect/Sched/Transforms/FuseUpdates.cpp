@@ -13,7 +13,7 @@ namespace windlass::sched {
 
 namespace {
 
-/// Maps that only round f32 to 16 bits, by the place of what they read, in order.
+/// The maps that only round f32 to 16 bits, by the place of the buffer that they read, in order.
 using Casts = DenseMap<Place, SmallVector<LaunchMapOp>>;
 
 class UpdateFusion {
@@ -43,7 +43,7 @@ public:
   void dropFunctions(ProgramOp program) { dropUnusedFunctions(program, castFunctions); }
 
 private:
-  /// f32 to bf16 or f16, and nothing else.
+  /// Whether the function only rounds f32 to bf16 or f16.
   static bool isCast(func::FuncOp function) {
     Block &body = function.getBody().front();
     auto cast = dyn_cast<train::CastOp>(body.front());
@@ -52,7 +52,7 @@ private:
            (cast->getResult(0).getType().isBF16() || cast->getResult(0).getType().isF16());
   }
 
-  /// The first map behind the update that rounds the whole new weight becomes a result of it.
+  /// Makes the first map behind the update that rounds the whole new weight a result of the update.
   static void takeCast(LaunchOp update, Casts &casts) {
     Value weight = update.getOuts()[0];
     auto found = casts.find(getPlace(weight));

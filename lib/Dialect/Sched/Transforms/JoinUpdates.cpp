@@ -11,7 +11,8 @@ namespace windlass::sched {
 #include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
 } // namespace windlass::sched
 
-/// Of one command. Its work is then long beside a launch, and what measures it needs little memory.
+/// The most elements of one command. Its work then takes long compared with a launch, and a measurement of it needs
+/// little memory.
 static constexpr int64_t kMostElements = int64_t(1) << 22;
 
 namespace {
@@ -55,7 +56,7 @@ private:
         a, [&](const Extent &x) { return llvm::any_of(b, [&](const Extent &y) { return x.overlaps(y); }); });
   }
 
-  /// A step of one parameter whose kernel takes several, of dense buffers.
+  /// Whether the launch is a step of one parameter, on dense buffers, whose kernel takes several.
   static bool isJoinable(LaunchOp launch) {
     std::optional<UpdateOperands> its = getUpdateOperands(launch);
     return its && its->parameters < launch.getRow().operands.mostParameters && its->parameters == 1 &&

@@ -17,14 +17,14 @@ namespace {
 
 bool isView(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp>(op); }
 
-/// Whether the blocks of the members stand one behind the other in the result. Otherwise a copy puts them to their
-/// places, for which the compute stream would wait where the gather is begun.
+/// Whether the blocks of the members are contiguous in the result. Otherwise a copy puts them in order, for which the
+/// compute stream would wait where the gather is begun.
 bool needsNoCopy(AllGatherOp op) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult().getType()).getShape();
   return llvm::all_of(shape.take_front(op.getDim()), [](int64_t size) { return size == 1; });
 }
 
-/// A weight brought together from its parts: the load, collectives and views, up to the value that operators use.
+/// The gather of a weight from its shards: the load, collectives and views, up to the value that operators use.
 struct Gather {
   SmallVector<Operation *, 4> chain;
   Operation *firstUse = nullptr;
@@ -56,8 +56,8 @@ std::optional<Gather> findGather(LoadOp load) {
   return gather;
 }
 
-/// Moves gathers of weights up: behind the first use of the last gather whose bytes do not fit into the window beside
-/// those of all later ones.
+/// Moves gathers of weights up: each to behind the first use of the last earlier gather whose bytes, together with
+/// those of all later gathers up to this one, exceed `window`.
 void issueGathersEarly(Block &block, int64_t window) {
   llvm::DenseSet<Attribute> written;
   for (Operation &op : block)
@@ -117,9 +117,10 @@ std::optional<Scatter> findScatter(ReduceScatterOp op) {
   return scatter;
 }
 
-/// Moves additions of scattered gradients down: behind the start of the scatter with which as many bytes have begun
-/// behind their own as the window has, the last ones to the end. A scatter then runs beside operators of several
-/// others: the next one may be that of a bias, no more than a small operator away.
+/// Moves additions of scattered gradients down. The addition of scatter i goes behind the start of the first scatter j
+/// for which the bytes of scatters i + 1 to j add up to `window` or more (j >= i); where there is none, to the end. A
+/// scatter then overlaps with the operators of several later ones: the next scatter may be that of a bias, only a small
+/// operator away.
 void addLate(Block &block, int64_t window) {
   SmallVector<Scatter> scatters;
   for (auto op : block.getOps<ReduceScatterOp>())

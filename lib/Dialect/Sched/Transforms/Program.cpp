@@ -116,7 +116,7 @@ std::vector<Command *> Program::getTimeline() {
 
 namespace {
 
-/// First and last time at which a storage is used; -1 where it never is.
+/// The first and last time at which a storage is used; -1 where it is never used.
 struct Lifetime {
   int64_t first = -1, last = -1;
 };
@@ -145,7 +145,7 @@ bool mayShare(const Command &command, size_t in, size_t out) {
          getRow(command.kernel).mayShare({command.ins.size(), command.outs.size(), 0}, in, out);
 }
 
-/// What a command belongs to: an operator, or else a collective.
+/// Returns the name of what a command belongs to: an operator, or else a collective.
 std::string getName(const Command &command) {
   if (auto id = dyn_cast_or_null<StringAttr>(command.id))
     return plan::collapseId(id.getValue(), dyn_cast_or_null<plan::RepeatAttr>(command.repeat));
@@ -154,10 +154,10 @@ std::string getName(const Command &command) {
   return command.kind == Command::Kind::Map ? "map" : stringifyKernelKind(command.kernel).str();
 }
 
-/// So many groups of values are told of the largest live set.
+/// The most groups of values that `sched.peak` lists.
 constexpr size_t kMostAtPeak = 8;
 
-/// sched.peak: what lives at a time of the timeline, by the first command that uses it.
+/// Returns `sched.peak`: the values that are live at time `peak` of the timeline, by the first command that uses them.
 DictionaryAttr describePeak(MLIRContext *context, ArrayRef<Command *> timeline,
                             ArrayRef<schedule::LiveInterval> intervals, int64_t peak) {
   struct Group {

@@ -15,7 +15,7 @@ struct Storage {
   bool isTransient = true;
   /// Whether forward or backward may change what it holds while others still read it.
   bool isMutableInStep = false;
-  /// Bytes from the arena's start; set by packing.
+  /// The bytes from the arena's start; set by packing.
   int64_t offset = 0;
 };
 
@@ -25,7 +25,7 @@ struct Stream {
   StreamKind kind = StreamKind::compute;
 };
 
-/// The place among the streams of a program of the one that computes.
+/// The number of the compute stream among the streams of a program.
 constexpr unsigned kComputeStream = 0;
 
 /// A command before it is an operation.
@@ -49,7 +49,7 @@ struct Command {
   Kind kind;
   mlir::Location loc;
   Runs runs = Runs::Always;
-  /// Its place among the program's.
+  /// The number of its stream among the program's.
   unsigned stream = kComputeStream;
   llvm::SmallVector<View, 6> ins, outs;
   /// Launch.
@@ -65,21 +65,21 @@ struct Command {
   mlir::DenseI64ArrayAttr destinations;
   /// Record, Wait.
   int64_t event = 0;
-  /// Wait: storages that are in use until it.
+  /// Wait: the storages that are in use until then.
   llvm::SmallVector<unsigned, 2> keepsAlive;
   /// `plan.repeat` and `train.id` of the operation that it came from.
   mlir::Attribute repeat, id;
-  /// The operator of the model that timelines show it under; not of Record and Wait.
+  /// The operator of the model under which timelines show it; null for Record and Wait.
   mlir::StringAttr owner;
 };
 
-/// The axes over which ranks communicate, and where their collectives run: a place among the program's streams.
+/// The axes over which ranks communicate, and the number of the stream on which their collectives run.
 struct Communicator {
   mlir::ArrayAttr axes;
   unsigned stream = 0;
 };
 
-/// Resources that one collective reduces where they stand.
+/// The resources that one collective reduces in place.
 struct Bucket {
   AllReduceOp op;
   llvm::SmallVector<ResourceOp> resources;
@@ -94,7 +94,7 @@ public:
 
   ProgramOp program;
   std::vector<Storage> storages;
-  /// Those of @reduce stand behind those of @backward.
+  /// The commands of each function; those of @reduce are behind those of @backward.
   llvm::MapVector<mlir::func::FuncOp, std::vector<Command>> functions;
   llvm::SmallVector<Stream> streams;
   llvm::SmallVector<Communicator> communicators;
@@ -105,15 +105,15 @@ public:
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
   plan::MeshAttr getMesh() { return program.getMesh(); }
-  /// Index of the communicator over these axes, created at its first use, with its stream.
+  /// Returns the index of the communicator over these axes, which is created at its first use, with its stream.
   unsigned getCommunicator(mlir::ArrayAttr axes);
-  /// The scalar function of these elements that returns its argument, created at its first use.
+  /// Returns the scalar function that returns its argument of type `element`; it is created at its first use.
   mlir::FlatSymbolRefAttr getIdentityFunction(mlir::Type element);
 
-  /// Lets outputs take the place of inputs that die at the command, where the kernel may run in place.
+  /// Lets outputs take the place of inputs whose last use is the command, where the kernel may run in place.
   void shareStorages();
-  /// Merges what functions wait for at their end, and numbers events anew: functions, and instances of a repeated
-  /// block, use the same ones again.
+  /// Merges the waits at the end of functions, and renumbers events: functions, and instances of a repeated block,
+  /// reuse the same numbers.
   void numberEvents();
   /// Gives every storage its offset and writes those of resources; reports the arena.
   void placeStorages();
@@ -130,7 +130,7 @@ private:
   mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);
-  /// Commands of every function whose transients are live in some order of time.
+  /// Returns the commands of all functions in the order of time in which their transients are live.
   std::vector<Command *> getTimeline();
   /// Declares the streams and communicators behind the arena.
   void emitQueues(mlir::OpBuilder &builder);

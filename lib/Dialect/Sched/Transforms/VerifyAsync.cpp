@@ -14,7 +14,7 @@ namespace windlass::sched {
 #include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
 } // namespace windlass::sched
 
-/// Only what later levels read is left of the plan.
+/// Checks that the op has only those attributes of the plan that later levels read.
 static LogicalResult checkNoPlan(Operation &op) {
   if (llvm::isa_and_nonnull<plan::PlanDialect>(op.getDialect()))
     return op.emitOpError("does not belong to L4: reshards are collectives here");
@@ -194,7 +194,8 @@ private:
     return success();
   }
 
-  /// The result has the operand's shape, larger along `grown` and smaller along `shrunk` by the number of members.
+  /// Checks that the result has the operand's shape, larger along `grown` and smaller along `shrunk` by the number of
+  /// members.
   LogicalResult checkShape(Operation &op, ArrayAttr axes, std::optional<uint64_t> grown,
                            std::optional<uint64_t> shrunk) {
     if (failed(checkAxes(op, axes)))
@@ -236,7 +237,7 @@ private:
     return success();
   }
 
-  /// What is sent is received with the same types, in the same order.
+  /// Checks that both sides of a border have the same types in the same order.
   LogicalResult checkBorders() {
     for (ResourceOp resource : program.getOps<ResourceOp>()) {
       if (!resource.isBorder())

@@ -35,12 +35,12 @@ struct View {
   bool operator==(const View &other) const;
 
   static View dense(unsigned storage, mlir::RankedTensorType type);
-  /// Result dim i is dim permutation[i].
+  /// Returns the view whose dim i is dim permutation[i].
   View permuted(llvm::ArrayRef<int64_t> permutation) const;
-  /// Dim i becomes dim dims[i] of the shape `sizes`; the other dims repeat.
+  /// Returns the view of shape `sizes` whose dim dims[i] is dim i; the other dims repeat.
   View broadcasted(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> sizes) const;
   View sliced(llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes) const;
-  /// The same elements in row-major order under another shape; none where no strides describe that.
+  /// Returns the same elements in row-major order under another shape; none where no strides describe it.
   std::optional<View> reshaped(llvm::ArrayRef<int64_t> sizes) const;
 
   mlir::MemRefType getType() const;

@@ -189,7 +189,7 @@ LogicalResult EmbeddingOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVe
 }
 
 OpCost EmbeddingOp::getCost() {
-  // Of the table only the chosen rows are read.
+  // Only the chosen rows of the table are read.
   return {0, getBytes(getIds().getType()) + 2 * getBytes(getResult().getType())};
 }
 

@@ -22,7 +22,8 @@ struct ChoicePaths {
   bool contains(mlir::Operation *op) const { return routers.contains(op) || carried.contains(op); }
 };
 
-/// Of functions that hold the same forward pass. Empty where nothing chooses by the largest of several numbers.
+/// Returns the paths to choices in functions that hold the same forward pass; empty where nothing chooses by the
+/// largest of several numbers.
 ChoicePaths findChoicePaths(llvm::ArrayRef<mlir::func::FuncOp> functions);
 
 } // namespace windlass::train

@@ -259,8 +259,8 @@ private:
   ModuleOp module;
   FloatType narrow, wide;
   ChoicePaths choices;
-  /// Of one function: its operators whose results are gradients that stay in f32; what was converted for
-  /// the forward and for the backward pass.
+  /// For one function: its operators whose results are gradients that stay in f32; what was converted for the forward
+  /// and for the backward pass.
   llvm::DenseSet<Operation *> wideGradients;
   llvm::DenseMap<Value, Value> converted[2];
   /// Ids of sums in f32 of what is narrow.

@@ -17,8 +17,9 @@ def Plan_MemoryKindAttr : EnumAttr<PlanDialect, Plan_MemoryKind, "memory_kind">;
 def Plan_AxisAttr : Plan_Attr<"Axis", "axis"> {
   let summary = "a mesh axis, its size and its role";
   let description = [{
-    The role says what the members share out: `replica`, the micro-batches of a step; `batch`, the graph's batch; `expert`,
-    experts; `model`, which is left out of the text, any work of operators. The name is for people and for layouts.
+    The role says what is divided among the members: `replica`, the micro-batches of a step; `batch`, the graph's batch;
+    `expert`, experts; `model`, which is left out of the text, any work of operators. The name is for people and for
+    layouts.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size,
                         DefaultValuedParameter<"::windlass::plan::AxisRole",
@@ -33,24 +34,24 @@ def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
   let assemblyFormat = "`<` `[` (`]`) : ($axes^ `]`)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Position of the axis in the mesh, or -1.
+    /// Returns the position of the axis in the mesh, or -1.
     int64_t indexOf(::llvm::StringRef axis) const;
-    /// Members of the axis; 1 for an unknown one.
+    /// Returns the number of members of the axis; 1 for an unknown axis.
     int64_t sizeOf(::llvm::StringRef axis) const;
-    /// Role of the axis; `model` for an unknown one.
+    /// Returns the role of the axis; `model` for an unknown axis.
     AxisRole roleOf(::llvm::StringRef axis) const;
-    /// The axes of a role, in the order of the mesh.
+    /// Returns the axes of a role, in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr> axesOf(AxisRole role) const;
-    /// Members of all axes of a role together; 1 where there are none. Those of `replica` are P.
+    /// Returns the product of the sizes of the axes of a role; 1 where there are none. For `replica` it is P.
     int64_t sizeOf(AxisRole role) const;
-    /// Whether the members of the axis work on other parts of the data and with the same weights: replicas, or parts of
+    /// Whether the members of the axis work on different parts of the data with the same weights: replicas, or parts of
     /// the batch.
     bool isDataAxis(::llvm::StringRef axis) const;
-    /// These axes, in the order of the mesh.
+    /// Returns these axes, in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr> getDataAxes() const;
-    /// Number of ranks.
+    /// Returns the number of ranks.
     int64_t getRanks() const;
-    /// Coordinates of a rank, one per axis.
+    /// Returns the coordinates of a rank, one per axis.
     ::llvm::SmallVector<int64_t> coordinatesOf(int64_t rank) const;
   }];
 }
@@ -67,19 +68,19 @@ def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
 }
 
 def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
-  let summary = "how an operator runs: the axes on its factors, its stage, and whether it is run again";
+  let summary = "how an operator runs: the axes on its factors, its stage, and whether it is recomputed";
   let description = [{
-    Forward operators of `@microbatch` with one `segment` are run again together, just before the backward operators that
-    need what they make; -1: what the backward pass needs of the operator is kept.
+    Forward operators of `@microbatch` with one `segment` are recomputed together, just before the backward operators
+    that need their results; -1: the results that the backward pass needs are stashed.
   }];
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::FactorAxesAttr">:$splits,
                         DefaultValuedParameter<"int64_t", "0">:$stage, DefaultValuedParameter<"int64_t", "-1">:$segment);
   // No commas: which of the two follows one would be known too late.
   let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`stage` `=` $stage^)? (`segment` `=` $segment^)? `>`";
   let extraClassDeclaration = [{
-    /// How the factor of that name is split; null when it is whole.
+    /// Returns the split of the factor of that name; null when it is whole.
     FactorAxesAttr splitOf(::llvm::StringRef factor) const;
-    /// Axes on the factor of that name; empty when it is whole.
+    /// Returns the axes on the factor of that name; empty when it is whole.
     ::llvm::ArrayRef<::mlir::StringAttr> axesOf(::llvm::StringRef factor) const;
   }];
 }
@@ -106,9 +107,10 @@ def Plan_UnreducedAttr : Plan_Attr<"Unreduced", "unreduced"> {
 def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
   let summary = "where the parts of a value are";
   let description = [{
-    `flat` axes cut what the splits of the dims leave on a rank: flattened in row-major order and filled with zeros to a
-    multiple of the axes' sizes, it becomes as many equal ranges, numbered by the axes, outermost first. Only the
-    accumulated gradient and the master copy of a parameter lie so, and what `@update` makes of them.
+    `flat` axes cut the local slice that the splits of the dims leave on a rank: flattened in row-major order and padded
+    with zeros to a multiple of the product of the axes' sizes, it becomes equal ranges, one for each member, numbered
+    by the axes, outermost first. Only the accumulated gradient and the master copy of a parameter are flat, and the
+    values that `@update` computes from them.
   }];
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::DimLayoutAttr">:$dims,
                         OptionalArrayRefParameter<"::mlir::StringAttr">:$flat,
@@ -129,24 +131,24 @@ def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
     }]>
   ];
   let extraClassDeclaration = [{
-    /// The layout of a value that is whole on every rank: one unsplit factor per dim.
+    /// Returns the layout of a value that is whole on every rank: one unsplit factor per dim.
     static LayoutAttr getWhole(::mlir::RankedTensorType type);
     bool isWhole() const;
     /// Fails with a diagnostic unless the layout has the dims of `type` and the factors of each multiply to its size.
     ::llvm::LogicalResult verifyFits(::mlir::RankedTensorType type,
                                      ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
-    /// The same with other unreduced, or other flat axes.
+    /// Returns the same layout with other unreduced, or other flat axes.
     LayoutAttr withUnreduced(::llvm::ArrayRef<UnreducedAttr> unreduced) const;
     LayoutAttr withFlat(::llvm::ArrayRef<::mlir::StringAttr> flat) const;
-    /// Number of ranges that the flat axes make; 1 where nothing is flattened.
+    /// Returns the number of ranges that the flat axes make; 1 where nothing is flattened.
     int64_t getFlatParts(MeshAttr mesh) const;
-    /// Shape of a rank's part, of one dim where it is a range; every split of a dim must divide.
+    /// Returns the type of a rank's local slice, with one dim where it is a range; every split of a dim must divide it.
     ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
   }];
 }
 
 def Plan_SegmentAttr : Plan_Attr<"Segment", "segment"> {
-  let summary = "marks a forward operator as part of a block that can be run again";
+  let summary = "marks a forward operator as part of a block that can be recomputed";
   let description = [{
     `block` names the block; `part` is the half of it to which the operator belongs, empty where the block has no halves.
   }];

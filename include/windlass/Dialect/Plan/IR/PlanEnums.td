@@ -14,11 +14,12 @@ def PlanDialect : Dialect {
     argument and result has a layout (`plan.layouts` on ops, `plan.layout` on arguments and results). Layouts differ
     between a producer and a consumer only at `plan.reshard`. Types stay global.
 
-    An axis has a role, and any number of axes may share one. The axes of role `replica` carry P groups, one for each of
-    their coordinates in row-major order, each of which runs `@microbatch` on micro-batches of its own: values inside
-    `@microbatch` and `@evaluate` differ between groups and never name these axes, but for what is read of a parameter,
-    which all groups share. Gradients leave `@microbatch` unreduced over these axes, whatever their layout says, and are
-    brought to the weight's `plan.gradient_layout` before they are added to those of earlier micro-batches.
+    An axis has a role, and any number of axes may share one. The axes of role `replica` carry P data-parallel replicas
+    (groups of ranks), numbered by their coordinates in row-major order; each replica runs `@microbatch` on its own
+    micro-batches. Values inside `@microbatch` and `@evaluate` differ between replicas, so their layouts never name
+    these axes; only values read from a parameter may, because all replicas share it. Gradients leave `@microbatch`
+    unreduced over these axes, whatever their layout says, and are brought to the weight's `plan.gradient_layout` before
+    they are added to those of earlier micro-batches.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::windlass::train::TrainDialect"];

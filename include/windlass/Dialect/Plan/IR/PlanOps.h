@@ -20,9 +20,10 @@ namespace windlass::plan {
 constexpr char kMeshAttr[] = "plan.mesh";
 /// Module: IntegerAttr (i64), bytes of gradients per bucket.
 constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
-/// Where nothing else is said.
+/// The bucket size where nothing else is given, in bytes.
 constexpr int64_t kBucketBytes = 4 << 20;
-/// Module: IntegerAttr (i64), bytes of weights that may be gathered ahead of their use, of all that are in flight.
+/// Module: IntegerAttr (i64), the bytes of weights that may be gathered ahead of their use, summed over all that are in
+/// flight.
 constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
 /// Op: StrategyAttr.
 constexpr char kStrategyAttr[] = "plan.strategy";

@@ -11,47 +11,46 @@
 
 namespace windlass::plan {
 
-/// Splits of an operator by index of the factor.
+/// The splits of an operator, by index of the factor.
 using Splits = std::map<unsigned, FactorSplit>;
 
-/// Whether an op may split a factor so, besides `others`: the axes divide it and are free, and every result has the
-/// factor or is left unreduced.
+/// Whether an op may split factor `index` by `split` in addition to `others`: the axes divide the factor and are free,
+/// and every result has the factor or is left unreduced.
 bool canSplit(const train::OpFactors &factors, unsigned index, const FactorSplit &split, const Splits &others,
               MeshAttr mesh);
 
-/// Adds the splits with which a dim arrives (or is wanted), where its factors can say them; a split that is there
-/// already gives way to one that has its axes and more. Returns whether all of the
-/// dim's axes are among the splits then.
+/// Adds to `splits` the splits that `layout` gives a dim, where its factors can express them; a present split gives way
+/// to one that has its axes and more. Returns whether `splits` then has all of the dim's axes.
 bool takeAxes(const train::OpFactors &factors, const train::DimFactors &dim, DimLayoutAttr layout, Splits &splits,
               MeshAttr mesh);
 
-/// In how many equal parts a split, or a slice with others like it, takes a value apart; 1 for other ops. What makes
-/// the value, such as a fused projection, may be split in as many blocks.
+/// Returns the number of equal parts into which a split, or a slice with others like it, takes a value apart; 1 for
+/// other ops. The producer of the value, such as a fused projection, may be split in as many blocks.
 int64_t countParts(mlir::Operation *op);
 
 StrategyAttr getStrategy(mlir::MLIRContext *context, const train::OpFactors &factors, const Splits &splits);
 
-/// Layouts in which consumers find the parameters that they read, by symbol.
+/// The layouts in which consumers find the parameters that they read, by symbol.
 using ReadLayouts = llvm::DenseMap<mlir::StringAttr, LayoutAttr>;
 
 class Propagation {
 public:
-  /// `seeds` are splits that operators have to begin with. Reads of parameters that `reads` does not have are whole.
+  /// `seeds` are the splits with which operators begin. Reads of parameters that `reads` does not have are whole.
   /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
       : function(function), symbols(function->getParentOfType<mlir::ModuleOp>()), mesh(mesh),
         context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
-  /// Gives every op, or each of these (in their order in the block), a strategy and layouts.
+  /// Gives every op, or each of `ops` (in their order in the block), a strategy and layouts.
   mlir::LogicalResult run();
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> ops);
 
-  /// Operators find the value in this layout, whatever its own.
+  /// Makes operators find `value` in `layout`, whatever its own layout is.
   void setFound(mlir::Value value, LayoutAttr layout) { found[value] = layout; }
 
-  /// The layout in which all consumers take a value; null where they differ, or take any. A stash wants what the
-  /// backward pass does.
+  /// Returns the layout in which all consumers take a value; null where they differ, or take any. A stash wants the
+  /// layout that the backward pass wants.
   mlir::FailureOr<LayoutAttr> getWanted(mlir::Value value);
 
 private:
@@ -60,7 +59,7 @@ private:
   mlir::LogicalResult choose(mlir::Operation &op);
   mlir::LogicalResult layOut(mlir::Operation &op);
   mlir::LogicalResult followConsumers(mlir::Operation &op);
-  /// What is pinned of the op; null where nothing is.
+  /// Returns the pins of the op; null where it has none.
   const PinnedOp *getPin(mlir::Operation &op) const;
 
   mlir::func::FuncOp function;

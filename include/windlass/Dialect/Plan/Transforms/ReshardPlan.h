@@ -8,7 +8,7 @@
 
 namespace windlass::plan {
 
-/// One step of a reshard. It sees the rank's part, dense and row-major, as a tensor of `shape`.
+/// One step of a reshard. It sees the rank's local slice, dense and row-major, as a tensor of `shape`.
 struct ReshardStep {
   enum class Kind {
     AllReduce,     ///< combines the members' parts (`reduction`)
@@ -33,11 +33,11 @@ struct ReshardStep {
 
 struct ReshardPlan {
   llvm::SmallVector<ReshardStep, 2> steps;
-  /// Elements that a rank sends when collectives run as rings: all-reduce 2(n-1)/n of the payload, gathers, scatters
-  /// and exchanges (n-1)/n of the larger side, a permutation all of it. (Thakur, Rabenseifner, Gropp: Optimization of
-  /// Collective Communication Operations in MPICH, 2005.)
+  /// The number of elements that a rank sends when collectives run as rings: all-reduce 2(n-1)/n of the payload,
+  /// gathers, scatters and exchanges (n-1)/n of the larger side, a permutation all of it. (Thakur, Rabenseifner, Gropp:
+  /// Optimization of Collective Communication Operations in MPICH, 2005.)
   double sentElements = 0;
-  /// The most elements that a step holds beside its operand.
+  /// The largest number of elements that a step holds besides its operand.
   int64_t transientElements = 0;
 };
 
@@ -49,8 +49,9 @@ struct AxesSpan {
 };
 AxesSpan getSpan(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 
-/// Fails, with the rule that is broken, where `to` is unreduced over an axis that `from` is not, in another way than
-/// `from`, or where the memory kinds differ. Layouts must fit `shape` and the mesh.
+/// Returns the cheapest sequence of steps from layout `from` to layout `to` of a value of global shape `shape`. Fails,
+/// with the rule that is broken, where `to` is unreduced over an axis over which `from` is not, or by another
+/// reduction, or where the memory kinds differ. Layouts must fit `shape` and the mesh.
 llvm::Expected<ReshardPlan> planReshard(llvm::ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh);
 
 } // namespace windlass::plan

@@ -1,4 +1,4 @@
-// What is fixed of a plan before splits follow the operators from there.
+// The choices of a plan from which splits propagate through the operators.
 #ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_STRATEGYCHOICE_H
 
@@ -12,66 +12,69 @@
 
 namespace windlass::plan {
 
-/// The mesh of named strategies and of the search: an axis of replicas, "data", one for parts of the batch, "batch",
-/// and one for the model, "model", in this order, each where it has more than one member.
+/// Returns the mesh of named strategies and of the search: "data", an axis of `replicas` data-parallel replicas,
+/// "batch", of `batchParts` parts of the graph's batch, and "model", of `modelRanks`, in this order; an axis of size 1
+/// is left out.
 MeshAttr makeMesh(mlir::MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks);
 
-/// Which copies of each weight the ranks that work on parts of the data share out among themselves; the master with the
-/// optimizer's state.
+/// The copies of each weight that are sharded over the data axes (ZeRO); optimizer state is sharded as the master is.
 struct SharedCopies {
   bool compute = false, gradient = false, master = false;
 };
 
-/// Where the three copies of a parameter lie, each with its memory kind. Axes of the data over which `gradient` is
-/// unreduced are those over which it is summed once a step; over the others it is summed in each micro-batch.
+/// The layouts of the three copies of a parameter, each with its memory kind. Over the data axes for which `gradient`
+/// is unreduced, it is summed once a step; over the other data axes it is summed in each micro-batch.
 struct ParameterLayouts {
   LayoutAttr compute, gradient, master;
 };
 
-/// Finds the operators of `function` that ranks of the model split over `axes`, and how. What is pinned stays as it is.
+/// Returns the operators of `function` that are split over the model axes `axes`, each with its splits. Pinned
+/// operators stay as they are.
 using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::FuncOp function,
                                                                     llvm::ArrayRef<mlir::StringAttr> axes,
                                                                     MeshAttr mesh, const Pins &pins);
 
 struct StrategyChoice {
   MeshAttr mesh;
-  /// The copies of parameters, by symbol; those of the others follow from `sharedCopies` and the pins.
+  /// The copies of parameters, by symbol; for parameters without an entry they follow from `sharedCopies` and the pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
   SharedCopies sharedCopies;
-  /// How operators are split among the model's ranks; null: what is not pinned is not split so.
+  /// The function that splits operators over the model axes; null: only pins split operators over them.
   ModelSplitter splitModel = nullptr;
   Pins pins;
-  /// The layouts in which operators find weights, by symbol; those that are not here follow from their operators.
+  /// The layouts in which operators find weights, by symbol; for weights without an entry they follow from their
+  /// operators.
   llvm::DenseMap<mlir::StringAttr, LayoutAttr> reads;
 };
 
-/// The layout of a weight's copy that ranks share out over the axes of the data, where `layout` is what they hold each:
-/// these axes on the first factor that they divide; as many neighbours among them as any factor takes, none where none
-/// does.
+/// Returns `layout` sharded over the data axes of `mesh`: over the run of neighbouring axes with the most members that
+/// some factor can take, on the first factor that can. Axes that `layout` uses already are not added again; where no
+/// factor takes an axis, `layout` is returned as it is.
 LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
 
-/// The same of a gradient or a master copy, which may be flat: where no factor takes all of their axes, all of them cut
-/// what the ranks hold each in ranges, if there is an element for each member.
+/// Returns the same for a gradient or a master copy, which may be flat: where no factor takes all of the axes, all of
+/// them cut each rank's local slice in ranges, if it has an element for each member.
 LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
 
-/// The copies of a weight that operators find in `read`.
+/// Returns the layouts of the copies of a weight that operators find in layout `read`.
 ParameterLayouts layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh);
 
-/// The copies that `choice` gives a weight that operators find in `read`.
+/// Returns the layouts that `choice` gives the copies of parameter `symbol`, which operators find in layout `read`.
 ParameterLayouts getCopies(const StrategyChoice &choice, mlir::StringAttr symbol, LayoutAttr read, MeshAttr mesh);
 
-/// How operators find a weight whose compute copy lies in `layout`: as that, but whole over the axes on which ranks
-/// work on parts of the data.
+/// Returns the layout in which operators find a weight whose compute copy has `layout`: the same splits without the
+/// data axes.
 LayoutAttr gatherShares(LayoutAttr layout, MeshAttr mesh);
 
 /// Returns the layout of an argument of `function`. Dim 0 of an input of the graph is the batch, which is split on the
 /// batch axes; every other dim is whole.
 LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
 
-/// Micro-batches of a step, over all ranks.
+/// Returns the number of micro-batches of a step, over all ranks.
 int64_t getMicroBatches(mlir::ModuleOp module);
 
-/// L2 to L3: what `plan-apply-strategy` does. Fails at what a pin contradicts.
+/// Takes a module from L2 to L3 as `plan-apply-strategy` does. Fails at the operator or parameter that contradicts a
+/// pin.
 mlir::LogicalResult applyStrategy(mlir::ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes);
 
 } // namespace windlass::plan

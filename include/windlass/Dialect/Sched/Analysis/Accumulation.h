@@ -1,4 +1,4 @@
-// Sums that kernels make by adding to one buffer instead of a map over all terms.
+// Sums that kernels compute by adding to one buffer, without a map over all terms.
 #ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_ACCUMULATION_H
 #define WINDLASS_DIALECT_SCHED_ANALYSIS_ACCUMULATION_H
 

@@ -1,4 +1,4 @@
-// What memory and events say of commands that change places.
+// Whether commands may change places, as far as memory and events allow it.
 #ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDMOVES_H
 #define WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDMOVES_H
 
@@ -12,31 +12,33 @@ namespace windlass::sched {
 
 mlir::MemRefType typeOf(mlir::Value buffer);
 
-/// The number of the value that the buffer holds; buffers of other values may have its bytes before and after.
+/// Returns the number of the value that the buffer holds (`sched.storage`); none where the buffer does not say it.
+/// Buffers of other values may have its bytes before and after.
 std::optional<int64_t> getStorage(mlir::Value buffer);
 
-/// A kernel, a map or a collective.
+/// Whether `op` is a launch of a kernel, a map or a collective.
 bool isCommand(mlir::Operation *op);
 
-/// What a command reads and writes.
+/// Returns the buffers that a command reads, and the buffers that it writes.
 std::pair<mlir::ValueRange, mlir::ValueRange> getInsAndOuts(mlir::Operation *command);
 
-/// Whether the kernel, which adds up `terms` of its operands, may write those results while it reads those operands:
-/// none share a byte but where the kernel may work in place, and no two results do.
+/// Whether the kernel, which adds up `terms` of its operands, may write the results `outs` while it reads the operands
+/// `ins`: a result shares a byte with an operand only where the kernel may work in place, and no two results share one.
 bool canWriteWhileReading(KernelKind kernel, mlir::ValueRange ins, mlir::ValueRange outs, size_t terms = 0);
 
-/// Whether `earlier` may run right before `later` of the same block instead, as far as what stands between them says,
-/// but for `others`.
+/// Whether `earlier` may be moved to right before `later`, in the same block: no operation between them except `others`
+/// forbids it.
 bool canMove(mlir::Operation *earlier, mlir::Operation *later, llvm::ArrayRef<mlir::Operation *> others = {});
 
-/// Whether `later` may run right behind `earlier` of the same block and stream instead, as far as what stands between
-/// them says, but for `others`. Unlike a move down, it may pass records.
+/// Whether `later` may be moved to right behind `earlier`, in the same block and stream: no operation between them
+/// except `others` forbids it. Unlike a move down, a move up may pass records.
 bool canMoveUp(LaunchMapOp later, mlir::Operation *earlier, llvm::ArrayRef<mlir::Operation *> others = {});
 
-/// What moves beside an op belongs to the same instance of a repeated block, which it would cut in two otherwise.
+/// Gives `to`, which moves next to `from`, the same `plan.repeat`: otherwise it would cut an instance of a repeated
+/// block in two.
 void copyRepeat(mlir::Operation *from, mlir::Operation *to);
 
-/// Erases those of the functions named that no map applies any more.
+/// Erases the functions among `names` that no map applies any more.
 void dropUnusedFunctions(ProgramOp program, const llvm::StringSet<> &names);
 
 } // namespace windlass::sched

@@ -1,4 +1,4 @@
-// Who reads or writes a value, of commands that are put together.
+// The commands that read or write a value, for passes that fuse commands.
 #ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDUSES_H
 #define WINDLASS_DIALECT_SCHED_ANALYSIS_COMMANDUSES_H
 
@@ -6,11 +6,11 @@
 
 namespace windlass::sched {
 
-/// The commands that read or write each value (`getStorage`), each once; those of a block in its order. Buffers that do
-/// not say which value they hold count as one value.
+/// The commands that read or write each value (`getStorage`), each once, and those of one block in its order. Buffers
+/// that do not say which value they hold count as one value.
 class CommandUses {
 public:
-  /// Of all functions; of a block.
+  /// Collects the commands of all functions of a program, or of one block.
   explicit CommandUses(ProgramOp program);
   explicit CommandUses(mlir::Block &block);
 
@@ -18,7 +18,7 @@ public:
   llvm::SmallVector<mlir::Operation *> of(mlir::Value buffer, mlir::Block *block) const;
 
   void add(mlir::Operation *command);
-  /// Before the command is erased.
+  /// Removes a command; must be called before the command is erased.
   void remove(mlir::Operation *command);
 
 private:

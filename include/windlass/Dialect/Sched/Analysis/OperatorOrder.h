@@ -1,4 +1,4 @@
-// Which of two operators of a block comes first, while operators of it move.
+// Which of two operators of a block comes first, while operators of the block move.
 #ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_OPERATORORDER_H
 #define WINDLASS_DIALECT_SCHED_ANALYSIS_OPERATORORDER_H
 
@@ -8,16 +8,16 @@
 
 namespace windlass::sched {
 
-/// Operation::isBeforeInBlock numbers the whole block anew after each operator that moves; here gaps between the
-/// numbers take in what moves, so that thousands of moves need few passes over a block of thousands. All that move do
-/// so by `moveBefore`, and none is added or erased.
+/// The order of the operators of a block. Operation::isBeforeInBlock renumbers the whole block after each operator that
+/// moves; here moved operators get numbers from the gaps between others, so that thousands of moves need few passes
+/// over a block of thousands. All moves must use `moveBefore`, and no operator may be added or erased.
 class OperatorOrder {
 public:
   explicit OperatorOrder(mlir::Block &block) : block(block) { number(); }
 
   bool isBefore(mlir::Operation *a, mlir::Operation *b) const { return numbers.lookup(a) < numbers.lookup(b); }
 
-  /// Moves operators, one behind the other, in front of another one.
+  /// Moves `ops`, which must not be empty, in their order in front of `place`.
   void moveBefore(llvm::ArrayRef<mlir::Operation *> ops, mlir::Operation *place) {
     for (mlir::Operation *op : ops)
       op->moveBefore(place);

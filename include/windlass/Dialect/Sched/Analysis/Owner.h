@@ -1,4 +1,4 @@
-// Which operator of the model a command belongs to where it lowers an operation that bears no id.
+// Which operator of the model a command belongs to where it lowers an operation without an id.
 #ifndef WINDLASS_DIALECT_SCHED_ANALYSIS_OWNER_H
 #define WINDLASS_DIALECT_SCHED_ANALYSIS_OWNER_H
 
@@ -7,9 +7,9 @@
 
 namespace windlass::sched {
 
-/// The id of an operation of level L4; where it has none, as what moves values between layouts, the id of what makes
-/// its first operand, or the name of the parameter, input or other resource that the operand comes from or the result
-/// goes to. Null only where there is none of these.
+/// Returns the id of an operation of level L4. For an operation without one, such as a collective of a reshard, returns
+/// the id of the operation that makes its first operand, or the name of the parameter, input or other resource that the
+/// operand comes from or the result goes to. Null only where there is none of these.
 mlir::StringAttr getOwner(mlir::Operation *op);
 
 } // namespace windlass::sched

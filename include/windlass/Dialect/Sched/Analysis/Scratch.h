@@ -10,14 +10,15 @@
 
 namespace windlass::sched {
 
-/// Bytes of scratch that the kernel needs with that many threads: what the runtime's own `*_scratch_bytes` say.
+/// Returns the bytes of scratch that the kernel needs with `threads` threads, by the runtime's own `*_scratch_bytes`.
 int64_t getScratchBytes(LaunchOp launch, int64_t threads);
 
-/// What a library has to know of the attention that the command computes; none where it computes another thing, or what
-/// libraries do not.
+/// Returns what a library must know about the attention that the command computes; none where the command computes no
+/// attention, or one that libraries do not support.
 std::optional<rt::attention_shape> getAttentionShape(LaunchOp launch);
 
-/// The most that any command of the program (L5) needs per thread: `scratch_bytes` of the emitted program.
+/// Returns the most bytes of scratch that any command of the program (L5) needs per thread: `scratch_bytes` of the
+/// emitted program.
 int64_t getScratchBytesPerThread(ProgramOp program);
 
 } // namespace windlass::sched

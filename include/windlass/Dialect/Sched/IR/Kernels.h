@@ -22,35 +22,36 @@ enum class KernelKind : uint32_t {
 #undef KERNEL
 };
 
-/// Where commands of a kernel come from: a `train` operator of its name, another rule of sched-lower-to-commands, a
-/// pass that puts commands together.
+/// The origin of a kernel's commands: a `train` operator of its name, another rule of sched-lower-to-commands, or a
+/// pass that fuses commands.
 enum class KernelOrigin { op, lowering, fusion };
 
 /// The results to which a command that accumulates adds. `sums`: all, and only where the setting `kind` is a sum;
 /// `parameters`: all but the first.
 enum class Accumulation { none, all, sums, parameters };
 
-/// Whether a kernel goes through rows, which are fastest where their elements are adjacent. It takes others too.
+/// Whether a kernel goes through rows, which are fastest where their elements are adjacent. It takes rows with strides
+/// too.
 enum class Rows { any, dense };
 
-/// What a kernel moves: each operand once, of a table only what is chosen, of blocks only one.
+/// The bytes that a kernel moves: each operand once, only the chosen rows of a table, or only one block.
 enum class MovedBytes { operands, chosen, block };
 
 /// Whether the settings of a kernel are part of what decides how long it takes.
 enum class SettingsInKey { timed, untimed };
 
-/// Which rule of the runtime says how much scratch a kernel needs (`*_scratch_bytes` of windlass/rt/kernels.h).
+/// The rule of the runtime that says how much scratch a kernel needs (`*_scratch_bytes` of windlass/rt/kernels.h).
 enum class ScratchRule { none, product, norm_grad, attention, attention_grad };
 
 /// How the interpreter runs a kernel: as the `train` operator of its name, or by a rule of its own.
 enum class KernelSemantics { op, own };
 
-/// How many operands and results a launch has, and how many of its operands it adds up (0 of kernels without terms).
+/// The numbers of operands and results of a launch, and of the operands that it adds up (0 for kernels without terms).
 struct KernelArity {
   size_t operands, results, terms;
 };
 
-/// How many operands (or results) a kernel takes, from `least` to `most`.
+/// The number of operands (or results) that a kernel takes, from `least` to `most`.
 struct OperandCounts {
   enum class Kind {
     plain,
@@ -62,13 +63,13 @@ struct OperandCounts {
   unsigned scalars = 0, mostParameters = 0;
 };
 
-/// Which results may have the place of an operand. Terms count as operand 0, what follows them from 1 on; of a kernel
-/// with parameters, operands and results count from each parameter's first.
+/// The results that may have the place of an operand. All terms count as operand 0, the operands behind them from 1 on;
+/// for a kernel with parameters, operands and results count from each parameter's first.
 struct InPlace {
   enum class Mode {
     may,
     must,
-    dropped, ///< they may while there is no command yet; there is none then, as it would do nothing
+    dropped, ///< they may before the command is made; no command is made then, because it would do nothing
   };
   struct Pair {
     unsigned operand, result;
@@ -93,7 +94,7 @@ struct KernelFlops {
   unsigned query = 0;
 };
 
-/// What integers in the operands are below, so that they are valid indices.
+/// The limit below which integers in the operands are valid indices.
 struct IndexLimit {
   enum class Kind {
     unlimited,
@@ -107,7 +108,7 @@ struct IndexLimit {
   bool isResult = false;
 };
 
-/// All that the compiler knows of a kernel.
+/// The facts that the compiler knows about a kernel.
 struct KernelRow {
   KernelKind kind;
   llvm::StringLiteral name;
@@ -118,7 +119,7 @@ struct KernelRow {
   Rows rows;
   KernelFlops flops;
   MovedBytes bytes;
-  /// The kernel as which it is measured, and the one whose figures hold where none are known of that.
+  /// The kernel under whose name it is measured (`family`: the kernel whose figures hold where `key` has none).
   KernelKind key;
   SettingsInKey settings;
   KernelKind family;
@@ -128,7 +129,7 @@ struct KernelRow {
   llvm::StringLiteral entry;
   KernelSemantics semantics;
   bool isInNullBackend;
-  /// Whether it runs on streams of kind host too.
+  /// Whether it also runs on streams of kind `host`.
   bool runsOnHost;
 
   bool isProduct() const { return flops.kind == KernelFlops::Kind::product; }
@@ -142,31 +143,31 @@ struct KernelRow {
     return canAccumulate() && (result > 0 || accumulation != Accumulation::parameters);
   }
 
-  /// Whether the kernel takes that many operands and gives that many results.
+  /// Whether the kernel takes the numbers of operands, results and terms of `arity`.
   bool takes(KernelArity arity) const;
-  /// The parameters of a launch that `takes` accepts; 0 of kernels without.
+  /// Returns the number of parameters of a launch that `takes` accepts; 0 for kernels without parameters.
   size_t countParameters(KernelArity arity) const;
   /// Whether a command may write result `result` over operand `operand`.
   bool mayWriteOver(KernelArity arity, size_t operand, size_t result) const;
-  /// The same, or whether no command is needed then.
+  /// Whether `mayWriteOver` holds, or the launch needs no command when both have one place.
   bool mayShare(KernelArity arity, size_t operand, size_t result) const;
-  /// The operand in whose place result `result` has to be; none where it may be elsewhere.
+  /// Returns the operand in whose place result `result` must be; none where it may be elsewhere.
   std::optional<size_t> getReplaced(KernelArity arity, size_t result) const;
 };
 
-/// All rows, in the order of KernelKind.
+/// Returns all rows, in the order of KernelKind.
 llvm::ArrayRef<KernelRow> getKernelTable();
 const KernelRow &getRow(KernelKind kind);
 
-/// None where there is no kernel of that name.
+/// Returns the kernel of that name; none where there is no such kernel.
 std::optional<KernelKind> symbolizeKernelKind(llvm::StringRef name);
 llvm::StringRef stringifyKernelKind(KernelKind kind);
 
-/// The row of the kernel that computes a `train` operator, alone or with others; none where it has no kernel of its
+/// Returns the row of the kernel that computes a `train` operator, alone or with others; null where no kernel has its
 /// name.
 const KernelRow *findRow(mlir::Operation *op);
 
-/// The kernel that adds terms up and then does what `kind` does; none where there is no such kernel.
+/// Returns the kernel that adds terms up and then computes what `kind` computes; none where there is no such kernel.
 std::optional<KernelKind> getKernelOfSum(KernelKind kind);
 
 } // namespace windlass::sched

@@ -11,42 +11,42 @@
 
 namespace windlass::sched {
 
-/// The byte that something begins with. An offset alone says nothing: arenas are allocations of their own, so equal
-/// offsets into two of them are different bytes.
+/// The first byte of a buffer or resource. An offset alone identifies no byte: arenas are allocations of their own, so
+/// equal offsets into two of them are different bytes.
 struct Place {
   mlir::StringAttr arena;
-  /// In bytes, from the arena's first.
+  /// The offset in bytes from the arena's first byte.
   int64_t offset = 0;
 
   friend bool operator==(const Place &a, const Place &b) { return a.arena == b.arena && a.offset == b.offset; }
   friend bool operator!=(const Place &a, const Place &b) { return !(a == b); }
-  /// By the arena's name, then by offset: the same in every run.
+  /// Orders by the arena's name, then by offset: the same in every run.
   friend bool operator<(const Place &a, const Place &b);
 };
 
-/// From the first byte of something to behind its last, in one arena.
+/// The bytes of a buffer or resource in one arena, from the first to behind the last.
 struct Extent {
   mlir::StringAttr arena;
   schedule::ByteRange bytes;
 
-  /// Whether they share a byte.
+  /// Whether the two share a byte.
   bool overlaps(const Extent &other) const {
     return arena == other.arena && bytes.first < other.bytes.second && other.bytes.first < bytes.second;
   }
 };
 
-/// Returns where the result of a `sched.buffer` begins, or which bytes it spans.
+/// Returns the first byte of the result of a `sched.buffer`, or the bytes that it spans.
 Place getPlace(mlir::Value buffer);
 Extent getExtent(mlir::Value buffer);
 
-/// Returns the same of a resource, or nothing before it has been given a place.
+/// Returns the same for a resource; none before it has been given a place.
 std::optional<Place> getPlace(ResourceOp resource);
 std::optional<Extent> getExtent(ResourceOp resource);
 
 /// Returns the arena of a kind; null where the program has none of it, such as before it has buffers.
 ArenaOp getArena(ProgramOp program, plan::MemoryKind kind);
 
-/// Returns the same of the device, whose bytes count against the memory of a device.
+/// Returns the arena of kind `device`, whose bytes count against the memory of a device.
 inline ArenaOp getDeviceArena(ProgramOp program) { return getArena(program, plan::MemoryKind::device); }
 
 /// Numbers the arenas of a program, in the order of their declaration, by which emitted programs name them.
@@ -54,7 +54,7 @@ class ArenaTable {
 public:
   explicit ArenaTable(ProgramOp program);
   llvm::ArrayRef<ArenaOp> getArenas() const { return arenas; }
-  /// Returns the number of the arena of a name; none where the program has no such arena.
+  /// Returns the number of the arena called `name`; none where the program has no such arena.
   std::optional<int64_t> find(mlir::StringAttr name) const;
 
 private:

@@ -10,9 +10,9 @@ def ProgramOp : Sched_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, Sin
   let summary = "what all ranks of a position run: functions, resources, arenas, streams, communicators, a schedule";
   let description = [{
     A position is a mesh of devices with the chunks that it runs; a module has one program for each position, in their
-    order. The module's attribute `sched.placement` says which chunk is on which position; without it there is one of
-    each. The program holds all that its functions name, except the parameters: these are the job's and stay in the
-    module. `plan.prefetch_bytes` is the program's.
+    order. The module's attribute `sched.placement` says which chunk is on which position; without it there is one
+    position with one chunk. The program holds all that its functions name, except the parameters: these are the job's
+    and stay in the module. `plan.prefetch_bytes` is the program's.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DefaultValuedAttr<I64Attr, "0">:$position, Plan_MeshAttr:$mesh);
   let regions = (region SizedRegion<1>:$bodyRegion);
@@ -25,11 +25,12 @@ def ProgramOp : Sched_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, Sin
 def ResourceOp : Sched_Declaration<"resource", [Symbol]> {
   let summary = "storage of fixed local shape that outlives functions";
   let description = [{
-    `type` is the rank's part, `global_type` the whole; `layout` relates them (a flat one leaves a part of one dim). `logical_name` is the initializer's or
-    input's name (state: `<weight>/exp_avg`). `of` names the train.parameter of the module that a parameter, gradient or
-    state belongs to. An `input`, `sent` or `received` belongs to a `chunk` (without the attribute: 0) and exists once in
-    each of the chunk's slots; what is sent to or received from a neighbour names it as `peer`. A border's tensors are
-    declared in the same order on both sides. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
+    `type` is the type of the rank's local slice, `global_type` of the whole value; `layout` relates them (with a flat
+    layout the local slice has one dim). `logical_name` is the initializer's or input's name (state:
+    `<weight>/exp_avg`). `of` names the train.parameter of the module that a parameter, gradient or state belongs to. An
+    `input`, `sent` or `received` belongs to a `chunk` (without the attribute: 0) and exists once in each of the chunk's
+    slots; a `sent` or `received` names the neighbour as `peer`. A border's tensors are declared in the same order on
+    both sides. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_ResourceKindAttr:$kind, TypeAttrOf<Train_Tensor>:$type,
                        TypeAttrOf<Train_Tensor>:$global_type, Plan_LayoutAttr:$layout,
@@ -43,20 +44,20 @@ def ResourceOp : Sched_Declaration<"resource", [Symbol]> {
     ::mlir::RankedTensorType getGlobalTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getGlobalType());
     }
-    /// Whether it crosses to or from another position.
+    /// Whether the resource is sent to or received from another position.
     bool isBorder() {
       return getKind() == ::windlass::sched::ResourceKind::sent || getKind() == ::windlass::sched::ResourceKind::received;
     }
-    /// Whether each slot of a chunk has a copy of it.
+    /// Whether each slot of a chunk has a copy of the resource.
     bool isOfSlot() { return getKind() == ::windlass::sched::ResourceKind::input || isBorder(); }
-    /// The chunk of what is of a slot.
+    /// Returns the chunk of a resource for which `isOfSlot` holds.
     int64_t getChunkNumber() { return static_cast<int64_t>(getChunk().value_or(0)); }
   }];
   let hasVerifier = 1;
 }
 
 def LoadOp : Sched_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemRead]>]> {
-  let summary = "what a resource holds now";
+  let summary = "reads the present value of a resource";
   let arguments = (ins FlatSymbolRefAttr:$resource);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$resource `:` type($result) attr-dict";

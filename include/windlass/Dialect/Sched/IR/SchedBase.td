@@ -9,7 +9,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "windlass/Dialect/Sched/IR/SchedEnums.td"
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
-/// What a program declares once; functions are the rest of it.
+/// An operation that a program declares once; the rest of a program are functions.
 class Sched_Declaration<string mnemonic, list<Trait> traits = []>
     : Op<SchedDialect, mnemonic, !listconcat(traits, [HasParent<"ProgramOp">])>;
 
@@ -20,8 +20,8 @@ def Sched_ActionAttr : AttrDef<SchedDialect, "Action"> {
   let summary = "an action of a chunk; `repeat` runs the `length` actions that follow it `count` times";
   let description = [{
     The kinds are those of include/windlass/Schedule/ActionTable.h; a repeat has none. A send or receive names the chunk
-    at the other end as its peer. An action without a micro-batch is of the one after that of the last action of its
-    kind and chunks.
+    at the other end as its peer. An action without a micro-batch belongs to the micro-batch after that of the previous
+    action of its kind and chunks.
   }];
   let parameters = (ins "::std::optional<::windlass::schedule::ActionKind>":$kind, DefaultValuedParameter<"int64_t", "0">:$chunk,
                         DefaultValuedParameter<"int64_t", "1">:$count, DefaultValuedParameter<"int64_t", "0">:$length,

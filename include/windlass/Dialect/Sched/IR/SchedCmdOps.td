@@ -23,7 +23,7 @@ def ArenaOp : Sched_Declaration<"arena", [Symbol]> {
   let description = [{
     `device` is the memory that kernels of the compute stream and collectives work on, `host` memory of the host that
     copies between the two reach (pinned, where the device is a GPU). A program has one arena of a kind at most. `disk`
-    is reserved: no stream moves what is there, and nothing runs a program that has such an arena.
+    is reserved: no stream moves data to or from it, and no program with such an arena can run.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_MemoryKindAttr:$kind, I64Attr:$bytes);
   let assemblyFormat = "$sym_name $kind `bytes` $bytes attr-dict";
@@ -36,8 +36,9 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
     A stream has a number, by which schedules are checked and emitted programs name it: its place among the streams of
     the program. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a program), the
     collectives of one communicator (`communicator`), copies from the host's arena to the device's (`h2d`) and back
-    (`d2h`), or kernels that the host runs on its own arena (`host`): fused functions, and the kernels of which the
-    table Kernels.def says so. A copy to another memory moves bytes: its operand and result are dense and of one type.
+    (`d2h`), or kernels that the host runs on its own arena (`host`): fused functions, and the kernels that the table
+    Kernels.def marks for the host. A copy to another memory moves bytes: its operand and result are dense and of one
+    type.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_StreamKindAttr:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";
@@ -46,8 +47,8 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
 def CommunicatorOp : Sched_Declaration<"communicator", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the ranks that differ only in their coordinates on `axes`; its collectives run on `stream`";
   let description = [{
-    No two communicators share a stream. `exchanges` says that some of them are all-to-alls or permutes, for which a rank sends to each other member: libraries
-    keep more memory for that than for a ring.
+    No two communicators share a stream. `exchanges` says that some of its collectives are all-to-alls or permutes, in
+    which a rank sends to other members directly: libraries keep more memory for that than for a ring.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, FlatSymbolRefAttr:$stream, UnitAttr:$exchanges);
   let assemblyFormat = "$sym_name `over` $axes `on` $stream (`exchanges` $exchanges^)? attr-dict";
@@ -66,25 +67,25 @@ def BufferOp : Sched_Op<"buffer", [Pure]> {
 def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one kernel: the `train` op `kernel` on buffers";
   let description = [{
-    `kernel` is one of the table include/windlass/Dialect/Sched/IR/Kernels.def (`windlass-opt --show-kernel-table`), which says how
-    many operands and results it takes, and which results may have the place of an operand, or must.
+    `kernel` is one of the table include/windlass/Dialect/Sched/IR/Kernels.def (`windlass-opt --show-kernel-table`),
+    which says how many operands and results it takes, and which results may have the place of an operand, or must.
     `ins` and `outs` stand for the op's operands and results in order; an unused result has an `outs` buffer too.
-    `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch..,
-    rows.., contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
-    `matmul_bias` (also of a bias of the result's sizes, with strides of 0, and of what else is added), `matmul_bias_gelu` (also with a second result, the
-    sum) and `matmul_bias_grad` (also to the sum of its first or, with `sums_b`, second operand over what is contracted)
-    are a product without a batch and what follows it;
-    `add_layer_norm` and `add_rms_norm` write the sum of their first operands, as many as the setting `terms` says, and the
-    norm of that; `layer_norm_grad` and `rms_norm_grad` may have one operand more, which is added to their first result, and
-    accumulate to the others only;
-    `reduce` takes a view with the reduced dims last and the settings `kind` and `reduced_rank`. Kernels that are no op:
-    `fill` (setting `value`, f64), `copy`, and `own_part`, which copies the rank's block of a view whose first dim counts
-    the blocks (setting `axes`, the indices of the axes whose coordinates, first axis outermost, number the blocks). `count_labels` counts labels that are not `ignore_index`;
-    `softmax_cross_entropy_with_grad` takes the gradient's factor, logits and labels, and gives the sum and, in the place
-    of the logits, their gradient. `adamw` and `sgd` work in place: their `outs` are the first of their
-    `ins`, after which the weight in 16 bits may follow;
-    `adamw` may have several parameters, the operands and results of each together, scalars last. `accumulate` adds to the outs, `accumulate_after_first` does from the second micro-batch of a step on and
-    overwrites in the first.
+    `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch.., rows..,
+    contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
+    `matmul_bias` (also takes a bias with the result's sizes and strides of 0, and a further matrix to add),
+    `matmul_bias_gelu` (may have a second result, the sum) and `matmul_bias_grad` (also sums its first or, with
+    `sums_b`, second operand over the contracted dims) are a product without a batch and the operation that follows it;
+    `add_layer_norm` and `add_rms_norm` write the sum of their first operands, as many as the setting `terms` says, and
+    the norm of that; `layer_norm_grad` and `rms_norm_grad` may have a further operand, which is added to their first
+    result, and accumulate to the other results only; `reduce` takes a view with the reduced dims last and the settings
+    `kind` and `reduced_rank`. Kernels that are not `train` ops: `fill` (setting `value`, f64), `copy`, and `own_part`,
+    which copies the rank's block of a view whose first dim counts the blocks (setting `axes`, the indices of the axes
+    whose coordinates, first axis outermost, number the blocks). `count_labels` counts labels that are not
+    `ignore_index`; `softmax_cross_entropy_with_grad` takes the gradient's factor, logits and labels, and returns the
+    sum and, in the place of the logits, their gradient. `adamw` and `sgd` work in place: their `outs` are the first of
+    their `ins`, after which the weight in 16 bits may follow; `adamw` may have several parameters, the operands and
+    results of each together, scalars last. `accumulate` adds to the outs, `accumulate_after_first` does from the second
+    micro-batch of a step on and overwrites in the first.
   }];
   let arguments = (ins Sched_KernelAttr:$kernel, FlatSymbolRefAttr:$stream, Variadic<Sched_Buffer>:$ins,
                        Variadic<Sched_Buffer>:$outs, DictionaryAttr:$settings, UnitAttr:$accumulate, UnitAttr:$accumulate_after_first);
@@ -99,13 +100,13 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceM
     ::windlass::sched::KernelArity getArity();
     /// Whether the result of number `out` may have the place of the operand of number `in`.
     bool mayWriteOver(size_t in, size_t out) { return getRow().mayWriteOver(getArity(), in, out); }
-    /// The number of the operand in whose place the result has to be; none where it may be elsewhere.
+    /// Returns the number of the operand in whose place the result must be; none where it may be elsewhere.
     ::std::optional<size_t> getReplaced(size_t out) { return getRow().getReplaced(getArity(), out); }
     /// Whether the command adds to the result in the first micro-batch of a step or, with `isLater`, in others.
     bool addsTo(size_t out, bool isLater) {
       return (getAccumulate() || (isLater && getAccumulateAfterFirst())) && getRow().addsTo(out);
     }
-    /// An integer setting; 0 where it is not set.
+    /// Returns an integer setting; 0 where it is not set.
     int64_t getIntegerSetting(::llvm::StringRef name);
   }];
 }
@@ -123,7 +124,7 @@ def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInt
 
 def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a collective of dense buffers on the communicator's stream; an all_reduce works in place (in is out)";
-  let description = [{ `destinations` is of a permute: the member to which each member sends. }];
+  let description = [{ Only a permute has `destinations`: the member to which each member sends. }];
   let arguments = (ins Sched_CollectiveKindAttr:$kind, Train_ReductionKindAttr:$reduction, FlatSymbolRefAttr:$communicator,
                        Sched_Buffer:$in, Sched_Buffer:$out, OptionalAttr<DenseI64ArrayAttr>:$destinations);
   let assemblyFormat = [{
@@ -136,7 +137,7 @@ def Sched_Event : ConfinedAttr<I64Attr, [IntNonNegative]>;
 
 def RecordOp : Sched_Op<"record", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "marks the point that the stream has reached";
-  let description = [{ Events are numbers that count from 0; a program has as many as the largest one that is recorded says. }];
+  let description = [{ Events are numbered from 0; the largest recorded number determines how many a program has. }];
   let arguments = (ins Sched_Event:$event, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "$event `on` $stream attr-dict";
 }

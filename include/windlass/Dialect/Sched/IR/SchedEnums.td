@@ -10,18 +10,21 @@ def SchedDialect : Dialect {
   let cppNamespace = "::windlass::sched";
   let summary = "per-rank functions, collectives, buffers and commands";
   let description = [{
-    A module has the parameters, with what is said of the job in its attributes, and a `sched.program` for each position:
-    what all ranks of its mesh run.
+    A module has the parameters, the description of the job in its attributes, and a `sched.program` for each position,
+    which all ranks of the position's mesh run.
 
-    L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` says of a function of a step what it
-    is, its role (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all else finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients, state,
-    init values, runtime scalars, outputs. The stash is what the forward of a chunk returns and its backward takes, in that order.
-    Data crosses devices only in the collectives of this dialect and, between positions, by the actions `send` and `receive`
-    of `sched.schedule`, the position's step: they move the resources of kind `sent` to those of kind `received`.
+    L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` of a function gives its role in
+    the step (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all other code
+    finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients,
+    state, init values, runtime scalars, outputs. The stash is the list of values that the forward of a chunk returns
+    and its backward takes, in the same order. Data crosses devices only in the collectives of this dialect and, between
+    positions, by the actions `send` and `receive` of `sched.schedule`, the position's step: they move the resources of
+    kind `sent` to those of kind `received`.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
     `sched.arena`s; the ops are commands on streams. Commands of a backward that `sched.in_last` marks begin reductions
-    of gradients and run in the last backward of a step only; the function of role `reduce` has the others of the reduction. All ranks of a program share one text: offsets and shapes are equal on all of them.
+    of gradients and run in the last backward of a step only; the function of role `reduce` has the other commands of
+    the reduction. All ranks of a program share one text: offsets and shapes are equal on all of them.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -34,19 +37,19 @@ class Sched_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32
 }
 
 def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
-  I32EnumAttrCase<"input", 0>,      // a rank's part of a graph input of the current micro-batch
+  I32EnumAttrCase<"input", 0>,      // a rank's local slice of a graph input of the current micro-batch
   I32EnumAttrCase<"parameter", 1>,  // a weight or buffer (compute copy; also master where both have one layout)
-  I32EnumAttrCase<"gradient", 2>,   // the accumulated gradient of a weight; what @update reads where that is the same
+  I32EnumAttrCase<"gradient", 2>,   // a weight's accumulated gradient; @update reads it where there is no `reduced`
   I32EnumAttrCase<"state", 3>,      // optimizer state
   I32EnumAttrCase<"value", 4>,      // result of @init
   I32EnumAttrCase<"scalar", 5>,     // a hyperparameter
-  I32EnumAttrCase<"loss", 6>,       // accumulated loss share; the step's loss after @reduce
+  I32EnumAttrCase<"loss", 6>,       // the rank's accumulated part of the loss; the step's loss after @reduce
   I32EnumAttrCase<"grad_norm", 7>,  // of the step, after @update
   I32EnumAttrCase<"evaluate", 8>,   // loss of the micro-batch, after @evaluate
   I32EnumAttrCase<"master", 9>,     // the master copy of a weight whose compute copy has another layout
   I32EnumAttrCase<"reduced", 10>,   // the gradient as @update reads it, where the accumulated one has another layout
-  I32EnumAttrCase<"sent", 11>,      // what a chunk hands to a neighbour on another position
-  I32EnumAttrCase<"received", 12>   // what a neighbour on another position has sent
+  I32EnumAttrCase<"sent", 11>,      // a value that a chunk sends to a neighbour on another position
+  I32EnumAttrCase<"received", 12>   // a value that a neighbour on another position has sent
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
 

@@ -36,14 +36,16 @@ constexpr char kScalarFunctionAttr[] = "sched.scalar_function";
 constexpr char kInLastAttr[] = "sched.in_last";
 
 /// Buffer: IntegerAttr (i64) that tells which values share memory on purpose: all buffers of one number belong to one
-/// value at a time, written in place or in parts. A byte read under another number than it was written is overwritten.
+/// value at a time, written in place or in parts. A byte that is read under another number than it was last written
+/// under has been overwritten.
 constexpr char kStorageAttr[] = "sched.storage";
-/// Arena: IntegerAttr (i64), bytes of the largest set of things in it that live at one time.
+/// Arena: IntegerAttr (i64), bytes of the largest set of values and resources in it that are live at one time.
 constexpr char kLargestLiveSetAttr[] = "sched.largest_live_set";
-/// Arena: DictionaryAttr of when that is: `at`, the id of the operator, and `live`, what lives then beside resources:
-/// of the largest groups of equal operators of repeated blocks `of`, their id, `count` of values and their `bytes`.
+/// Arena: DictionaryAttr about the time at which that set is live: `at`, the id of the operator that runs, and `live`,
+/// the values that are live besides resources, in groups of equal operators of repeated blocks, the largest ones: `of`,
+/// the operators' id, `count`, the number of values, and `bytes`.
 constexpr char kPeakAttr[] = "sched.peak";
-/// Arena: IntegerAttr (i64), bytes of what the forward pass leaves for the backward pass.
+/// Arena: IntegerAttr (i64), bytes of the values that the forward pass leaves for the backward pass.
 constexpr char kStashBytesAttr[] = "sched.stash_bytes";
 
 } // namespace windlass::sched

@@ -7,18 +7,18 @@
 
 namespace windlass::sched {
 
-/// Reads the table. Fails where it is malformed, which that of a verified schedule is not.
+/// Returns the table of a schedule. Fails where the table is malformed, which cannot be in a verified schedule.
 llvm::Expected<schedule::ActionTable> getActionTable(ScheduleOp op);
 
 /// Builds a schedule at the insertion point.
 ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, const schedule::ActionTable &table);
 
-/// Lists the actions of a program, whatever their order: what other positions do changes nothing about them. Reports an
-/// error where the table is too long, or has actions that no program runs.
+/// Lists the actions of a program without a check of their order; the schedules of other positions do not matter.
+/// Reports an error where the table is too long, or has actions that no program runs.
 mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 
-/// Lists the actions of all programs of a module, whatever their order; the module has passed `checkPrograms`. Reports
-/// an error where a program has no schedule, and where `expandSchedule` does.
+/// Lists the actions of all programs of a module without a check of their order; the module has passed `checkPrograms`.
+/// Reports an error where a program has no schedule, and where `expandSchedule` reports one.
 mlir::FailureOr<schedule::Pipeline> expandSteps(mlir::ModuleOp module);
 
 /// Checks that the steps of all programs together are legal for ranks that block in sends and receives
@@ -26,10 +26,11 @@ mlir::FailureOr<schedule::Pipeline> expandSteps(mlir::ModuleOp module);
 mlir::LogicalResult checkSteps(mlir::ModuleOp module);
 
 /// Checks that no chunk has two micro-batches in flight: commands have one slot for inputs and stash. Reports an error
-/// where one has, and where `expandSchedule` does.
+/// where one has, and where `expandSchedule` reports one.
 mlir::LogicalResult checkSlots(ScheduleOp op);
 
-/// Whether a command of L5 runs where its function is called for a micro-batch that is the last of the step, or not.
+/// Whether a command of L5 runs when its function is called for the last micro-batch of a step (`isLast`), or for
+/// another.
 bool runsIn(mlir::Operation *command, bool isLast);
 
 } // namespace windlass::sched

@@ -9,16 +9,16 @@ namespace windlass::sched {
 /// Function: StepAttr, its role in the step and its chunk.
 constexpr char kStepAttr[] = "sched.step";
 
-/// What the function is in a step; null where it is no function of a step.
+/// Returns the role and chunk of a function; null where it is no function of a step.
 StepAttr getStep(mlir::func::FuncOp function);
 
 /// Whether the function has the role, for any chunk.
 bool hasRole(mlir::func::FuncOp function, StepRole role);
 
-/// The function of a role and chunk of a program; null where there is none.
+/// Returns the function of a role and chunk of a program; null where there is none.
 mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chunk = 0);
 
-/// The functions of a step of a program, by chunk, then in the order of StepRole.
+/// Returns the functions of a step of a program, by chunk, then in the order of StepRole.
 llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(ProgramOp program);
 
 /// Returns the only chunk whose functions are in a program, 0 where there is none; reports an error at the first
@@ -28,19 +28,19 @@ mlir::FailureOr<int64_t> getOnlyChunk(ProgramOp program);
 /// Checks that no two functions in `program` have one role and chunk; reports an error at the second.
 mlir::LogicalResult checkStepFunctions(ProgramOp program);
 
-/// The role of the function that actions of a kind run; none for transfers and the halves of a backward, which have no
-/// functions.
+/// Returns the role of the function that actions of a kind run; none for transfers and the halves of a backward, which
+/// have no functions.
 std::optional<StepRole> getRole(schedule::ActionKind kind);
 
 /// Checks that the program has the function that each of the schedule's actions runs; reports an error at the schedule.
-/// Whether their order is legal is a question for all positions together (`checkSteps`).
+/// The order of the actions is checked for all positions together (`checkSteps`).
 mlir::LogicalResult checkActions(ScheduleOp schedule);
 
-/// The symbol of a function of a step, which is its name in the emitted program too: `forward`, or `forward_1` for
-/// chunk 1.
+/// Returns the symbol of a function of a step, which is also its name in the emitted program: `forward`, or `forward_1`
+/// for chunk 1.
 std::string getFunctionName(StepAttr step);
 
-/// The roles of a step's functions, in the order of their enumeration.
+/// Returns the roles of a step's functions, in the order of their enumeration.
 llvm::ArrayRef<StepRole> getStepRoles();
 
 } // namespace windlass::sched

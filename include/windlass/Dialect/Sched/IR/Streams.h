@@ -9,8 +9,8 @@
 
 namespace windlass::sched {
 
-/// Numbers the streams of a program, in the order of their declaration. Commands are ones that passed their verifiers:
-/// they name streams and communicators of the program.
+/// Numbers the streams of a program, in the order of their declaration. Commands must have passed their verifiers: they
+/// name streams and communicators of the program.
 class StreamTable {
 public:
   explicit StreamTable(ProgramOp program);
@@ -23,13 +23,14 @@ public:
   int64_t getNumber(CommunicatorOp communicator) const { return numbers.at(communicator.getStreamAttr().getAttr()); }
   /// Returns the number of the stream of kind compute; none in a program without one.
   std::optional<int64_t> getCompute() const;
-  /// Returns what timelines and reports call the stream: "compute", or "over data x batch" for collectives over both.
+  /// Returns the name of the stream in timelines and reports: "compute", or "over data x batch" for collectives over
+  /// both axes.
   std::string getShownName(int64_t number) const { return shownNames[number]; }
 
 private:
   llvm::SmallVector<StreamOp> streams;
   llvm::SmallVector<std::string> shownNames;
-  /// By the name of a stream or communicator.
+  /// The numbers, by the name of a stream or communicator.
   llvm::DenseMap<mlir::StringAttr, int64_t> numbers;
 };
 

@@ -1,4 +1,4 @@
-// What optimizer steps work on.
+// The operands and results of optimizer steps.
 #ifndef WINDLASS_DIALECT_SCHED_IR_UPDATES_H
 #define WINDLASS_DIALECT_SCHED_IR_UPDATES_H
 
@@ -8,14 +8,15 @@
 
 namespace windlass::sched {
 
-/// The operands of an optimizer step: `operands` of each of its parameters, of which the first `updated` are results
-/// too, then scalars. A parameter has `results`, the last of them the rounded weight where there is one more.
+/// The numbers that describe an optimizer step: it updates `parameters` parameters and takes `operands` operands for
+/// each, of which the first `updated` are results too, then scalars. It has `results` results for each parameter, the
+/// last of which is the rounded weight where `results` exceeds `updated`.
 struct UpdateOperands {
   size_t parameters, operands, updated, results;
   bool isRounded() const { return results > updated; }
 };
 
-/// None where the launch is no optimizer step.
+/// Returns the numbers for an optimizer step; none where the launch is another kernel.
 std::optional<UpdateOperands> getUpdateOperands(LaunchOp launch);
 
 } // namespace windlass::sched

@@ -1,4 +1,4 @@
-// Products and what follows them as one command.
+// Fuses matrix products with the commands that follow them.
 #ifndef WINDLASS_DIALECT_SCHED_TRANSFORMS_FUSEEPILOGUES_H
 #define WINDLASS_DIALECT_SCHED_TRANSFORMS_FUSEEPILOGUES_H
 

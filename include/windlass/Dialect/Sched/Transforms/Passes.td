@@ -7,13 +7,13 @@ include "mlir/Pass/PassBase.td"
 def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::ProgramOp"> {
   let summary = "Turns chains of element-wise operators into scalar functions applied over an iteration space";
   let description = [{
-    Afterwards no element-wise `train` op works on tensors: each chain is one `sched.map` of a scalar function, and so is
-    a lone operator. `train.loss` and `train.clip_factor` become element-wise first. A producer joins its consumer when
-    both have one iteration space and one `plan.repeat`, and an order without cycles is left; what is needed elsewhere
-    becomes a further result. So do operators that read the same value, where the later one ends lives of values as large
-    as its results. A cheap producer whose inputs cost less to read again than its result is computed in each
-    consumer. Broadcasts become operand dims, splat constants become literals. Equal scalar functions exist once, named
-    in order of first use.
+    Afterwards no element-wise `train` op works on tensors: each chain is one `sched.map` of a scalar function, and so
+    is a lone operator. `train.loss` and `train.clip_factor` become element-wise first. A producer joins its consumer
+    when both have one iteration space and one `plan.repeat`, and an order without cycles is left; a value that is
+    needed elsewhere becomes a further result. Operators that read the same value join too, where the later one is the
+    last reader of values as large as its results. A cheap producer whose inputs cost less to read again than its result
+    is computed in each consumer. Broadcasts become operand dims, splat constants become literals. Equal scalar
+    functions exist once, named in order of first use.
   }];
   let options = [
     Option<"fuse", "fuse", "bool", "true", "Join operators; without it each becomes a map of its own">,
@@ -25,14 +25,15 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::Program
 }
 
 def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::ProgramOp"> {
-  let summary = "Begins gathers of weights before they are needed and adds scattered gradients after others are begun";
+  let summary = "Begins gathers of weights before their use, and adds scattered gradients after later scatters begin";
   let description = [{
     Afterwards a gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
     within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
-    it stays where it is used. One that needs a copy to put its blocks in order stays too. The result of a scatter in
-    `@backward` is added to its gradient behind the start of the one with which as many bytes are under way behind it,
-    the last ones at the end; without that attribute or with 0 where it is scattered. What moves takes the `plan.repeat`
-    of where it goes. The attribute is dropped.
+    it stays where it is used. A gather that needs a copy to put its blocks in order stays too. The result of a scatter
+    in `@backward` is added to its gradient behind the start of the first later scatter with which `plan.prefetch_bytes`
+    bytes or more have begun since; where there is none, at the end. Without that attribute or with 0 the result is
+    added where it is scattered. Operations that move take the `plan.repeat` of their new place. The attribute is
+    dropped.
   }];
 }
 
@@ -40,10 +41,11 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::Progra
   let summary = "Lowers functions on tensors to commands on buffers of one planned arena";
   let description = [{
     L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
-    offset; resources have offsets, those of one gradient bucket stand together; views cost no command where the strides
+    offset; resources have offsets, those of one gradient bucket are adjacent; views cost no command where the strides
     allow; commands run on the compute stream or on the stream of their communicator and are ordered by events.
-    Collectives of `@reduce` stand in `@backward`, marked `sched.in_last`, as soon as their bucket is complete, at the
-    earliest border of a repeated block; `@reduce` keeps what waits for them. The arena's size and the largest live set are in the remark `arena`.
+    Collectives of `@reduce` are issued in `@backward`, marked `sched.in_last`, at the first border of a repeated block
+    behind which their bucket is complete; `@reduce` keeps the commands that wait for them. The arena's size and the
+    largest live set are in the remark `arena`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
@@ -51,22 +53,23 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::Progra
 def FuseLosses : Pass<"sched-fuse-losses", "::windlass::sched::ProgramOp"> {
   let summary = "Lets the forward pass write the gradient of cross entropy over the logits";
   let description = [{
-    Afterwards `@forward` has `count_labels`, the map that makes the gradient's factor of the count, in the bytes of the rows'
-    logarithms, and `softmax_cross_entropy_with_grad` before the first reader of the sum, where it had
-    `softmax_cross_entropy`; `@backward` has neither the map nor `softmax_cross_entropy_grad`. Only where it has
-    both, the gradient takes the logits' place, the map reads nothing but the count and hyperparameters,
-    and nobody else reads the factor, the logarithms, or the logits behind the loss. The same bits are written, and memory
-    stays as it is. `@evaluate` is left alone.
+    Afterwards `@forward` has `count_labels`, the map that computes the gradient's factor from the count, in the bytes
+    of the rows' logarithms, and `softmax_cross_entropy_with_grad` before the first reader of the sum, where it had
+    `softmax_cross_entropy`; `@backward` has neither the map nor `softmax_cross_entropy_grad`. This happens only where
+    `@backward` has both, the gradient takes the logits' place, the map reads nothing but the count and hyperparameters,
+    and no other command reads the factor, the logarithms, or the logits behind the loss. The same bits are written, and
+    memory stays as it is. `@evaluate` is left alone.
   }];
 }
 
 def FuseNorms : Pass<"sched-fuse-norms", "::windlass::sched::ProgramOp"> {
   let summary = "Lets norms compute the sum that they read, and their gradients add to others";
   let description = [{
-    Afterwards a norm behind a map that only adds two or three buffers up does that too (`add_layer_norm`,
-    `add_rms_norm`); the gradient of a norm adds to the gradients of its parameters where maps did, and adds to that of its
-    input what a map added. Commands work on the same buffers and streams, the earlier one at the place of the later,
-    unless bytes in between or an event that another stream may wait for forbid that; memory stays as it is.
+    Afterwards a norm behind a map that only adds two or three buffers up computes the sum itself (`add_layer_norm`,
+    `add_rms_norm`); the gradient of a norm adds to the gradients of its parameters where maps did so before, and adds
+    to the gradient of its input the buffer that a map added before. Commands work on the same buffers and streams, the
+    earlier one at the place of the later, unless bytes in between or an event that another stream may wait for forbid
+    that; memory stays as it is.
   }];
 }
 
@@ -83,21 +86,22 @@ def JoinUpdates : Pass<"sched-join-updates", "::windlass::sched::ProgramOp"> {
   let summary = "Makes one command of AdamW steps of several parameters";
   let description = [{
     Afterwards steps of dense buffers on one stream that share their scalars and settings, and either all round to one
-    type or do not, are one `adamw` at the place of the last, as far as nothing in between uses their bytes and no event or
-    collective is there. One has up to 64 parameters and 2^22 elements; a larger parameter stays alone.
+    type or do not round, are one `adamw` at the place of the last, as far as nothing in between uses their bytes and no
+    event or collective is there. A joined step has up to 64 parameters and 2^22 elements; a larger parameter keeps a
+    step of its own.
   }];
 }
 
 def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   let summary = "Checks commands: memory, order of streams, collectives";
   let description = [{
-    Fails where an op is no command, a resource or buffer leaves its arena, resources overlap, a byte is read before it
-    is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
-    update in place, streams use a byte without an event that orders them, an arena exceeds the limit of its kind, or the
-    collectives of the ranks do not meet. Each arena has bytes of its own; streams and events are common to all. The kind
-    of a stream says which arenas its commands read and write; one stream computes, and each communicator has its own.
-    Two steps are followed, of two micro-batches and of one. Where the module has a schedule, the order of its actions
-    must be legal.
+    Fails where an op is not a command, a resource or buffer exceeds its arena, resources overlap, a byte is read before
+    it is written or after another value (`sched.storage`) overwrote it, a kernel writes over an operand that it may not
+    update in place, streams use a byte without an event that orders them, an arena exceeds the limit of its kind, or
+    the collectives of the ranks do not meet. Each arena has bytes of its own; streams and events are common to all. The
+    kind of a stream says which arenas its commands read and write; one stream computes, and each communicator has its
+    own. Two steps are checked in a row, of two micro-batches and of one. Where the module has a schedule, the order of
+    its actions must be legal.
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes that the device arena may have at most; 0: no limit">,
@@ -109,14 +113,14 @@ def VerifyAsync : Pass<"sched-verify-async", "::mlir::ModuleOp"> {
   let summary = "Fails at the first operation that does not belong to level L4";
   let description = [{
     At L4 the module has parameters and a program for each position. A program has a mesh, resources whose local types
-    follow from their layouts, one schedule, and functions marked with `sched.step`: no two of one role and chunk, and one
-    for each action of the schedule. Functions hold `train` ops on local tensors, `sched.map` and what reads and writes
-    resources and moves data between ranks; nothing of `plan` but the mesh, layouts of resources and `plan.repeat` is
-    left, and no buffers or commands are there yet. A backward takes what the forward of its chunk returns, and no other
-    function takes or returns values; inputs and what is sent and received are used by functions of their chunk, and
-    inputs by no backward. The values of a border are the same on both sides. The schedules of all positions together are
-    legal (`windlass/Schedule/Pipeline.h` has the rules). Collectives name axes of the mesh, each once, and change shapes
-    by the number of their members.
+    follow from their layouts, one schedule, and functions marked with `sched.step`: no two of one role and chunk, and
+    one for each action of the schedule. Functions hold `train` ops on local tensors, `sched.map`, and ops that read and
+    write resources and move data between ranks; nothing of `plan` but the mesh, layouts of resources and `plan.repeat`
+    is left, and no buffers or commands are there yet. A backward takes what the forward of its chunk returns, and no
+    other function takes or returns values; inputs and resources that are sent or received are used by functions of
+    their chunk only, and inputs by no backward. The values of a border are the same on both sides. The schedules of all
+    positions together are legal (`windlass/Schedule/Pipeline.h` has the rules). Collectives name axes of the mesh, each
+    once, and change shapes by the number of their members.
   }];
 }
 

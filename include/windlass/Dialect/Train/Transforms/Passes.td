@@ -62,13 +62,15 @@ def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
   let summary = "gives values the types of the precision that a step is computed in";
   let description = [{
     With `bf16` or `f16` values of `@init`, `@microbatch` and `@evaluate` that depend on weights or inputs have that
-    type afterwards, and weights have it as `compute_type`. f32 stay weights themselves, their gradients as `@microbatch` returns
-    them, everything in `@update`, statistics of rows, and from the sum on the loss; and what is made of positions and buffers, until it
-    meets something narrow: angles of a rotary embedding are large numbers. Where a model chooses by the largest of several numbers, as a
-    router its experts, f32 stay in the forward pass too what leads to the choice: the router, the norm before it and the sums that carry values
-    past the layers, with the weights that nothing else reads; layers' products do not, and the backward pass takes all of it narrow. Products
-    and sums that make a gradient hand it on as they add it up, in f32. Splat constants that f16 cannot hold become its largest number. f16 needs
-    the gradients of a scaled loss. With `tf32` all types stay, and products may round their operands to TF32 where a device has units for it.
+    type afterwards, and weights have it as `compute_type`. These stay in f32: the weights themselves, their gradients
+    as `@microbatch` returns them, everything in `@update`, statistics of rows, and the loss from the sum on; also
+    values computed from positions and buffers, until they meet a 16-bit value: angles of a rotary embedding are large
+    numbers. Where a model chooses by the largest of several numbers, as a router chooses its experts, the values that
+    lead to the choice stay in f32 in the forward pass too: the router, the norm before it and the sums that carry
+    values past the layers, with the weights that nothing else reads; layers' products do not, and the backward pass
+    reads all of these values in 16 bits. Products and sums that compute a gradient return it in f32, as they accumulate
+    it. Splat constants that f16 cannot hold become its largest number. f16 needs the gradients of a scaled loss. With
+    `tf32` all types stay, and products may round their operands to TF32 where a device has units for it.
     `train.settings` has the precision.
   }];
   let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, tf32, bf16 or f16">];
@@ -81,22 +83,22 @@ def MarkRepeatsPass : Pass<"train-mark-repeats", "::mlir::ModuleOp"> {
     Afterwards operators of structurally equal, consecutive blocks carry `#plan.repeat<class, index>`. Blocks are found
     by the numbered component of their scope path (`transformer.h.3.attn`), and count as equal when their operators,
     attributes, types and wiring are equal up to the number. Adjoint and stash operators are marked like their forward
-    operator where their own parts are equal too. Operators of `@update` are marked per kind and shape of parameter. What
-    depends on no weight and serves several blocks (masks, rotary tables) belongs to none, although it has the scope of
-    the first.
+    operator where their own parts are equal too. Operators of `@update` are marked per kind and shape of parameter.
+    Operators that depend on no weight and serve several blocks (masks, rotary tables) belong to none, although they
+    have the scope of the first.
   }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
 def MarkSegmentsPass : Pass<"train-mark-segments", "::mlir::ModuleOp"> {
-  let summary = "marks the parts of the forward pass that can be run again as one";
+  let summary = "marks the parts of the forward pass that can be recomputed together";
   let description = [{
     Afterwards forward operators of `@microbatch` that belong to a repeated block, or else to a numbered scope
     (`layers.3`), carry `#plan.segment<block, part>`. A block is cut in two parts where a single value goes from one to
     the other (the sum of the residual connection), so that the parts are as equal in FLOPs as can be; the part with the
-    attention is `"attention"`, the other `"mlp"`; where that does not tell them apart they are `"first"` and `"second"`.
-    A block that nothing cuts has one part, `""`. Constants and reads of parameters belong to no segment. A model without
-    numbered scopes has none.
+    attention is `"attention"`, the other `"mlp"`; where that does not distinguish them they are `"first"` and
+    `"second"`. A block that cannot be cut has one part, `""`. Constants and reads of parameters belong to no segment. A
+    model without numbered scopes has none.
   }];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
