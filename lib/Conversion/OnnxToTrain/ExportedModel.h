@@ -17,15 +17,16 @@
 namespace windlass {
 
 struct ExportedModel {
-  /// Whether the file has a graph signature; without one nothing below is known.
+  /// Whether the file has a graph signature; without one the fields below are not known.
   bool hasSignature = false;
-  /// How many parameters the module has.
+  /// The number of parameters of the module.
   size_t parameters = 0;
-  /// Parameters that are certainly not in the file as the module had them.
+  /// The parameters that are certainly not in the file as the module had them.
   std::vector<Alteration> alterations;
-  /// Parameters that the file neither holds nor mentions, though something was folded: each may be part of a constant.
+  /// The parameters that the file neither holds nor mentions, where it has folded constants: each may be part of a
+  /// constant.
   std::vector<std::string> vanished;
-  /// What unmarked initializers stand for: the target of a parameter or of a buffer.
+  /// The targets of the parameters or buffers that unmarked initializers stand for.
   llvm::StringMap<std::string> parameterCopies, bufferCopies;
 };
 
@@ -36,8 +37,8 @@ ExportedModel readExportedModel(onnx::GraphOp graph);
 /// line names the node, the fact, and how to export without it.
 std::vector<std::string> findContradictions(onnx::GraphOp graph);
 
-/// Finds what the traced calls say and ONNX cannot: a row of an embedding that does not train in the module. A line for
-/// each embedding.
+/// Finds facts of the traced calls that ONNX cannot express: rows of embeddings that do not train in the module.
+/// Returns a line for each embedding.
 std::vector<std::string> findPaddingRows(onnx::GraphOp graph);
 
 } // namespace windlass

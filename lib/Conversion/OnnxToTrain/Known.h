@@ -35,7 +35,8 @@ public:
 
   mlir::RankedTensorType type;
   std::shared_ptr<const KnownStorage> storage;
-  /// Different for any two tensors ever made, so that results can be looked up by their operands.
+  /// The number of the tensor, different for any two tensors ever made, so that results can be looked up by their
+  /// operands.
   int64_t id;
 
   llvm::ArrayRef<int64_t> getShape() const { return type.getShape(); }
@@ -47,26 +48,29 @@ public:
 
   double getReal(int64_t index) const;
   int64_t getInteger(int64_t index) const;
-  /// All elements are equal (also true for no elements).
+  /// Whether all elements are equal (also true for no elements).
   bool isSplat() const;
 };
 
 using Known = std::shared_ptr<const KnownTensor>;
 
-/// The element type in which values of a file's element type are computed: floats of 16 bits in f32, for a precision is
-/// chosen when the model is compiled. Null for null.
+/// Returns the element type in which values of a file's element type are computed: f32 for floats of 16 bits, because a
+/// precision is chosen when the model is compiled; null for null.
 mlir::Type getComputedType(mlir::Type elementType);
 
-/// `value` as a tensor of `elementType` holds it: wrapped or rounded. Reals of integer types are left as they are.
+/// Returns `value` as a tensor of `elementType` holds it: wrapped or rounded. Reals of integer types are left as they
+/// are.
 int64_t wrapInteger(int64_t value, mlir::Type elementType);
 double roundReal(double value, mlir::Type elementType);
-/// The whole part. Out of range is undefined in C++ and in ONNX; it saturates here, and NaN gives 0.
+/// Returns the integer part. Values out of range, which are undefined in C++ and in ONNX, saturate here, and NaN gives
+/// 0.
 int64_t toInteger(double value);
 
-/// A tensor of the given type whose storage `fill` writes.
+/// Returns a tensor of the given type whose storage `fill` writes.
 Known makeKnown(mlir::RankedTensorType type, llvm::function_ref<void(KnownStorage &)> fill);
 Known makeKnown(mlir::DenseElementsAttr value);
-/// From little-endian packed bytes; booleans are one byte. Both give elements of the computed type.
+/// Reads a tensor from little-endian packed bytes; booleans are one byte. Both functions give elements of the computed
+/// type.
 Known makeKnown(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 Known makeKnownIntegers(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> values);
 Known makeKnownSplat(mlir::RankedTensorType type, double value);
@@ -99,7 +103,7 @@ Known knownReshape(const Known &input, llvm::ArrayRef<int64_t> shape);
 Known knownTranspose(const Known &input, llvm::ArrayRef<int64_t> permutation);
 /// `input` must be broadcastable to `shape`.
 Known knownBroadcast(const Known &input, llvm::ArrayRef<int64_t> shape);
-/// result[i] = input[starts + i * steps]; the box must be inside.
+/// Returns the tensor with result[i] = input[starts + i * steps]; the box must be inside of `input`.
 Known knownSlice(const Known &input, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
                  llvm::ArrayRef<int64_t> steps);
 Known knownConcat(llvm::ArrayRef<Known> inputs, int64_t axis);

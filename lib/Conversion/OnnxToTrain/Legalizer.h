@@ -24,7 +24,7 @@ struct NodeContext {
   /// An absent entry where the node has fewer inputs.
   Entry input(size_t index) const { return index < inputs.size() ? inputs[index] : Entry::absent(); }
   bool has(size_t index) const { return input(index).kind != Entry::Kind::absent; }
-  /// The output is used by name.
+  /// Whether the output is used by name.
   bool wants(size_t index);
   mlir::Attribute attribute(llvm::StringRef name);
   int64_t getInt(llvm::StringRef name, int64_t fallback);
@@ -34,7 +34,7 @@ struct NodeContext {
   int64_t version() { return static_cast<int64_t>(op.getSinceVersion()); }
 };
 
-/// What became of an initializer that `@loss` reads.
+/// The outcome for an initializer that `@loss` reads.
 struct UsedParameter {
   onnx::InitializerOp op;
   std::string symbol;
@@ -55,8 +55,8 @@ public:
 private:
   using Handler = mlir::LogicalResult (Legalizer::*)(NodeContext &);
 
-  /// The handler of an ONNX operator. Ends the program where it has one already: a new legalization takes its operator
-  /// off the list in StandIns.cpp.
+  /// Registers the handler of an ONNX operator. Ends the program where the operator has a handler already: a new
+  /// legalization must remove its operator from the list in StandIns.cpp.
   void handle(llvm::StringRef opType, Handler handler);
   void registerElementwise();
   void registerStructural();
@@ -74,23 +74,23 @@ private:
   void findNeeded(mlir::Value output);
   mlir::LogicalResult visit(onnx::NodeOp op);
   Entry readInitializer(onnx::InitializerOp op);
-  /// Why an initializer of floats that nothing marks is a constant though it is no mask; empty when it may train.
+  /// Returns why an unmarked initializer of floats is a constant although it is no mask; empty when it may train.
   std::string whyConstant(onnx::InitializerOp op, const KnownTensor &tensor);
   void reportUnsupported(onnx::NodeOp op, llvm::StringRef reason);
 
   // How handlers end.
-  /// The operator is fine but not in this form.
+  /// Reports that the operator is supported, but not in this form.
   mlir::LogicalResult unsupported(const llvm::Twine &reason);
-  /// The model is wrong; emitted at the node, ends the walk.
+  /// Reports at the node that the model is wrong; ends the walk.
   mlir::LogicalResult invalid(NodeContext &node, const llvm::Twine &message);
   mlir::LogicalResult give(NodeContext &node, Entry result);
   mlir::LogicalResult give(NodeContext &node, size_t index, Entry result);
 
   // What handlers share.
-  /// The integers of a known input; unsupported when it is not known.
+  /// Returns the integers of a known input; reports the node as unsupported when it is not known.
   mlir::FailureOr<Shape> readIntegers(NodeContext &node, size_t index, llvm::StringRef what);
   mlir::LogicalResult expectTensors(NodeContext &node, size_t count);
-  /// `axis` in [0, rank), or an error.
+  /// Returns `axis` in [0, rank), or an error.
   mlir::FailureOr<int64_t> normalizeAxis(NodeContext &node, int64_t axis, int64_t rank);
   mlir::FailureOr<Shape> readAxes(NodeContext &node, size_t inputIndex, int64_t rank);
   mlir::LogicalResult checkOperands(NodeContext &node, const Entry &lhs, const Entry &rhs);
@@ -102,8 +102,8 @@ private:
 
   Entry alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entry(const Entry &)> apply);
 
-  /// Reports the node as unsupported, but lets the walk go on with a value of `shape` as output `index`, so that what
-  /// comes behind is reported too. The conversion fails at its end.
+  /// Reports the node as unsupported, but lets the walk go on with a value of `shape` as output `index`, so that the
+  /// nodes behind it are reported too. The conversion fails at its end.
   mlir::LogicalResult standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
                               llvm::StringRef reason);
   mlir::LogicalResult standInLikeFirst(NodeContext &node);
@@ -144,14 +144,14 @@ private:
   mlir::LogicalResult gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis);
   mlir::LogicalResult legalizeTrilu(NodeContext &node);
   mlir::LogicalResult legalizeTopK(NodeContext &node);
-  /// The `count` greatest of each row and their places, [..., count] each.
+  /// Returns the `count` greatest elements of each row and their indices, [..., count] each.
   std::pair<Entry, Entry> takeGreatest(const Entry &x, const Entry &ranking, int64_t count);
   // Attention and the position embedding of its operands.
   mlir::LogicalResult legalizeAttention(NodeContext &node);
   mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);
   // Random.
   mlir::LogicalResult legalizeDropout(NodeContext &node);
-  /// The keys of one more dropout.
+  /// Returns the keys of one more dropout.
   mlir::Value addDropoutKeys();
   // Contractions.
   mlir::LogicalResult legalizeMatMul(NodeContext &node);
@@ -176,7 +176,7 @@ private:
   mlir::LogicalResult legalizeRange(NodeContext &node);
   mlir::LogicalResult legalizeEyeLike(NodeContext &node);
 
-  /// a · b over the given dims, with the batch dims of both first.
+  /// Returns a · b over the given dims, with the batch dims of both first.
   Entry matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64_t> lhsBatch, llvm::ArrayRef<int64_t> rhsBatch,
                llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract);
 
@@ -196,9 +196,9 @@ private:
   llvm::StringMap<Handler> handlers;
   llvm::DenseMap<mlir::Value, Entry> entries;
   llvm::DenseSet<mlir::Operation *> needed;
-  /// Uses by needed nodes that are not visited yet: an entry is dropped behind its last use.
+  /// The uses by needed nodes that are not visited yet: an entry is dropped behind its last use.
   llvm::DenseMap<mlir::Value, int64_t> remainingUses;
-  /// Constants by attribute, so that equal constants are one known tensor.
+  /// The constants by attribute, so that equal constants are one known tensor.
   llvm::DenseMap<mlir::Attribute, Known> constants;
   std::vector<UsedParameter> parameters;
   /// The function's argument with the keys of all dropouts so far, if there are any.

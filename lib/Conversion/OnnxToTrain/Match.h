@@ -12,7 +12,7 @@
 
 namespace windlass {
 
-/// The value of a constant whose elements are all equal.
+/// Returns the value of a constant whose elements are all equal.
 std::optional<double> getSplatValue(mlir::Value value);
 
 /// A product as a coefficient and what is multiplied with it: products, quotients by constants and negations are looked
@@ -23,10 +23,11 @@ struct Product {
 };
 Product collectProduct(mlir::Value value);
 
-/// `a` and `b` differ by no more than a rounding of f32.
+/// Whether `a` and `b` differ by no more than a rounding of f32.
 bool isNearly(double a, double b);
 
-/// The dims that a reshape merges at the front: `[a, b, rest..] -> [a * b, rest..]` with at least two; empty otherwise.
+/// Returns the dims that a reshape merges at the front: `[a, b, rest..] -> [a * b, rest..]` with at least two; empty
+/// otherwise.
 llvm::ArrayRef<int64_t> getMergedDims(train::ReshapeOp op);
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
@@ -43,8 +44,8 @@ struct Rotary {
 };
 Rotary matchRotary(train::AddOp op);
 
-/// Rewrites of reshapes and transposes that several passes need: a reshape of a reshape becomes one, a transpose of a
-/// transpose too.
+/// Adds rewrites of reshapes and transposes that several passes need: a reshape of a reshape becomes one, a transpose
+/// of a transpose too.
 void populateLayoutPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace windlass

@@ -23,10 +23,10 @@
 
 namespace windlass {
 
-/// What one ONNX value is while the graph is walked.
+/// The state of one ONNX value while the graph is walked.
 struct Entry {
   enum class Kind {
-    /// The producer cannot be legalized; whatever depends on it is skipped.
+    /// The producer cannot be legalized; all values that depend on it are skipped.
     poisoned,
     /// An optional input that is left out.
     absent,
@@ -66,7 +66,7 @@ struct Entry {
   bool isBoolean() const { return getElementType().isInteger(1); }
 };
 
-/// The broadcast of two shapes by ONNX's rule, or failure.
+/// Returns the broadcast of two shapes by ONNX's rule, or failure.
 mlir::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
 
 struct EvaluationBudgets {
@@ -74,7 +74,7 @@ struct EvaluationBudgets {
   int64_t tensorElements = int64_t(64) << 20;
   /// Elements of all known tensors that were computed; each counts `tensorOverhead` more.
   int64_t totalElements = int64_t(256) << 20;
-  /// What a tensor costs besides its elements, in elements.
+  /// The cost of a tensor besides its elements, in elements.
   int64_t tensorOverhead = 256;
   /// Elements of a constant that has no compact form.
   int64_t constantElements = int64_t(64) << 10;
@@ -107,24 +107,24 @@ public:
   /// The reduced dims vanish.
   Entry reduce(ReduceKind kind, const Entry &input, llvm::ArrayRef<int64_t> dims);
 
-  /// `value` as a scalar of `elementType`.
+  /// Returns `value` as a scalar of `elementType`.
   Entry scalar(double value, mlir::Type elementType);
   Entry known(Known tensor) { return Entry::of(std::move(tensor)); }
-  /// A known tensor of that many elements may be computed; counts them.
+  /// Whether a known tensor of `elements` elements may be computed; counts them.
   bool mayEvaluate(int64_t elements);
 
-  /// The entry as a value of the function; null, with the reason set, when it cannot be.
+  /// Returns the entry as a value of the function; null, with the reason set, when it cannot be one.
   mlir::Value materialize(const Entry &entry);
-  /// Its value spread to `shape`.
+  /// Returns the entry's value broadcast to `shape`.
   mlir::Value materialize(const Entry &entry, llvm::ArrayRef<int64_t> shape);
 
-  /// Why the last poisoned entry is one.
+  /// Returns why the last poisoned entry is one.
   std::string takeReason() { return std::move(reason); }
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLocation() { return *loc; }
 
 private:
-  /// Looks a primitive over known operands up, or computes it.
+  /// Returns the result of a primitive over known operands, looked up or computed.
   Entry evaluate(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters, llvm::ArrayRef<Entry> operands,
                  int64_t elements, llvm::function_ref<Known()> compute);
   Entry poison(const llvm::Twine &why);

@@ -9,15 +9,15 @@
 namespace windlass {
 
 /// The arguments of a call of the traced program as the exporter prints them: `(%x, None, [1, 2]), kwargs = {p: 0.1}`.
-/// Every text is accepted; what has another form has no arguments. The text must outlive this.
+/// Every text is accepted; a text of another form has no arguments. The text must outlive the object.
 class TracedArguments {
 public:
   explicit TracedArguments(llvm::StringRef text);
 
-  /// The argument at `position`, or the one called `name`; empty where the call gives neither, so that the callee's
-  /// default holds.
+  /// Returns the argument at `position`, or the one called `name`; empty where the call gives neither, so that the
+  /// callee's default holds.
   llvm::StringRef get(size_t position, llvm::StringRef name) const;
-  /// The argument as a number; `fallback` where it is not given or is no number.
+  /// Returns the argument as a number; `fallback` where it is not given or is no number.
   double getNumber(size_t position, llvm::StringRef name, double fallback) const;
   bool isTrue(size_t position, llvm::StringRef name) const { return get(position, name) == "True"; }
 
@@ -26,7 +26,7 @@ private:
   llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>> named;
 };
 
-/// The names that the text mentions as `%NAME`, in their order, each as often as it stands there.
+/// Returns the names that the text mentions as `%NAME`, in their order, each as often as it occurs.
 llvm::SmallVector<llvm::StringRef> findMentions(llvm::StringRef arguments);
 
 } // namespace windlass

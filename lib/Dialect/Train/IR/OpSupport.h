@@ -16,14 +16,14 @@ inline mlir::RankedTensorType makeType(llvm::ArrayRef<int64_t> shape, mlir::Type
   return mlir::RankedTensorType::get(shape, element);
 }
 
-/// The element type in which sums over many elements and statistics of rows are kept: f32 for narrower floats.
+/// Returns the element type in which sums over many elements and statistics of rows are kept: f32 for narrower floats.
 inline mlir::Type getWideType(mlir::Type element) {
   return llvm::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32
              ? mlir::Float32Type::get(element.getContext())
              : element;
 }
 
-/// "[2, 3]"
+/// Returns a list as text, such as "[2, 3]".
 std::string toText(llvm::ArrayRef<int64_t> values);
 
 /// Fails unless 0 <= axis < rank.
@@ -62,7 +62,7 @@ template <class Op, class Infer> mlir::LogicalResult verifyTypes(Op op, Infer in
   }                                                                                                                    \
   LogicalResult Op::verify() { return verifyTypes(*this, infer); }
 
-/// Factors "d0", "d1", ... of `type`'s dims, appended to `factors`; the dims' factors.
+/// Appends factors "d0", "d1", ... of `type`'s dims to `factors`; returns the dims' factors.
 ValueFactors addDims(OpFactors &factors, mlir::RankedTensorType type, llvm::StringRef prefix = "d",
                      FactorKind kind = FactorKind::Parallel);
 /// All operands and results go through the same dims together; scalars have none.
@@ -73,7 +73,7 @@ double getBytes(mlir::Type type);
 /// `preferred`, or Index where no operand or result is of a float type.
 PrecisionClass getClass(mlir::Operation *op, PrecisionClass preferred);
 
-/// A constant of `type` (a tensor type) with all elements `value`.
+/// Returns a constant of `type` (a tensor type) whose elements are all `value`.
 mlir::Value makeSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
 /// Builds operators of one result, one after another, at one place.
 struct Maker {
@@ -81,7 +81,7 @@ struct Maker {
     return Op::create(builder, loc, std::forward<Arguments>(arguments)...)->getResult(0);
   }
   mlir::Value splat(mlir::Type type, double value) const { return makeSplat(builder, loc, type, value); }
-  /// A value whose dims become those dims of a tensor of `shape`.
+  /// Returns `value` broadcast to `shape`; its dims become dims `dims` of the result.
   mlir::Value spread(mlir::Value value, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape) const {
     return make<BroadcastOp>(makeType(shape, typeOf(value).getElementType()), value,
                              builder.getDenseI64ArrayAttr(dims));
@@ -112,10 +112,10 @@ struct JoinedLogs {
   mlir::Value weights, sum, log;
 };
 
-/// 0, 1, ... `count` - 1.
+/// Returns 0, 1, ... `count` - 1.
 inline Shape countDims(int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(0, count)); }
 
-/// A transpose, or the value itself where the permutation does nothing.
+/// Returns a transpose, or the value itself where the permutation does nothing.
 mlir::Value makeTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                           llvm::ArrayRef<int64_t> permutation);
 

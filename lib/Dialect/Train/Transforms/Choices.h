@@ -9,14 +9,14 @@
 
 namespace windlass::train {
 
-/// What leads to a choice, of the forward pass.
+/// The operators of the forward pass that lead to a choice.
 struct ChoicePaths {
-  /// From a router's product to the numbers that are compared.
+  /// The operators from a router's product to the numbers that are compared.
   llvm::DenseSet<mlir::Operation *> routers;
-  /// What routers read, by first results: norms, and the sums that carry values past the layers, from the embedding on.
-  /// Products of layers do not belong to it.
+  /// The operators that routers read, by first results: norms, and the sums that carry values past the layers, from the
+  /// embedding on, without products of layers.
   llvm::DenseSet<mlir::Operation *> carried;
-  /// Names of the weights that no other operator of the forward pass reads.
+  /// The names of the weights that no other operator of the forward pass reads.
   llvm::DenseSet<mlir::StringAttr> weights;
 
   bool contains(mlir::Operation *op) const { return routers.contains(op) || carried.contains(op); }

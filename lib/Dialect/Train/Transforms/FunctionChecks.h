@@ -7,12 +7,12 @@
 
 namespace windlass::train {
 
-/// Parameters have distinct logical names, states name a weight, and the module holds only parameters and functions of
-/// the given names.
+/// Checks that parameters have distinct logical names, that states name a weight, and that the module holds only
+/// parameters and functions of the given names.
 bool checkModule(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> functions);
 
-/// One block of operators of `train` with distinct ids (constants and hyperparameters need none), static tensors as
-/// arguments, and no write of a parameter unless `mayWrite`.
+/// Checks that the function is one block of operators of `train` with distinct ids (constants and hyperparameters need
+/// none), has static tensors as arguments, and writes no parameter unless `mayWrite`.
 bool checkFunction(mlir::func::FuncOp function, bool mayWrite);
 
 } // namespace windlass::train

@@ -15,8 +15,8 @@ namespace windlass::train {
 enum class FactorKind {
   /// A split gives each rank its part of the result.
   Parallel,
-  /// Summed (or max'ed) over: a split leaves those results unreduced over the axis that do not carry the factor; those
-  /// that carry it (a norm's dx, beside its dscale) are split.
+  /// Summed (or max'ed) over: a split leaves results that do not carry the factor unreduced over the axis; results that
+  /// carry it (a norm's dx, besides its dscale) are split.
   Reduction,
   /// Reduced inside the operator and used again (softmax row, norm row). A split is done by
   /// `plan-decompose-split-reductions`, by the operator's InnerReductionOpInterface; results that do not carry the

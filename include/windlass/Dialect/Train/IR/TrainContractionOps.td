@@ -20,7 +20,7 @@ def MatmulOp : Train_InferredOp<"matmul", [Train_Differentiable]> {
     `:` type($lhs) `,` type($rhs) `->` type($result) attr-dict
   }];
   let extraClassDeclaration = [{
-    /// Dims of lhs or rhs that are neither batch nor contracted, in operand order.
+    /// Returns the dims of lhs or rhs that are neither batch nor contracted, in operand order.
     ::llvm::SmallVector<int64_t> getLhsFreeDims();
     ::llvm::SmallVector<int64_t> getRhsFreeDims();
   }];

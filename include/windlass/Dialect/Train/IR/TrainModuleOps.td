@@ -21,7 +21,7 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
   let assemblyFormat = "$role $sym_name $logical_name `:` $type `from` $source attr-dict";
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
-    /// What operators outside of `@update` find.
+    /// Returns the type that operators outside of `@update` find.
     ::mlir::RankedTensorType getComputeTensorType() {
       return getTensorType().clone(getComputeType().value_or(getTensorType().getElementType()));
     }

@@ -24,7 +24,7 @@
 
 namespace windlass::train {
 
-/// The precision that a training step is compiled for: f32, where its settings do not say.
+/// Returns the precision that a training step is compiled for; f32 where its settings name none.
 llvm::StringRef getPrecision(mlir::ModuleOp module);
 
 } // namespace windlass::train
