@@ -179,7 +179,7 @@ private:
                  ? Error::success()
                  : makeError("the plan has " + Twine(have) + " layouts of " + what + in + ", which has " + Twine(want));
     };
-    // A gradient lies as its weight's row says; the file has the other arguments.
+    // A gradient has the layout in its weight's row; the file has the other arguments.
     SmallVector<Attribute> arguments(function.getNumArguments()), results;
     SmallVector<unsigned> others;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {

@@ -95,7 +95,7 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     plan.prefetchBytes = prefetchBytes.getInt();
 
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    // State lies as the master copy of its weight does.
+    // State has the layout of its weight's master copy.
     if (parameter.getRole() == train::Role::state)
       continue;
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
@@ -121,7 +121,7 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
   for (func::FuncOp function : getPlannedFunctions(module)) {
     PlannedFunction &rows = plan.functions[function.getName().str()];
     for (BlockArgument argument : function.getArguments()) {
-      // A gradient lies as its weight's row says.
+      // A gradient has the layout in its weight's row.
       if (function.getArgAttr(argument.getArgNumber(), train::kGradientAttr))
         continue;
       LayoutAttr layout = getLayout(argument);

@@ -270,7 +270,7 @@ private:
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
         if (LayoutAttr pin = getPinnedCopy(parameter, copy))
           parameter->setAttr(attribute, pin);
-    // Optimizer state lies as its weight's master does.
+    // Optimizer state has the layout of its weight's master.
     for (auto state : module.getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
         if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
@@ -500,7 +500,7 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
     auto pin = pinned->second.find(copy);
     return pin == pinned->second.end() ? LayoutAttr() : pin->second.first;
   };
-  // What is shared out is so as the master.
+  // Copies that are sharded are sharded like the master.
   if (LayoutAttr pin = getPin("master")) {
     copies.master = pin;
     if (choice.sharedCopies.gradient)

@@ -18,7 +18,7 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
     command.event = event;
     push(std::move(command), op);
   };
-  // What another collective still works on has to be waited for before this one is told that it may start.
+  // Collectives that still work on these buffers must be waited for before this one may start.
   Command command(Command::Kind::Collective, op->getLoc());
   command.stream = stream;
   command.collective = kind;

@@ -30,7 +30,7 @@ FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
   return Types(2, op.getWeight().getType());
 }
 
-/// A scalar has nothing to share out.
+/// A scalar cannot be sharded.
 void addFlat(OpFactors &factors, RankedTensorType type) {
   if (type.getRank() > 0)
     factors.add("flat", type.getNumElements(), FactorKind::Flat);
