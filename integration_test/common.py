@@ -1,4 +1,4 @@
-"""What the whole-program tests share: running the program, models to run it on, and the closing line."""
+"""Shared helpers of the whole-program tests: running the program, models to run it on, and the closing line."""
 
 import dataclasses
 import functools
@@ -46,7 +46,7 @@ class Outcome:
     out: str
     err: str
     seconds: float
-    # Of a processor: other work on the machine does not change it.
+    # The time of a processor: other work on the machine does not change it.
     processor_seconds: float
     peak_bytes: int
 

@@ -40,7 +40,7 @@ def execute(*command):
 
 @dataclasses.dataclass
 class Setup:
-    """What is lowered and run, and with which values (random ones where no file is given)."""
+    """The graph that is lowered and run, and its values (random ones where no file is given)."""
     build: str
     input: str
     work: str
@@ -102,11 +102,11 @@ class Equivalence:
         return target
 
     def deviations(self, reference, other):
-        """Of each kind of value the largest, whatever it is."""
+        """Returns the largest deviation of each kind of value, however large."""
         return json.loads(execute(self.run_tool, '--compare', reference, other, '--json', '--bound', '1e9'))['deviations']
 
     def deviations_by_rounding(self, l5):
-        """Of a module at L5 in doubles that are rounded where a program rounds, from those that are not."""
+        """Returns the deviations of a module at L5 in doubles rounded where a program rounds from one in unrounded doubles."""
         exact, rounded = (self.run(l5, 'L5', 'f64', *flags).rename(self.work / f'dump{len(flags)}') for flags in ((), ('--rounds',)))
         return self.deviations(exact, rounded)
 

@@ -1,4 +1,4 @@
-"""What tests know of the processes that a command has started: which run, and whether all of them are gone."""
+"""Finds the processes that a command has started: which run, and whether all of them are gone."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ class Family:
     """A command and everything that it starts: all of them carry a variable of their own in their environment."""
 
     def __init__(self, command, env=None, **options):
-        # What loses its parent becomes a child of this process, which can then see it end.
+        # A process that loses its parent becomes a child of this one, which can then see it end.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         self.mark = f'WINDLASS_TEST_FAMILY={uuid.uuid4().hex}'
         name, value = self.mark.split('=')
@@ -57,13 +57,13 @@ class Family:
         return found
 
     def stale_segments(self):
-        """What has come to /dev/shm since the command began and that no process has mapped."""
+        """Returns the files that came to /dev/shm since the command began and that no process has mapped."""
         fresh = set(os.listdir(SEGMENTS)) - self.segments
         mapped = b'\n'.join(read(each / 'maps') for each in all_processes()) if fresh else b''
         return {name for name in fresh if os.fsencode(SEGMENTS / name) not in mapped}
 
     def left(self):
-        """What is still there, in words; empty when nothing is."""
+        """Returns in words what is still there; empty when nothing is."""
         running = [f'{each.name}: {os.fsdecode(read(each / "cmdline").replace(chr(0).encode(), b" "))[:100]}' for each in self.members()]
         return running + [f'child {pid}' for pid in self.zombies()] + [f'/dev/shm/{name}' for name in self.stale_segments()]
 

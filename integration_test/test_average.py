@@ -108,7 +108,7 @@ class MergedTest(AverageCase):
         return dataclasses.replace(setup, input=model, batches=path, micro_batches=1, average='micro-batches', work=self.folder / 'merged')
 
     def dump(self, setup):
-        """Of L2, without the losses of evaluation, which are those of single micro-batches."""
+        """Returns the values at L2, without the losses of evaluation, which are those of single micro-batches."""
         run = equivalence.Equivalence(setup)
         dump = run.run(run.lower(run.graph(), equivalence.TO_L2, 'l2.mlir'), 'L2', 'f64')
         safetensors_file.write({name: value for name, value in safetensors_file.read(dump).items() if not name.startswith('evaluate.')}, dump)

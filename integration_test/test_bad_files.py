@@ -38,7 +38,7 @@ def limit():
 
 
 def contents(folder, but):
-    """Everything below `folder` with its kind, size and time of change, except what is at or below `but`, or a plan's certificate beside it."""
+    """Returns everything below `folder` with its kind, size and time of change, except what is at or below `but`, or a plan's certificate next to it."""
     left_out = {but, os.path.splitext(but)[0] + '.cert'}
     found = {}
     for at, folders, names in os.walk(folder):
@@ -56,7 +56,7 @@ class Sweep(common.Case):
     programs = {'windlass': common.WINDLASS, 'solve': common.WINDLASS.parent / 'windlass-solve'}
 
     def wrong(self, case, folder):
-        """What is wrong with the outcome of a case; nothing when all is right."""
+        """Returns what is wrong with the outcome of a case; nothing when all is right."""
         output = os.path.join(folder, case.output) if case.output else ''
         before = contents(self.folder, output)
         try:

@@ -70,7 +70,7 @@ class EveryPlanTest(ClaimsCase):
 
 class RerunTest(ClaimsCase):
     def test_what_is_run_again_costs_time_and_counts_in_the_bound(self):
-        """On one rank nothing else makes room, and nothing runs beside operators: a tighter limit costs more, and as much more by the
+        """On one rank nothing else makes room, and nothing runs concurrently with operators: a tighter limit costs more, and as much more by the
         bound, but for one block (docs/solver.md) and what packing takes beside the rows."""
         layers = 12
         model = self.small('gpt', **{**SIZES, 'layers': layers, 'width': 256})

@@ -177,7 +177,7 @@ class Emulated(EmulatedCase):
             self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
 
     def measured(self, model, *flags):
-        """What a model's measuring program writes, for all tests that ask."""
+        """Returns what a model's measuring program writes, for all tests that ask."""
         project, file = self.folder / 'measuring-model', self.folder / 'measured.json'
         if not file.exists():
             outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', project)
@@ -298,7 +298,7 @@ class Emulated(EmulatedCase):
         self.assertEqual(scratch['library'], max(needed, scratch['own']))
 
     def check_timelines(self, program, model, *flags):
-        """What each rank measured has the names, operators and threads of what is predicted, in the same order."""
+        """The commands that each rank measured have the names, operators and threads of the predicted ones, in the same order."""
         predicted, timed_run = self.folder / 'predicted.json', program.parent / 'timed'
         self.assertEqual(common.windlass('simulate', model / 'model.onnx', *flags, '-o', predicted).code, 0)
         self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', '--profile', '-o', timed_run])

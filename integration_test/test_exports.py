@@ -12,7 +12,7 @@ import common
 EXPORTS = common.MODELS / 'exports'
 REFERENCE = json.loads((EXPORTS / 'reference.json').read_text())['models']
 SIGNATURE = 'pkg.torch.export.ExportedProgram.graph_signature'
-# What ONNX's operators cannot say, so that no export holds it: refused, with this fact.
+# Facts that ONNX's operators cannot express, so that no export holds them; the import is refused and names the fact.
 LACKS = {'batchnorm': 'lacks training statistics of a batch norm', 'smoothed': 'lacks label smoothing 0.1'}
 # What the exporter's defaults did to a parameter that is missing: one of them, as it is named.
 ALTERED = {
@@ -75,7 +75,7 @@ class ExportsTest(common.Case):
                 self.assertEqual(outcome.code, 1, outcome.out)
                 self.assertIn('[WL0110]', outcome.err)
                 count, parameters = missing(load(name, 'default'))
-                # Of a tied weight one name may lack, but the weight has got a transposed copy: the count is the same.
+                # A tied weight may lack one name, but has a transposed copy: the count is the same.
                 if count:
                     self.assertIn(f'{count} of {parameters} parameters', outcome.err)
                 self.assertRegex(outcome.err, ALTERED.get(name, LACKS.get(name)))

@@ -36,7 +36,7 @@ class HostUpdate(test_cuda.EmulatedCase):
         return self.succeed([test_cuda.BUILD / 'bin' / name, *arguments])
 
     def interpret(self, name, module):
-        """What the interpreter leaves of a module, less later gradients and evaluation, which a program does not write."""
+        """Returns what the interpreter computes from a module, less later gradients and evaluation, which a program does not write."""
         target = self.folder / f'{name}.safetensors'
         self.tool('windlass-run', module, '--initial', self.initial, '--batches', self.batches, '--steps', STEPS,
                   '--precision', 'f32', *SETTINGS, '-o', target)
@@ -58,7 +58,7 @@ class HostUpdate(test_cuda.EmulatedCase):
         return project
 
     def train(self, name, program):
-        """What a run leaves, under the names of the interpreter's dumps. A run that is resumed after its first step leaves the same bits."""
+        """Returns what a run leaves, under the names of the interpreter's dumps. A run that is resumed after its first step leaves the same bits."""
         finals = []
         for run, parts in ((self.folder / f'{name}-run', ([STEPS],)), (self.folder / f'{name}-resumed', ([1], [STEPS, '--resume']))):
             for steps, *flags in parts:

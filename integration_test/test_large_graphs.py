@@ -30,7 +30,7 @@ class LargeGraphs(common.Case):
         return path
 
     def passes(self, path, *passes):
-        """What the passes make of a file; bytecode, since text of millions of operators takes longer than they do."""
+        """Returns the output of the passes for a file; bytecode, since text of millions of operators takes longer than they do."""
         out = self.folder / f'{path.stem}-out.mlirbc'
         outcome = common.run([OPT, path, '-emit-bytecode', '-o', out, *passes])
         self.assertEqual(outcome.code, 0, outcome.err[-2000:])

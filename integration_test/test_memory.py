@@ -91,7 +91,7 @@ class MemoryTest(common.Case):
         needed = memory['arena'] + memory['reserve']['total']
         self.assertEqual(sum(memory['reserve'][part] for part in ('program', 'threads', 'communication')), memory['reserve']['total'])
         self.assertEqual(self.planned(2, '--memory-limit', needed)['limit'], needed)
-        # A byte less, and something is run again; with all of it there is a least.
+        # With a byte less, something is recomputed; recomputing everything gives a least limit.
         self.assertLess(self.planned(2, '--memory-limit', needed - 1)['arena'], memory['arena'])
         model = common.MODELS / 'gpt2-tiny' / 'model.onnx'
         outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--memory-limit', 1)
@@ -101,7 +101,7 @@ class MemoryTest(common.Case):
         self.assertEqual(self.planned(2, '--memory-limit', least)['arena'], least - memory['reserve']['total'])
 
     def test_zero3_holds_a_quarter(self):
-        """Of parameters, gradients and state, on four ranks: as planned, and as the kernel counts the pages of each process."""
+        """The bytes of parameters, gradients and state on four ranks: as planned, and as the kernel counts the pages of each process."""
         model = self.small_gpt(layers=2, tokens=16, width=512, batch=4, vocabulary=8192)
         weights = sum(4 * math.prod(t.dims) for t in onnx.load(str(model)).graph.initializer if t.data_type == onnx.TensorProto.FLOAT)
         data, arenas, peaks = self.batches(model, 4), {}, {}

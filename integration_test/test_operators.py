@@ -92,7 +92,7 @@ class OperatorTest(common.Case):
         self.check('GatherElements', [floats(4, 3), 'ids'], 'gather_elements', axis=0)
 
     def test_gather_nd(self):
-        """Of the first dim, as a router's experts are."""
+        """Indexes the first dim, as the gathers of a router's experts do."""
         for x, places in ((floats(4, 3, 5), 'ids'), (floats(4, 5), 'ids'), (floats(4), 'ids'), (floats(4, 2, 3), 'negative')):
             nodes = [helper.make_node('Constant', [], ['four'], value_int=4), helper.make_node('Sub', ['ids', 'four'], ['negative']),
                      helper.make_node('Constant', [], ['last'], value_ints=[-1]), helper.make_node('Unsqueeze', [places, 'last'], ['places']),

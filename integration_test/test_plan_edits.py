@@ -34,7 +34,7 @@ def row(plan, op, name='microbatch'):
 
 
 def put(**entries):
-    """Of a parameter."""
+    """Returns an edit of a parameter's entry."""
     return lambda plan: plan['parameters'][WEIGHT].update(entries)
 
 

@@ -1,4 +1,4 @@
-"""What a person does with plans: asks why an operator is placed so, compares two of them, and reads errors as JSON."""
+"""The subcommands for plans: a person asks why an operator is placed so, compares two of them, and reads errors as JSON."""
 
 import json
 
@@ -75,7 +75,7 @@ class ExplainTest(PlanCase):
         self.assertRegex(op['axes'][1]['role'], 'splits n0')
 
     def test_segments(self):
-        """What those that are run again free and cost is what the plan says of all; one that is kept says what it would."""
+        """What the recomputed segments free and cost makes up the plan's totals; a kept segment says what recomputing it would free."""
         self.make()
         needs = json.loads(self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--json').out)['bytes_per_device']
         path, attention = self.folder / 'rerun.json', 'transformer.h.1.attn.attention.0'
@@ -187,7 +187,7 @@ class DiffTest(PlanCase):
         self.assertEqual(groups['transformer.h.*']['changed'], layers)
         self.assertEqual([group for group in groups if '*' in group], ['transformer.h.*'])
         self.assertIn('lm_head', groups)
-        # What the plans do not claim, a model tells: the same that simulate and plan tell of each.
+        # What the plans do not claim follows from a model: the same figures that simulate and plan give for each.
         text = common.run([common.WINDLASS, 'diff', first, second]).out
         self.assertIn('  time: not said by the plans; name the model behind them\n', text)
         told = json.loads(common.run([common.WINDLASS, 'diff', first, second, self.model, '--json']).out)['summary']

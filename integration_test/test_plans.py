@@ -4,7 +4,7 @@
     test_plans.py --plans N [FAMILY]   N random plans of each, or of one: over 2, 4 and 8 ranks and meshes of one to three axes
 
 What the plans of a family use is printed; 200 of them and more must use all that the family admits: each kind of factor that its operators
-have, each way of being unreduced, each collective, each choice of what a block runs again.
+have, each way of being unreduced, each collective, each choice of what a block recomputes.
 """
 
 import collections
@@ -31,7 +31,7 @@ TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=mat
 
 
 class Coverage:
-    """What plans have used, read from their text, and what they may use."""
+    """The features that plans have used, read from their text, and those that they may use."""
     COLLECTIVES = ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'permute', 'own_part')
     FLAT_COPIES = ('flat gradient', 'flat master')
     # Operators that take the maximum of what they reduce inside.
@@ -70,7 +70,7 @@ class Coverage:
 
     @classmethod
     def segments(cls, text):
-        """The parts of each block, and the number of the segment that they are run again in; '' where they are kept."""
+        """Returns the parts of each block, and the number of the segment that recomputes them; '' where they are kept."""
         blocks = collections.defaultdict(dict)
         for _, line in cls.operators(text):
             if part := re.search(r'plan\.segment<"(.*?)", "(.*?)">', line):
@@ -80,14 +80,14 @@ class Coverage:
 
     @staticmethod
     def label(parts):
-        """What plan.json says of a block."""
+        """Returns the entry of a block in plan.json."""
         again = [name for name, number in parts.items() if number]
         if len(again) < len(parts):
             return again[0] if again else 'kept'
         return 'block' if len(set(parts.values())) == 1 else 'halves'
 
     def kind(self, op, name, line):
-        """What a split of the factor is; None where that depends on the operator's dims or sizes."""
+        """Returns the kind of a split of the factor; None where it depends on the operator's dims or sizes."""
         marks = self.factors[op][name]
         if len(marks) != 1 or '!' in marks:
             return None
@@ -188,7 +188,7 @@ class PlanRunner(PlansCase):
 
 class PrecisionTest(PlanRunner):
     """16 bits round, and do nothing else; and every plan rounds the same values but for the order of sums."""
-    # Of the program in bf16 or f16 against that in f32, as for parity of reduced precision.
+    # The differences of the program in bf16 or f16 from that in f32, as for parity of reduced precision.
     BOUNDS = {'loss': 2e-2, 'evaluate': 2e-2, 'gradient': 1e-1, 'grad_norm': 1e-1}
     STRATEGIES = (('zero1', 4), ('zero3', 4), ('zero1*megatron=2', 4))
 

@@ -27,7 +27,7 @@ EXPORTS = {
 
 
 def commands(timeline):
-    """What ran on each thread in order, and the operator of each."""
+    """Returns the commands that ran on each thread in order, and the operator of each."""
     threads = {}
     for event in json.loads(timeline.read_text())['traceEvents']:
         if event['ph'] == 'X':
@@ -85,7 +85,7 @@ class ProfileTest(common.Case):
         self.assertTrue(all(each['flops'] > 0 and each['bytes'] > 0 for each in matmuls))
         self.assertIn('fit_error_share', said['families'][0])
 
-        # Of plans that were measured every command is known; without a profile, none is.
+        # Every command of a measured plan is known; without a profile, none is.
         for strategy in ('ddp', 'zero3', 'megatron'):
             measured = self.plan(model, '--cluster', 'cpu:2', '--strategy', strategy, '--costs', profile)
             self.assertEqual(set(measured['seconds_by_source']), {'measured'}, strategy)
@@ -125,7 +125,7 @@ class ProfileTest(common.Case):
         self.refuse(('thread is no known key', "'threads'"), 'plan', model, '--cluster', 'cpu:2', '--micro-batches', 2, '--costs', profile)
 
     def test_timelines(self):
-        """What each rank measured and what is predicted name the same commands of the same operators, in the same order."""
+        """The measured commands of each rank and the predicted ones have the same names and operators, in the same order."""
         model, predicted, run, words = self.small_gpt(), self.folder / 'predicted.json', self.folder / 'run', ('--micro-batches', 4, '--strategy', 'zero1')
         self.succeed('simulate', model, '--cluster', 'cpu:2', *words, '-o', predicted)
         data = self.batches(model, 8)

@@ -21,7 +21,7 @@ STEPS = 2
 
 class ProgramCase(test_equivalence.InterpreterCase):
     def dump_of_program(self, setup, ranks, *plan):
-        """What a run of the program leaves, under the names of the interpreter's dumps; `plan` are further flags."""
+        """Returns what a run of the program leaves, under the names of the interpreter's dumps; `plan` are further flags."""
         out = self.folder / f'program-{ranks}'
         shutil.rmtree(out, ignore_errors=True)
         flags = ['--micro-batches', setup.micro_batches, '--average', setup.average, '--eps', '1e-3', '--lr', '1e-2', '--weight-decay', '0', '--steps', STEPS]

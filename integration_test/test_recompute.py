@@ -23,7 +23,7 @@ PARITY = (('ddp', 1), *((strategy, ranks) for strategy in ('ddp', 'zero1', 'zero
 
 class Case(InterpreterCase):
     def plan(self, model, *flags, ranks=1, strategy='ddp', code=0):
-        """What `plan --json` says, or the error of one that fails."""
+        """Returns what `plan --json` prints, or the error of a plan that fails."""
         outcome = common.windlass('plan', model, '--cluster', f'cpu:{ranks}', '--strategy', strategy, '--micro-batches', 2, '--json', *flags)
         self.assertEqual(outcome.code, code, outcome.err)
         return json.loads(outcome.out) if code == 0 else outcome.err
@@ -54,14 +54,14 @@ class LevelsTest(Case):
                     self.check(self.setup_of(model, micro_batches=4, ranks=(ranks,), strategy=strategy, rerun=steps))
 
     def test_dropout(self):
-        """What is run again drops what was dropped."""
+        """Recomputed dropout drops the same elements."""
         model = self.small_gpt(layers=2, dropout=0.1, **SIZES)
         self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), rerun=-1))
 
 
 class LimitTest(Case):
     def arenas(self, model, ranks, strategy):
-        """The arena and the stash for each step, by hand: weights are not gathered ahead, where they were; then segments are run again."""
+        """Returns the arena and the stash for each step, by hand: first no weight is gathered ahead, then segments are recomputed."""
         judge = equivalence.Equivalence(self.setup_of(model, micro_batches=2, strategy=strategy, clip=False))
         l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
         found, prefetch = [], r' attributes {plan.prefetch_bytes = \d+ : i64}'
@@ -204,7 +204,7 @@ class ProgramsTest(Case):
         return [(row['loss'], row['grad_norm']) for row in map(json.loads, (out / 'metrics.jsonl').read_text().splitlines())]
 
     def test_programs_lose_alike(self):
-        """To the bit: what is run again gives the same bits, and nothing else has changed its order."""
+        """The losses are equal to the bit: recomputed values have the same bits, and nothing else has changed its order."""
         for dropout in (0.0, 0.1):
             model = self.small_gpt(layers=3, dropout=dropout, **SIZES)
             data = self.batches(model, 10)

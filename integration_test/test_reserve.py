@@ -1,4 +1,4 @@
-"""What GPUs hold beside arenas (docs/memory.md): each preset has it, it grows with the communicators, and every limit counts it."""
+"""What GPUs hold besides arenas (docs/memory.md): each preset has it, it grows with the communicators, and every limit counts it."""
 
 import json
 import re

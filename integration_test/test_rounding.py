@@ -38,7 +38,7 @@ class RoundingTest(test_cuda.EmulatedCase):
         return folder
 
     def of_program(self, model, precision):
-        """What the first step of the emitted program gives, under the interpreter's names."""
+        """Returns the values of the emitted program's first step, under the interpreter's names."""
         program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--precision', precision))
         run, dump = model / f'run-{precision}', model / f'gradients-{precision}.safetensors'
         self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '1', '--dump-gradients', dump, '-o', run])

@@ -19,7 +19,7 @@ PRECISION = 'f32'
 # FLOP/s and bytes/s of a device, bytes/s and seconds of the link between two.
 MACHINES = {'even': (1e9, 1e9, 1e8, 1e-6), 'slow devices': (1e6, 1e7, 1e10, 1e-9), 'slow links': (1e12, 1e11, 1e6, 1e-4),
             'beside': (1e9, 1e9, 1e8, 1e-6)}
-# Collectives run beside operators there.
+# Collectives run concurrently with operators there.
 OVERLAPPING = ('beside',)
 RANKS = (2, 4, 8)
 TO_L3B = ('--plan-verify-layouts=materialized=false', *equivalence.TO_L3B)
@@ -185,7 +185,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertLess(said['gap'], 0.05)
 
     def test_precision(self):
-        """In 16 bits operators find weights of half the bytes beside those that are trained, and gradients are as large as before."""
+        """In 16 bits operators read weights of half the bytes next to those that are trained, and gradients are as large as before."""
         model, held = self.small_gpt(**self.SIZES), {}
         for precision in ('f32', 'bf16', 'f16'):
             outcome = common.windlass('plan', model, '--cluster', 'h100:2', '--strategy', 'zero1', '--precision', precision, '--json')
@@ -219,7 +219,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertNotIn('operators, how often', common.windlass('plan', model, '--cluster', 'cpu:1').out)
 
     def test_pins(self):
-        """What is pinned is so in the plan, of the layers that a glob matches and no others; the rest is chosen, and programs agree."""
+        """Pins hold in the plan for the layers that a glob matches and no others; the rest is chosen, and programs agree."""
         setup = self.setup_of(self.small_gpt(**dict(self.SIZES, layers=3)), micro_batches=2)
         judge = equivalence.Equivalence(setup)
         reference, (free, _) = self.reference(judge), self.plan(setup.input)

@@ -1,4 +1,4 @@
-"""What is wrong with a run is found before it is planned and built: one line, and nothing made."""
+"""Errors of a run are found before it is planned and built: one line, and nothing made."""
 
 import numpy
 

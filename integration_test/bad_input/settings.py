@@ -60,7 +60,7 @@ CLUSTER = {
 }
 
 
-# Of two ranks of this machine, with everything that a profile may say.
+# A profile of two ranks of this machine, with everything that a profile may hold.
 TIME = {'median_seconds': 1e-5, 'spread_seconds': 0, 'turns': 6}
 PROFILE = {
     'version': 1, 'machine': 'a machine', 'threads': 1,

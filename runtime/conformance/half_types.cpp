@@ -19,7 +19,7 @@ template <class H> constexpr element_type type_of = std::is_same_v<H, bf16> ? el
 /// absolute.
 template <class H> constexpr double unit = std::is_same_v<H, bf16> ? 1.0 / 256 : 1.0 / 2048;
 template <class H> constexpr double tiny = std::is_same_v<H, bf16> ? 0 : 1.0 / (1 << 25);
-/// Of the f32 results, relative to the largest: the kernels of both types may sum in different orders.
+/// The tolerance of the f32 results, relative to the largest: the kernels of both types may sum in different orders.
 constexpr double noise = 1e-5;
 
 /// The same numbers as H and as f32.
@@ -31,7 +31,7 @@ template <class H> struct both {
       : half(shape, type_of<H>, order, gap, repeated), full(shape, order, gap, repeated) {
     round();
   }
-  /// After a change of `full`.
+  /// Updates `half` after a change of `full`.
   void round() {
     for (std::int64_t i = 0; i < full.elements(); ++i) {
       half[i] = H(full[i]);

@@ -1,4 +1,4 @@
-// What a library has to know of an attention. The compiler evaluates this too, of views without data.
+// The description of attentions for libraries. The compiler evaluates this too, for views without data.
 #include "windlass/rt/attention_shape.h"
 
 #include <algorithm>

@@ -98,7 +98,7 @@ status context::create(const job &j, transport &world, std::int32_t threads) {
   if constexpr (detail::backend_has_device) {
     const reserve beside = reserve_of(j, position, world, threads);
     scratch_bytes = beside.workspaces;
-    // The context is there when the device is asked what it has free.
+    // The context already exists when the device is asked for its free memory.
     std::int64_t wanted = beside.total() - beside.context;
     for (const arena_entry &each : p.arenas)
       wanted += each.kind == memory_kind::device ? each.bytes : 0;
@@ -117,8 +117,8 @@ status context::create(const job &j, transport &world, std::int32_t threads) {
   return detail::prepare_kernels(threads);
 }
 
-/// The ranks of one communicator of a rank: those of its position that differ on `axes` only, the first of which is the
-/// slowest, in the position or in all of them.
+/// Returns the ranks of one communicator of a rank: those of its position (or of all positions) that differ on `axes`
+/// only, the first of which is the slowest.
 static std::vector<std::int32_t> members_of(const job &j, std::int32_t position, std::int32_t rank,
                                             const communicator_entry &entry) {
   const position_entry &own = j.positions[position];
@@ -142,8 +142,8 @@ static std::vector<std::int32_t> members_of(const job &j, std::int32_t position,
   return ranks;
 }
 
-/// To make a communicator takes all ranks: first those over all positions, then the positions' own side by side, then
-/// those of each two positions that are peers. A rank that has no part in one is alone in it.
+/// Makes the communicators, which takes all ranks: first those over all positions, then the positions' own side by
+/// side, then those of each two positions that are peers. A rank that has no part in one is alone in it.
 status context::create_communicators(const job &j, std::int32_t position, transport &world) {
   const position_entry &own = j.positions[position];
   const program &p = *own.runs;
@@ -183,7 +183,8 @@ status context::create_communicators(const job &j, std::int32_t position, transp
   return {};
 }
 
-/// The caller's thread computes, or a device does; communication that has partners, and copies, run beside it.
+/// Makes the streams. The caller's thread computes, or a device does; communication that has partners, and copies, run
+/// concurrently.
 status context::create_streams(const job &j, const program &p, std::int32_t threads, std::int64_t scratch_bytes) {
   std::vector<bool> is_alone(static_cast<std::size_t>(p.streams.size), false);
   for (std::int64_t i = 0; i < p.communicators.size; ++i)
@@ -208,7 +209,8 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
   return {};
 }
 
-/// Those on a device, where there is one: in the order in which the hosts' were made, which all members have in common.
+/// Makes the communicators on a device, where there is one: in the order in which the hosts' were made, which all
+/// members have in common.
 status context::create_device_communicators(const job &j, const program &p, transport &world) {
   auto make = [&](std::unique_ptr<communicator> &own, std::int32_t number) -> status {
     if constexpr (detail::backend_has_device)

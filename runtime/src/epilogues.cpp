@@ -11,7 +11,8 @@ namespace {
 
 using detail::fused_product;
 
-// With the roundings of fused functions that programs emit for the same: the sum itself is not rounded before GELU.
+// The roundings are those of the fused functions that programs emit for the same: the sum itself is not rounded before
+// GELU.
 template <class T> struct add_bias {
   static constexpr const char *name = "add";
   using outputs = type_list<T>;
@@ -48,7 +49,7 @@ template <class T> struct add_bias_gelu_input {
   }
 };
 
-/// Where the product already is: in the input of GELU, if that is kept, else in the result.
+/// Adds the bias to the product, which is already in the input of GELU, if that is kept, else in the result.
 template <class T> status add_to_product(stream &s, const fused_product &of) {
   if (!of.added.is_absent())
     return map(s, add_bias_and_more<T>{}, {of.out}, {of.out, of.vector, of.added});
@@ -72,7 +73,7 @@ status multiply_and_add(stream &s, const fused_product &of) {
   }
 }
 
-/// The operand with the contracted dims last, as `reduce` wants it.
+/// Returns the operand with the contracted dims last, as `reduce` wants it.
 view contracted_last(const fused_product &of) {
   if (!of.sums_b)
     return of.a;

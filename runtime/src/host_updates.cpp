@@ -23,7 +23,7 @@ void run_rounding(const Step &step, const loop_nest<N> &nest, const loop_nest<2>
     map_now(rounding_step<Step, H>{step}, nest, threads);
 }
 
-// Steps are made of the scalars that lie in memory when their turn comes.
+// Steps read the scalars in memory when their turn comes.
 
 template <class Step, class Scalars, int N>
 status submit_step(stream &s, const work &what, const Scalars &of, const loop_nest<N> &nest) {
@@ -42,7 +42,7 @@ status submit_rounding_step(stream &s, const work &what, const Scalars &of, cons
   });
 }
 
-/// N dense operands of that many elements.
+/// Makes a nest of N dense operands with `elements` elements.
 template <int N> loop_nest<N> flat_nest(std::int64_t elements, const void *const (&operands)[N]) {
   loop_nest<N> nest;
   nest.rank = 1;

@@ -9,7 +9,7 @@ namespace {
 
 instruction_set found() {
 #if defined(__x86_64__)
-  // Those of x86-64-v4, which compilers take together.
+  // The extensions of x86-64-v4, which compilers take together.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return instruction_set::avx512;

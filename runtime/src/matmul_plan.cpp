@@ -63,8 +63,8 @@ status plan_matmul(const view &out, const view &a, const view &b, std::int32_t b
   if (!fits)
     return internal_error("matmul got views whose sizes disagree");
 
-  // Of each group one dimension enters the GEMM and the others are loops: those for which no operand needs packing,
-  // and of these the largest GEMM.
+  // In each group, one dimension enters the GEMM and the others are loops: those for which no operand needs packing,
+  // and among these the largest GEMM.
   std::int64_t best = -1;
   int best_m = 0, best_n = 0, best_k = 0;
   const auto at = [](const dim_list &list, int i) { return list.count == 0 ? matmul_dim() : list.dims[i]; };

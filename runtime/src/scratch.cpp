@@ -1,4 +1,4 @@
-// Scratch that kernels need. The compiler evaluates these too: they read sizes and strides only, never data.
+// The scratch that kernels need. The compiler evaluates these too: they read sizes and strides only, never data.
 #include "windlass/rt/kernels.h"
 
 #include "windlass/rt/detail/attention_block.h"

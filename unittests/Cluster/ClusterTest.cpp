@@ -305,7 +305,7 @@ TEST_F(ClusterFile, OrderHoldsEachDeviceOnce) {
 }
 
 TEST_F(ClusterFile, HugeFilesEndSoon) {
-  // Of a processor: other work on the machine does not change it.
+  // The time of a processor: other work on the machine does not change it.
   std::clock_t begin = std::clock();
   EXPECT_EQ(refusal("\"count\": 2", "\"count\": 25000"), "hosts make more than 65536 devices, the most of a cluster");
   EXPECT_EQ(refusal("\"count\": 2", "\"count\": 65536"), "hosts make more than 65536 devices, the most of a cluster");

@@ -23,7 +23,7 @@ protected:
     llvm::raw_fd_ostream(path, error) << bytes;
     ASSERT_FALSE(error);
   }
-  /// The error of a file with this header and so many bytes of data.
+  /// Returns the error of a file with header `header` and `data` bytes of data.
   std::string errorOf(llvm::StringRef header, size_t data) {
     std::string bytes(8, '\0');
     llvm::support::endian::write64le(bytes.data(), header.size());

@@ -95,7 +95,7 @@ TEST_F(ParameterCostsTest, TimesWithoutShards) {
 }
 
 TEST_F(ParameterCostsTest, TimesWithShards) {
-  // Of a ring over four ranks: 3 messages, and 3/4 of the bytes.
+  // A ring over four ranks sends 3 messages, and 3/4 of the bytes.
   const int64_t gradient = 3000 + 144, weight = 3000 + 72, update = 7 * 48 + 24;
   ParameterTimes master = makeCosts().getTimes(makeLabel(kMaster));
   EXPECT_EQ(master.exposed, update + weight);

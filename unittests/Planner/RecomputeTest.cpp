@@ -79,8 +79,8 @@ protected:
 TEST_F(RecomputeTest, InFlightIsWhatBlocksKeep) {
   ASSERT_TRUE(isMade);
   OperatorRange whole(microbatch);
-  // Of in/matmul.0 its product; of each block the results of softmax, sigmoid and tanh and both sums; of the tail those
-  // of matmul, sigmoid and the first mul.
+  // Kept are the product of in/matmul.0; in each block the results of softmax, sigmoid and tanh and both sums; in the
+  // tail those of matmul, sigmoid and the first mul.
   const int64_t kept = 32 * (1 + 2 * 5 + 3);
   EXPECT_THAT(getGrowth(whole, 0), Each(kept));
   // The inputs of the three blocks. The mask is not counted: no row has more than without recompute.

@@ -27,12 +27,12 @@ TEST(CostModelTest, OperatorsFollowTheRoofline) {
   CostModel costs(makeCluster());
   int64_t launch = costs.getPicoseconds(OperatorWork());
   EXPECT_GT(launch, 0);
-  // Of little traffic: time grows with the arithmetic alone, and is above that at the peak.
+  // With little traffic, time grows with the arithmetic alone, and is above that at the peak.
   int64_t small = costs.getPicoseconds(OperatorWork{1e12, 1e6}), large = costs.getPicoseconds(OperatorWork{3e12, 1e6});
   EXPECT_NEAR(large - launch, 3 * (small - launch), 2);
   EXPECT_GT(small - launch, 1'000'000'000'000);
   EXPECT_EQ(costs.getPicoseconds(OperatorWork{1e12, 2e6}), small);
-  // Of little arithmetic: with the traffic alone.
+  // With little arithmetic, it grows with the traffic alone.
   EXPECT_EQ(costs.getPicoseconds(OperatorWork{2, 1e9}), costs.getPicoseconds(OperatorWork{1, 1e9}));
   EXPECT_GT(costs.getPicoseconds(OperatorWork{1, 1e9}) - launch, 10'000'000'000);
 }

@@ -10,7 +10,8 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Of matmuls that reach 10 GFLOP/s, and of all-reduces of two that take 10 us and 1 ns for each byte.
+/// Makes a profile of matmuls that reach 10 GFLOP/s, and of all-reduces between two ranks that take 10 us and 1 ns for
+/// each byte.
 Profile makeProfile() {
   Profile profile;
   profile.machine = "a machine";
@@ -162,7 +163,7 @@ TEST(ProfileTest, CollectivesFollowTheirLaddersAndOtherGroupsTheirLaw) {
   Cost beyond = costs.getCost(CollectiveWork::ofRing("all_reduce", 2, 200000));
   EXPECT_EQ(beyond.source, CostSource::Fitted);
   EXPECT_NEAR(static_cast<double>(beyond.picoseconds), 220e6, 1e3);
-  // Of 2 (n-1) messages of 5 us each, and 2 (n-1)/n of the payload at 1 ns a byte.
+  // The cost of 2 (n-1) messages of 5 us each, and 2 (n-1)/n of the payload at 1 ns a byte.
   Cost wider = costs.getCost(CollectiveWork::ofRing("all_reduce", 4, 1000));
   EXPECT_EQ(wider.source, CostSource::Fitted);
   EXPECT_NEAR(static_cast<double>(wider.picoseconds), 31.5e6, 1e4);

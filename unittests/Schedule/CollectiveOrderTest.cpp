@@ -76,7 +76,7 @@ TEST(CollectiveOrder, ManyRanksEndSoon) {
   for (int64_t rank = 0; rank < kRanks; ++rank)
     tables.groups[0].push_back(rank);
   tables.calls.assign(kRanks, std::vector<CollectiveCall>(50, CollectiveCall{0, 0}));
-  // Of a processor: other work on the machine does not change it.
+  // The time of a processor: other work on the machine does not change it.
   std::clock_t begin = std::clock();
   EXPECT_EQ(replayCollectives(tables), "");
   tables.calls[1].pop_back();

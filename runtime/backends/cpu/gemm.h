@@ -23,7 +23,7 @@ struct matrix {
 /// Chooses the kernels for this processor at the first call: our own where it has AVX-512, OpenBLAS elsewhere.
 /// bad_input, naming the package, when OpenBLAS is needed and not installed.
 status prepare_gemm();
-/// Makes what the calling thread keeps for its products, once for its life; false when there is no memory for it.
+/// Allocates what the calling thread keeps for its products, once for its life; false when there is no memory for it.
 bool prepare_gemm_thread();
 /// c = alpha * a b + beta * c on the calling thread, any strides. With beta 0 c is not read. prepare_gemm must have
 /// succeeded; a thread that is not prepared prepares itself.

@@ -9,11 +9,12 @@
 // Where the processor has no AVX-512 nothing of this may be called.
 namespace windlass::rt::cpu::avx512 {
 
-/// Bytes that a thread keeps for packed blocks.
+/// The bytes that a thread keeps for packed blocks.
 constexpr std::int64_t thread_bytes = std::int64_t(1) << 22;
-/// Makes them for the calling thread; false when there is no memory for them.
+/// Allocates them for the calling thread; false when there is no memory for them.
 bool prepare_thread();
-/// Where they begin, made unless they are; a product on the calling thread overwrites them. Null without memory.
+/// Returns where they begin, allocating them first if necessary; a product on the calling thread overwrites them. Null
+/// without memory.
 float *thread_memory();
 
 /// c = alpha * a b + beta * c on the calling thread, any strides.

@@ -93,7 +93,7 @@ void normalize(const view &y, const view &mean, const view &rstd, const view &x,
 
 constexpr auto nothing = [](std::int64_t) {};
 
-/// Of `sum`, which gets a + b + c row by row, just before the row is read.
+/// Normalises `sum`, which gets a + b + c row by row, just before the row is read.
 template <bool centers>
 void add_and_normalize(const view &sum, const view &y, const view &mean, const view &rstd, const view &a, const view &b,
                        const view &c, const view &scale, const view &bias, double epsilon, std::int32_t threads) {

@@ -18,7 +18,7 @@ namespace windlass::rt::cpu::openblas {
 
 namespace {
 
-// Of cblas.h, which may not be installed.
+// Constants of cblas.h, which may not be installed.
 constexpr int column_major = 102, no_transpose = 111, transpose = 112;
 using sgemm_function = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                                 const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);

@@ -14,13 +14,13 @@ class stream;
 
 namespace windlass::rt::cuda {
 
-/// Where the operands of an attention lie.
+/// The addresses of the operands of an attention.
 struct attention_memory {
   std::byte *operands[attention_shape::operands];
   std::byte *lse;
 };
 
-/// What a library has made ready for attentions of one shape.
+/// A prepared attention of a library, for one shape.
 class prepared_attention {
 public:
   virtual ~prepared_attention() = default;
@@ -32,13 +32,13 @@ public:
 class attention_library {
 public:
   virtual ~attention_library() = default;
-  /// Its name and version.
+  /// Returns the library's name and version.
   virtual std::string version() const = 0;
-  /// For operands at multiples of 16 bytes. Fails where the library has no way to compute it that gives the same bits
-  /// again.
+  /// Prepares for operands at multiples of 16 bytes. Fails where the library has no way to compute the attention that
+  /// gives the same bits again.
   virtual status prepare(const attention_shape &shape, std::unique_ptr<prepared_attention> &out) = 0;
 };
-/// Fails with the reason where there is none.
+/// Opens the library; fails with the reason where there is none.
 status open_attention_library(stream &s, std::unique_ptr<attention_library> &out);
 
 } // namespace windlass::rt::cuda

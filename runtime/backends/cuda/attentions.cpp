@@ -10,7 +10,7 @@ namespace cuda {
 
 namespace {
 
-/// Of the own kernels' time, what the library has to take at most: less is noise.
+/// The most of our own kernels' time that the library may take to be chosen: a smaller gain is noise.
 constexpr double worth = 0.98;
 
 bool is_aligned(const attention_memory &memory) {

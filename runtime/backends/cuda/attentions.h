@@ -1,4 +1,4 @@
-// Which attentions the library computes, and which the own kernels.
+// The choice between the library's attentions and our own kernels.
 #ifndef WINDLASS_BACKENDS_CUDA_ATTENTIONS_H
 #define WINDLASS_BACKENDS_CUDA_ATTENTIONS_H
 
@@ -12,33 +12,33 @@
 
 namespace windlass::rt::cuda {
 
-/// Runs attentions of one stream: by the own kernels, unless a profile or its own measurement says that the library is
+/// Runs attentions of one stream: by our own kernels, unless a profile or its own measurement says that the library is
 /// faster. Used by one thread.
 class attentions {
 public:
   using opener = std::function<status(std::unique_ptr<attention_library> &)>;
-  /// The library is opened when somebody asks for it.
+  /// Takes a function that opens the library when it is first needed.
   explicit attentions(opener open) : open_(std::move(open)) {}
   attentions(const attentions &) = delete;
   attentions &operator=(const attentions &) = delete;
   ~attentions();
 
-  /// Makes ready what was chosen. What the library on this machine refuses, or needs more workspace for than was
-  /// planned, stays with the own kernels. Says what came of it.
+  /// Prepares the chosen attentions. Those that the library on this machine refuses, or needs more workspace for than
+  /// was planned, stay with our own kernels. Returns a text that says what came of it.
   std::string choose(const attention_choices &choices);
   std::string tune();
-  /// `own` computes the same. The workspace is the stream's scratch.
+  /// Computes an attention; `own` computes the same by our own kernels. The workspace is the stream's scratch.
   status run(stream &s, const attention_shape &shape, const attention_memory &memory,
              const std::function<status()> &own);
 
-  /// Of the last that was run while tuning, if the library can compute it.
+  /// Takes the times of the last attention run while tuning, if the library can compute it.
   std::optional<detail::tuned_attention> take_tuned();
   std::string library() const { return library_ == nullptr ? "" : library_->version(); }
 
 private:
   struct entry {
     attention_shape shape;
-    std::unique_ptr<prepared_attention> by; ///< null: the own kernels
+    std::unique_ptr<prepared_attention> by; ///< null: our own kernels
     std::optional<detail::tuned_attention> times;
   };
   entry *find(const attention_shape &shape);

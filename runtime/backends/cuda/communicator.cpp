@@ -27,7 +27,7 @@ struct exchanged {
   std::int32_t members, output_count;
 };
 
-/// Reduces in the members' order. T is the stored type, A the one that sums are kept in.
+/// Reduces in the members' order. T is the stored type, A the type of the sums.
 template <class T, class A> __global__ void combine_kernel(exchanged of, std::int64_t elements, reduction kind) {
   for (std::int64_t i = grid_thread(); i < elements; i += grid_threads()) {
     A sum = static_cast<A>(reinterpret_cast<const T *>(of.parts[0])[i]);
@@ -73,8 +73,8 @@ status combine(const stream &s, const exchanged &of, std::int64_t elements, elem
   return internal_error("unknown element type in a reduction between ranks");
 }
 
-/// Where a member's stream is before and after its part of a collective, and after it has copied what each other member
-/// sent.
+/// The events of a member's stream before and after its part of a collective, and after it has copied what each other
+/// member sent.
 struct milestones {
   explicit milestones(std::int32_t members) : copied(static_cast<std::size_t>(members)) {}
   device_event ready, done;
@@ -246,7 +246,8 @@ private:
   std::unique_ptr<communicator> hosts_;
   stream &stream_;
   std::vector<std::byte *> addresses_; ///< of the members' data
-  /// Of all members, held by each: one that is slow still waits for those of one that has finished and gone.
+  /// The milestones of all members, which each member keeps alive: a slow member still waits for those of one that has
+  /// finished and gone.
   std::vector<std::shared_ptr<milestones>> members_;
 };
 

@@ -8,11 +8,11 @@
 
 namespace windlass::rt::cuda {
 
-/// bad_input where NCCL is not installed, or was not when the program was built.
+/// Opens NCCL; bad_input where it is not installed, or was not when the program was built.
 status open_nccl();
 
-/// By NCCL, which is opened when it is first needed. Each member has a device of its own, and they reach each other by
-/// `hosts`. Collective over them.
+/// Makes a communicator by NCCL, which is opened when it is first needed. Each member has a device of its own, and they
+/// reach each other by `hosts`. Collective over them.
 status make_nccl_communicator(std::unique_ptr<communicator> hosts, stream &s, std::unique_ptr<communicator> &out);
 
 } // namespace windlass::rt::cuda

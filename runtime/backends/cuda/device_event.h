@@ -8,7 +8,7 @@
 
 namespace windlass::rt::cuda {
 
-/// A place in a stream's commands that other streams can wait for, or that the device notes the time of.
+/// A point in a stream's commands that other streams can wait for, or whose time the device notes.
 class device_event {
 public:
   enum kind { untimed, timed }; ///< the first costs less
@@ -24,7 +24,7 @@ public:
       cudaEventDestroy(native_);
   }
 
-  /// At the first call makes the event; `record` does so too.
+  /// Makes the event at the first call; `record` does so too.
   status create() {
     if (native_ != nullptr)
       return {};
@@ -35,11 +35,11 @@ public:
     WINDLASS_TRY(create());
     return check(cudaEventRecord(native_, on), "recording an event");
   }
-  /// What `later` is given from now on waits for the commands before the event.
+  /// Makes the later commands of `later` wait for the commands before the event.
   status hold(cudaStream_t later) const {
     return check(cudaStreamWaitEvent(later, native_, 0), "waiting for an event");
   }
-  /// Of two timed ones, after both.
+  /// Returns the seconds between two timed events, after both were reached.
   status seconds_since(const device_event &begin, double &out) const {
     float milliseconds = 0;
     WINDLASS_TRY(check(cudaEventElapsedTime(&milliseconds, begin.native_, native_), "reading a time"));

@@ -13,7 +13,7 @@ namespace {
 
 using detail::fused_product;
 
-/// Of the two kernels' time, what the library has to take at most: less is noise.
+/// The most of the two kernels' time that the library may take to be chosen: a smaller gain is noise.
 constexpr double worth = 0.98;
 /// Elements that the rows of GELU's input begin at multiples of.
 constexpr std::int64_t input_row_multiple = 8;

@@ -1,4 +1,4 @@
-// Which products the library computes with their bias, GELU or bias gradient in one pass.
+// The choice of products that the library computes with their bias, GELU or bias gradient in one pass.
 #ifndef WINDLASS_BACKENDS_CUDA_EPILOGUES_H
 #define WINDLASS_BACKENDS_CUDA_EPILOGUES_H
 
@@ -16,12 +16,12 @@ namespace windlass::rt::cuda {
 /// A fused product as one call of the library, and what is left to do after it.
 struct fused_call {
   column_gemm call;
-  /// What the call's vector, which is the first bytes of scratch then, is added to; the library only overwrites.
+  /// The view that the call's vector, then the first bytes of scratch, is added to; the library only overwrites.
   view adds_to;
   status run(stream &s, products &by) const;
   std::int64_t vector_bytes() const;
 };
-/// False where it is no single call, or the vector does not lie as libraries want it.
+/// Makes the call; false where it is no single call, or the vector's layout is not one that libraries take.
 bool as_one_call(const stream &s, const detail::fused_product &of, fused_call &out);
 
 /// Runs fused products of one stream: as two kernels, unless a profile or its own measurement says that the library
@@ -29,15 +29,15 @@ bool as_one_call(const stream &s, const detail::fused_product &of, fused_call &o
 class epilogues {
 public:
   explicit epilogues(products &by) : by_(by) {}
-  /// From now on what the library can do.
+  /// Uses the library from now on wherever it can compute the product.
   void use() { uses_ = true; }
-  /// From now on what is faster.
+  /// Uses the faster way from now on.
   void tune() { uses_ = tunes_ = true; }
   status run(stream &s, const detail::fused_product &of, const std::function<status()> &apart);
 
-  /// Shapes that the library computes.
+  /// Returns the number of shapes that the library computes.
   std::size_t fused() const;
-  /// Of the last that was run while tuning, if the library can compute it.
+  /// Takes the times of the last product run while tuning, if the library can compute it.
   std::optional<detail::tuned_epilogue> take_tuned();
 
 private:

@@ -59,18 +59,19 @@ struct column_gemm {
   std::byte *added = nullptr;     ///< times beta, of d's type and layout; null: d itself
 };
 column_gemm as_columns(const gemm_call &call);
-/// Whether the call's columns are the transpose of its rows: x is then b, y is a, and rows of d are columns of c.
+/// Returns whether the call's columns are the transpose of its rows: x is then b, y is a, and rows of d are columns of
+/// c.
 bool is_transposed(const gemm_call &call);
 
-/// What a library knows of calls that differ in nothing but where they work.
+/// The library's preparation for calls that differ only in their addresses.
 class prepared_gemm {
 public:
   virtual ~prepared_gemm() = default;
-  /// The library's guesses, the best first, and no more than `most`.
+  /// Returns the library's guesses, the best first, and no more than `most`.
   virtual status guess(std::size_t most, std::vector<product_algorithm> &out) = 0;
-  /// Computes so from now on; false, and nothing has changed, where this version of the library can not.
+  /// Uses this algorithm from now on; false, with nothing changed, where this version of the library cannot.
   virtual bool use(const product_algorithm &algorithm) = 0;
-  /// Computes by the first guess from now on, as a call does that was just prepared.
+  /// Uses the first guess from now on, as a newly prepared call does.
   virtual void use_first() = 0;
   virtual status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes) = 0;
 };
@@ -79,9 +80,9 @@ public:
 class gemm_library {
 public:
   virtual ~gemm_library() = default;
-  /// Its name and version: algorithms mean something to the same one only.
+  /// Returns the library's name and version: algorithms mean something to the same version only.
   virtual std::string version() const = 0;
-  /// For operands whose addresses are multiples of `alignment`.
+  /// Prepares a call for operands whose addresses are multiples of `alignment`.
   virtual status prepare(const column_gemm &call, int alignment, std::int64_t workspace_bytes,
                          std::unique_ptr<prepared_gemm> &out) = 0;
 };

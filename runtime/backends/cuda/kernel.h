@@ -20,7 +20,7 @@ using detail::sequence;
 
 constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int warp_lanes = 32;
-/// Of a block.
+/// The most threads of a block.
 constexpr int most_threads = 1024;
 
 /// A floating-point operand of any of the types that kernels compute with, in f32.
@@ -59,7 +59,7 @@ inline bool are_real(std::initializer_list<view> views) {
   return all;
 }
 
-/// Whether both have the same leading `rank` dims.
+/// Returns whether both have the same leading `rank` dims.
 inline bool has_same_dims(const view &a, const view &b, int rank) {
   bool same = a.rank >= rank && b.rank >= rank;
   for (int d = 0; d < rank && same; ++d)
@@ -72,7 +72,7 @@ inline std::int64_t last_stride(const view &v) {
   return v.rank == 0 || v.sizes[v.rank - 1] == 1 ? 1 : v.strides[v.rank - 1];
 }
 
-/// Zeros, as a part of a command that adds to them.
+/// Zeros a view, as a part of a command that adds to it.
 status clear(stream &s, const view &out);
 
 inline status check_views(bool fits, const char *kernel) {
@@ -105,7 +105,7 @@ template <class Op, class T> __device__ inline T reduce_warp(T value) {
   return value;
 }
 
-/// Of whole warps.
+/// Reduces over a block of whole warps.
 template <class Op, class T> __device__ inline T reduce_block(T value) {
   __shared__ T warps[most_threads / warp_lanes];
   __shared__ T result;
@@ -136,11 +136,11 @@ __device__ inline void report(fault *at, fault_kind kind, std::int64_t value, st
   __threadfence_system();
 }
 
-/// Where the grid's threads begin and how far they step.
+/// The first item of each of the grid's threads, and their step.
 __device__ inline std::int64_t grid_thread() { return blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x; }
 __device__ inline std::int64_t grid_threads() { return std::int64_t(gridDim.x) * blockDim.x; }
 
-/// One block for each row, several rows for each block when there are many.
+/// Returns the blocks for `rows` rows: one for each row, or one for several rows when there are many.
 inline unsigned blocks_for_rows(std::int64_t rows) { return blocks_for(rows, 1); }
 
 } // namespace windlass::rt::cuda

@@ -146,7 +146,7 @@ public:
   std::int32_t index() const override { return hosts_->index(); }
 
   status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) override {
-    // Of booleans, 0 or 1, the sum is the maximum.
+    // The sum of booleans, 0 or 1, is the maximum.
     const bool is_sum = kind == reduction::sum && type != element_type::boolean;
     const ncclRedOp_t op = is_sum ? ncclSum : kind == reduction::min ? ncclMin : ncclMax;
     ncclDataType_t of;

@@ -11,9 +11,9 @@ namespace cuda {
 
 namespace {
 
-/// Candidates for a shape.
+/// The number of candidates for a shape.
 constexpr std::size_t most_candidates = 16;
-/// Of the first guess's time, what another algorithm has to take at most: less is noise.
+/// The most of the first guess's time that another algorithm may take to be chosen: a smaller gain is noise.
 constexpr double worth = 0.98;
 
 /// The largest power of two that divides all addresses, up to what arenas give to every buffer.

@@ -1,4 +1,4 @@
-// Which algorithm of the library computes each product.
+// The choice of the library's algorithm for each product.
 #ifndef WINDLASS_BACKENDS_CUDA_PRODUCTS_H
 #define WINDLASS_BACKENDS_CUDA_PRODUCTS_H
 
@@ -16,15 +16,15 @@ namespace windlass::rt::cuda {
 class products {
 public:
   explicit products(std::unique_ptr<gemm_library> library) : library_(std::move(library)) {}
-  /// Of shapes that come from now on. The choices outlive this.
+  /// Sets the choices for shapes that come from now on. The choices outlive this object.
   void choose(const span<product_choice> &choices) { choices_ = choices; }
   void tune() { tunes_ = true; }
 
-  /// Makes ready what runs calls of this shape; fails where the library can not compute them.
+  /// Prepares the call of this shape; fails where the library cannot compute it.
   status prepare(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes);
   status run(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes);
 
-  /// What calls that are computed alike have in common.
+  /// The key that calls have in common that are computed alike.
   using shape = std::array<std::int64_t, 18>;
   static shape shape_of(const column_gemm &call);
 
@@ -34,7 +34,7 @@ public:
   std::size_t chosen() const { return chosen_; }
 
 private:
-  /// For people and profiles.
+  /// Returns a name for people and profiles.
   static std::string name_of(const column_gemm &call, int alignment);
   status find(stream &s, const column_gemm &call, std::byte *workspace, std::int64_t workspace_bytes,
               prepared_gemm *&out);

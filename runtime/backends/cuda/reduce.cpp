@@ -89,7 +89,7 @@ __global__ void join_columns(operand out, const typename Op::value *partial, seq
   }
 }
 
-/// Of everything, as many partial results as there are blocks.
+/// Sums everything into as many partial results as there are blocks.
 template <class Op, int W> __global__ void reduce_all(typename Op::value *partial, operand in, sequence elements) {
   typename Op::value sum = Op::start();
   for (std::int64_t i = grid_thread() * W; i < elements.count(); i += grid_threads() * W)

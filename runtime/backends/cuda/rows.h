@@ -1,5 +1,5 @@
-// Rows of views for kernels that give each row a block: 16 bytes of 16-bit values at a time where rows lie so, and what
-// a thread has read stays in its registers for the next pass.
+// Rows of views for kernels that give each row a block: 16 bytes of 16-bit values at a time where the layout allows it,
+// and what a thread has read stays in its registers for the next pass.
 #ifndef WINDLASS_BACKENDS_CUDA_ROWS_H
 #define WINDLASS_BACKENDS_CUDA_ROWS_H
 
@@ -58,7 +58,8 @@ inline bool has_packs_along(const sequence &inner, const view &v, std::int64_t p
   return has && neighbours == 1;
 }
 
-/// Threads for each row where a block has several: a power of two that is enough for its packs, if it can be.
+/// Returns the threads for each row where a block has several rows: a power of two that is enough for its packs, if it
+/// can be.
 inline int lanes_for(std::int64_t packs) {
   int lanes = 1;
   while (lanes < block_threads && lanes < packs)
@@ -66,14 +67,14 @@ inline int lanes_for(std::int64_t packs) {
   return lanes;
 }
 
-/// Threads of a block for rows of so many columns: whole warps, no more than have work.
+/// Returns the threads of a block for rows of `columns` columns: whole warps, no more than have work.
 inline int threads_for_row(std::int64_t columns, int width, int most = block_threads) {
   const std::int64_t warps = (columns + width * warp_lanes - 1) / (width * warp_lanes);
   return static_cast<int>(std::clamp<std::int64_t>(warps * warp_lanes, warp_lanes, most));
 }
 
-/// Into how many parts a kernel cuts rows whose columns are summed: enough of its packs to fill a large device, of 16
-/// rows or more, at most as many as there is room for.
+/// Returns into how many parts a kernel cuts rows whose columns are summed: enough of its packs to fill a large device,
+/// of 16 rows or more, at most as many as there is room for.
 inline std::int64_t parts_for(std::int64_t rows, std::int64_t packs, std::int64_t room) {
   constexpr std::int64_t enough_threads = 1 << 16;
   return std::clamp<std::int64_t>(std::min(rows / 16, enough_threads / packs), 1, room);
@@ -237,8 +238,8 @@ private:
   row_pack<N, 1> single;
 };
 
-/// The sum of `parts` numbers, `pitch` apart, for each of a warp's columns: the block's warps share the parts, in an
-/// order that depends on their number only. Of the block's first warp; every thread takes part.
+/// Returns the sum of `parts` numbers, `pitch` apart, for each of a warp's columns: the block's warps share the parts,
+/// in an order that depends on their number only. The block's first warp gets the sum; every thread takes part.
 template <class Op, class T>
 __device__ inline T join_parts(const T *of_column, bool is_column, std::int64_t parts, std::int64_t pitch, T start) {
   constexpr int warps = block_threads / warp_lanes;

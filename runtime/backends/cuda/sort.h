@@ -14,11 +14,11 @@ struct keyed_values {
   std::uint32_t *keys, *values;
 };
 
-/// Bytes of `counts` in a sort of `n` numbers.
+/// Returns the bytes of `counts` in a sort of `n` numbers.
 std::int64_t sort_count_bytes(std::int64_t n);
 
 /// Sorts `n` of them, fewer than 2^31, by their keys, which are at most `largest`. Equal keys keep their order. Both
-/// hold something else afterwards, `sorted` the result.
+/// arrays change; `sorted` has the result.
 status sort_by_key(stream &s, keyed_values &sorted, keyed_values other, std::uint32_t *counts, std::int64_t n,
                    std::uint32_t largest);
 

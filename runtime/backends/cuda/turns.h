@@ -1,4 +1,4 @@
-// Which of several ways to do the same takes a device the least time.
+// Measuring which of several ways to do the same takes a device the least time.
 #ifndef WINDLASS_BACKENDS_CUDA_TURNS_H
 #define WINDLASS_BACKENDS_CUDA_TURNS_H
 
@@ -11,7 +11,7 @@
 
 namespace windlass::rt::cuda {
 
-/// Of a way that only seemed to be possible.
+/// The time of a way that turned out to be impossible.
 constexpr double failed_seconds = std::numeric_limits<double>::infinity();
 
 /// Runs each of `ways` ways several times and waits for each. They take turns, so that all meet the same clocks, and

@@ -64,7 +64,7 @@ protected:
     return run(p, all);
   }
 
-  /// Of each step; NaN stands for null and for what a row does not have.
+  /// Returns the value of `key` in each step; NaN stands for null and for what a row does not have.
   std::vector<double> column(const std::string &name, const char *key) {
     std::vector<double> out;
     std::istringstream text(read_all(folder / (name + "/metrics.jsonl")));

@@ -33,7 +33,7 @@ constexpr cut_facts facts[] = {
     {{five, 1}, {}, {ranges, 1}, {ranges, 1}, 1, 5, 5},
     {{two_axes, 2}, {heads, 1}, {heads_and_ranges, 2}, {heads, 1}, 2, 4, 2},
 };
-/// Of a part, filled up.
+/// The elements of a part, filled up.
 constexpr std::int64_t elements_of(std::int64_t parts) { return (elements + parts - 1) / parts; }
 
 constexpr bool has_master(cut layout) { return layout >= cut::own_master; }

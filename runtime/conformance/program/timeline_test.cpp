@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Of a program with a stream for compute and one for a communicator.
+/// operators.json of a program with a stream for compute and one for a communicator.
 constexpr char emitted[] = R"({"version": 2, "names": ["a", "", "b\"}]\n</script>"], "commands": {
   "forward": [[0, 2], []], "backward": [[2], [1]], "last_backward": [[2, 0], [0]], "reduce": [[], [2]],
   "update": [[1], []]}})";

@@ -29,10 +29,10 @@ namespace windlass::rt {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-/// Repetitions of one measurement, and after how many seconds it ends before the most.
+/// The least and the most repetitions of one measurement, and the seconds after which it ends before the most.
 constexpr int least_turns = 6, most_turns = 40;
 constexpr double enough_seconds = 0.05;
-/// Instances of one command's operands, so that a repetition does not find its results in the cache.
+/// The instances of one command's operands, so that a repetition does not find its results in the cache.
 constexpr std::int64_t most_instances = 8;
 
 struct settings {
@@ -60,7 +60,7 @@ status parse(int argc, char **argv, settings &out) {
   return {};
 }
 
-/// Random values that operands are filled with, of each kind one block.
+/// Random values that operands are filled with, one block of each kind.
 class contents {
 public:
   contents() {
@@ -117,7 +117,7 @@ private:
   std::uint32_t bits_[block];
 };
 
-/// Of the processor, for the calling thread: what the system gave its core to meanwhile does not count.
+/// Returns the processor time of the calling thread: what the system gave its core to meanwhile does not count.
 double thread_seconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -185,7 +185,7 @@ private:
            ", \"spread_seconds\": " + json_number(s.spread) + ", \"turns\": " + std::to_string(s.turns);
   }
 
-  /// The beginning of a command's entry.
+  /// Returns the beginning of a command's entry.
   std::string describe(std::int64_t i) const {
     const measured_command &command = m_.commands[i];
     if (!is_profile())
@@ -195,7 +195,7 @@ private:
            ", \"narrow_products\": " + (command.is_narrow ? "true" : "false");
   }
 
-  /// Commands were measured with them; where nothing was found there is nothing to say.
+  /// Returns the algorithms that commands were measured with, as JSON; empty where none was found.
   std::string write_products() {
     stream &compute = context_.compute();
     if (detail::tuned_products(compute).empty() && epilogues_.empty())
@@ -245,7 +245,7 @@ private:
     if constexpr (detail::backend_has_device)
       name = detail::device_name();
     std::vector<machine_rate> rates;
-    // The others wait: of a host's disk and memory there is one.
+    // The other ranks wait: a host has one disk and one memory.
     if (world_.rank() == 0)
       WINDLASS_TRY(measure_rates(context_, threads_, parent_path(s_.output), rates));
     WINDLASS_TRY(all_->barrier());
@@ -268,7 +268,7 @@ private:
                  static_cast<long long>(m_.commands.size), now - start_);
   }
 
-  /// The ranks as a mesh with an axis for each prime factor: groups are those of its last axes.
+  /// Treats the ranks as a mesh with an axis for each prime factor: groups are those of its last axes.
   status create() {
     std::vector<std::int32_t> everyone(static_cast<std::size_t>(m_.ranks));
     for (std::int32_t i = 0; i < m_.ranks; ++i)
@@ -308,7 +308,7 @@ private:
     j.precision = m_.precision;
     j.positions = {&position, 1};
     WINDLASS_TRY(context_.create(j, world_, threads_));
-    // In the first turn of a command, which does not count.
+    // Tuning happens in the first turn of a command, which does not count.
     if constexpr (detail::backend_has_device) {
       detail::tune_products(context_.compute());
       const std::string said = detail::tune_attentions(context_.compute());
@@ -318,7 +318,7 @@ private:
     return {};
   }
 
-  /// Whether all ranks go on: rank 0 decides.
+  /// Gives every rank the decision of rank 0 whether to go on.
   status decide(bool mine, bool &goes_on) {
     auto word = static_cast<std::byte>(mine);
     WINDLASS_TRY(all_->broadcast(&word, 1, 0));
@@ -326,8 +326,8 @@ private:
     return {};
   }
 
-  /// Runs `turn` on the ranks that take part, until rank 0 has seen enough by `clock`, or by what the turn says that it
-  /// took on the device.
+  /// Runs `turn` on the ranks that take part, until rank 0 has seen enough by `clock`, or by the time that the turn
+  /// reports for the device.
   template <class Prepare, class Turn>
   status repeat(bool takes_part, double (*clock)(), Prepare prepare, Turn turn, sample &result) {
     std::vector<turn_time> turns;
@@ -420,7 +420,7 @@ private:
     return m_.ranks > 1 ? repeat(world_.rank() == 0, thread_seconds, prepare, turn, alone) : status();
   }
 
-  /// As step programs do it: events order the communicator's stream after the compute stream and back.
+  /// Events order the communicator's stream after the compute stream and back, as in step programs.
   status measure(collective_kind kind, std::int32_t group, std::int64_t bytes, sample &result) {
     stream &compute = context_.compute(), &side = context_.get_stream(entries_[static_cast<std::size_t>(group)].stream);
     communicator &members = context_.get_communicator(group);
@@ -469,7 +469,7 @@ private:
   std::vector<std::vector<std::int32_t>> groups_;
   std::vector<communicator_entry> entries_;
   std::vector<std::int32_t> sizes_;
-  // By the keys of their commands.
+  // The results of tuning by the keys of their commands.
   std::map<std::string, detail::tuned_attention> attentions_;
   std::map<std::string, detail::tuned_epilogue> epilogues_;
   double start_ = 0, told_ = 0;
@@ -487,7 +487,7 @@ status run_rank(const measuring &m, const settings &s, transport &world) {
     return bad_input("the program measures " + std::to_string(m.ranks) + " ranks, but " + std::to_string(world.size()) +
                      " were started");
   const std::int32_t threads = s.threads > 0 ? s.threads : std::max(1, available_processors() / m.ranks);
-  // Large blocks of random values: not on the stack.
+  // On the heap: large blocks of random values do not fit on the stack.
   return std::make_unique<rank_measuring>(m, s, world, threads)->run();
 }
 

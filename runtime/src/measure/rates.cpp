@@ -22,7 +22,7 @@ namespace {
 constexpr int turns = 5;
 constexpr std::int64_t most_bytes = std::int64_t(64) << 20;
 
-/// What a turn moves over the median of their seconds; the first turn does not count.
+/// Sets `out` to `amount`, which one turn moves, over the median of the turns' seconds; the first turn does not count.
 template <class Turn> status rate_of(double amount, Turn turn, double &out) {
   std::vector<turn_time> times;
   for (int i = 0; i <= turns; ++i) {
@@ -35,7 +35,7 @@ template <class Turn> status rate_of(double amount, Turn turn, double &out) {
   return {};
 }
 
-/// Pinned memory of the host.
+/// A block of the host's pinned memory.
 class pinned_block {
 public:
   pinned_block() = default;
@@ -129,7 +129,7 @@ status measure_host_adam(std::int32_t threads, std::vector<machine_rate> &out) {
   return {};
 }
 
-/// To the disk, and from it again where the system gives the pages up that it holds.
+/// Measures writing to the disk, and reading from it where the system gives up the pages that it holds.
 status measure_disk(const std::string &folder, std::vector<machine_rate> &out) {
   const std::string path = join_path(folder, ".windlass-measured-disk");
   const std::vector<char> block(std::size_t(4) << 20, 'w');

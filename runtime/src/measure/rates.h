@@ -14,8 +14,8 @@ struct machine_rate {
   double per_second;
 };
 
-/// Of this rank's device, with copies in its arena and to pinned memory, of the host's optimizer on that many threads,
-/// and of the disk that holds `folder`. Medians of several turns.
+/// Measures the rates of this rank's device, with copies in its arena and to pinned memory, of the host's optimizer on
+/// `threads` threads, and of the disk that holds `folder`. Gives medians of several turns.
 status measure_rates(context &c, std::int32_t threads, const std::string &folder, std::vector<machine_rate> &out);
 
 } // namespace windlass::rt

@@ -14,7 +14,7 @@ void add(collective_bytes &to, const collective_bytes &more) {
     to.of[k] += more.of[k];
 }
 
-/// Of a step, each way.
+/// The seconds of a step, each way.
 struct step_seconds {
   double issued, recorded;
 };
@@ -32,11 +32,11 @@ status action_graphs::open(context &c, const program &p, graph_policy policy, bo
     return policy == graph_policy::on
                ? bad_input("--graphs on needs a program built for cuda; this one is for cpu").as(diagnostic::usage)
                : ok_status();
-  // Ranks that are threads hand each other addresses while they issue, which no graph can do again.
+  // Ranks that are threads hand each other addresses while they issue, which no graph can repeat.
   if (policy == graph_policy::on && !is_alone && world.is_one_process())
     return bad_input("--graphs on needs ranks that are processes; leave it out with --communicator local")
         .as(diagnostic::usage);
-  // What the host runs is handed over anew each time.
+  // Commands of host streams are handed over anew each time.
   const bool has_host = std::any_of(p.streams.begin(), p.streams.end(),
                                     [](const stream_entry &each) { return each.kind == stream_kind::host; });
   if (policy == graph_policy::on && has_host)

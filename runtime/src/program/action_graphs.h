@@ -24,10 +24,10 @@ namespace windlass::rt {
 /// are run from graphs, and the ranks agree on what took less time; shorter runs issue all.
 class action_graphs {
 public:
-  /// Fails where the policy is `on` and these ranks can not.
+  /// Fails where the policy is `on` and these ranks cannot record.
   status open(context &c, const program &p, graph_policy policy, bool is_measuring, const transport &world);
   void begin_step();
-  /// `said` is what was decided, where it was.
+  /// Ends the step. `said` becomes the decision, at the step that makes one.
   status end_step(control &ranks, double seconds, std::string &said);
 
   /// Issues an action, or runs its graph. Actions of one kind, chunk and slot differ only by whether they are the first
@@ -38,10 +38,10 @@ public:
     return run_recorded({what.kind, what.chunk, what.slot, what.is_first, what.is_last},
                         std::ref(issue)); // which allocates nothing
   }
-  /// As of the context, of issued and recorded collectives.
+  /// As `context::take_sent`, for issued and recorded collectives.
   collective_bytes take_sent();
 
-  /// Steps that are issued before, and steps that are measured each way.
+  /// The steps that are issued before the decision, and the steps that are measured each way.
   static constexpr std::int64_t warm_steps = 1, measured_steps = 3;
 
 private:

@@ -28,11 +28,11 @@ struct file_array {
   }
 };
 
-/// The arrays of one data file. The format follows from the file's first bytes, `.bin` without a known header being raw
-/// u16 (nanoGPT); `as_bytes` takes any file as one array of bytes.
+/// Opens the arrays of one data file. The format follows from the file's first bytes, `.bin` without a known header
+/// being raw u16 (nanoGPT); `as_bytes` takes any file as one array of bytes.
 status open_arrays(const std::string &path, bool as_bytes, std::vector<file_array> &out);
 
-/// The arrays of `.npy` at `offset` of a file with `length` bytes, and of `.npz` with stored entries.
+/// Opens the arrays of an `.npy` at `offset` of a file with `length` bytes, and of an `.npz` with stored entries.
 status open_npy(const std::shared_ptr<input_file> &file, std::int64_t offset, std::int64_t length,
                 const std::string &name, std::vector<file_array> &out);
 status open_npz(const std::shared_ptr<input_file> &file, std::vector<file_array> &out);

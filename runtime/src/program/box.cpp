@@ -111,7 +111,7 @@ std::int32_t replica_of(span<axis> axes, std::int32_t rank) {
 
 std::vector<std::int64_t> sizes_of(span<std::int64_t> sizes) { return {sizes.begin(), sizes.end()}; }
 
-/// The cuts of one dim that cut at all, outermost first.
+/// Returns the cuts of one dim that cut at all, outermost first.
 static std::vector<split> cuts_of(std::int32_t dim, span<split> splits, span<axis> axes) {
   std::vector<split> out;
   for (const split &cut : splits)
@@ -160,7 +160,7 @@ status check_splits(const char *name, span<std::int64_t> sizes, span<split> spli
   return ok_status();
 }
 
-/// The boxes that the elements [begin, end) of a dense tensor make, in order; `outer` holds their first dims.
+/// Returns the boxes that the elements [begin, end) of a dense tensor make, in order; `outer` holds their first dims.
 static void add_boxes(const std::vector<std::int64_t> &sizes, const box &outer, std::int64_t begin, std::int64_t end,
                       std::vector<box> &out) {
   const std::size_t dim = outer.sizes.size();
@@ -189,7 +189,7 @@ static void add_boxes(const std::vector<std::int64_t> &sizes, const box &outer, 
     add_boxes(sizes, extended(high, 1), 0, end - high * slice, out);
 }
 
-/// What of a dense part is in one of `ranges` equal ranges of its elements.
+/// Returns the elements of a dense part that lie in number `range` of `ranges` equal ranges.
 static tensor_part range_of(const tensor_part &part, std::int64_t range, std::int64_t ranges) {
   const std::int64_t total = part.elements(), length = (total + ranges - 1) / ranges;
   const std::int64_t begin = std::min(range * length, total), end = std::min(begin + length, total);
@@ -217,7 +217,7 @@ tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> split
   const std::vector<std::int32_t> coordinates = mesh_coordinates(axes, rank);
   tensor_part out = part_of({{}, {}});
   for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
-    // Where the rank's stretches of this dim begin, all of one length.
+    // The rank's stretches of this dim begin here, all of one length.
     std::vector<std::int64_t> begins = {0};
     std::int64_t length = sizes[dim], pieces = 1;
     for (const split &cut : cuts_of(static_cast<std::int32_t>(dim), splits, axes)) {

@@ -11,14 +11,14 @@
 
 namespace windlass::rt {
 
-/// Of at most `max_rank` dimensions.
+/// A box of a tensor with at most `max_rank` dimensions.
 struct box {
   std::vector<std::int64_t> begin, sizes;
   std::int64_t elements() const;
   bool operator==(const box &other) const { return begin == other.begin && sizes == other.sizes; }
 };
 
-/// The box that is all of a tensor.
+/// Returns the box that is all of a tensor.
 box whole_box(const std::vector<std::int64_t> &sizes);
 
 /// One of the boxes that a rank holds of a tensor. `frame` is as large as the rank's dense memory and begins where that
@@ -29,18 +29,18 @@ struct local_box {
   std::int64_t skipped = 0;
 };
 
-/// What a rank holds of a tensor: a dense tensor whose elements are, in order, those of disjoint boxes of the whole
-/// one. A range may end with elements of no box, or have none.
+/// The part of a tensor that a rank holds: a dense tensor whose elements are, in order, those of disjoint boxes of the
+/// whole one. A range may end with elements of no box, or have none.
 struct tensor_part {
   std::vector<std::int64_t> sizes; ///< of the dense memory
   std::vector<local_box> boxes;    ///< in the order of their beginnings
   std::int64_t elements() const;
 };
 
-/// Zeros what fills up a range.
+/// Zeros the elements that fill up a range.
 void fill_up(const tensor_part &part, std::byte *memory, std::int64_t element_bytes);
 
-/// The part that is one box.
+/// Returns the part that is one box.
 tensor_part part_of(const box &held);
 
 /// Calls `f(a_offset, b_offset, count)` for every run of elements that a box shares with one of a part's and that
@@ -84,7 +84,7 @@ template <class F> void for_each_run(const box &a, const local_box &b, F f) {
       return;
   }
 }
-/// The same for all of a part.
+/// Does the same for all boxes of a part.
 template <class F> void for_each_run(const box &a, const tensor_part &b, F f) {
   for (const local_box &each : b.boxes)
     for_each_run(a, each, f);
@@ -96,27 +96,29 @@ void copy_overlap(const box &from, const std::byte *source, const tensor_part &t
 void copy_overlap(const tensor_part &from, const std::byte *source, const box &to, std::byte *target,
                   std::int64_t element_bytes);
 
-/// Reads what a box of a file, held as elements of `type`, and a part share, into the dense memory of the part as
-/// `wanted`; through a window, so that a large tensor needs no memory of its size. `read(offset, bytes, out)` reads
-/// bytes of the box. `fits` becomes false where the types have no conversion or a value no counterpart.
+/// Reads what a box of a file, held as elements of `type`, shares with a part into the part's dense memory, as elements
+/// of type `wanted`; through a window, so that a large tensor needs no memory of its size. `read(offset, bytes, out)`
+/// reads bytes of the box. `fits` becomes false where the types have no conversion or a value no counterpart.
 status read_overlap(const box &from, element_type type,
                     const std::function<status(std::int64_t, std::int64_t, void *)> &read, const tensor_part &to,
                     element_type wanted, std::byte *target, bool &fits);
 
-/// The coordinates of a member on its mesh, row-major in the order of the axes.
+/// Returns the coordinates of a member on its mesh, row-major in the order of the axes.
 std::vector<std::int32_t> mesh_coordinates(span<axis> axes, std::int32_t member);
 
-/// The number of groups of members that run micro-batches of their own, P, and the one of them that a member belongs
-/// to.
+/// Returns the number P of data-parallel replicas, groups of members that run micro-batches of their own; `replica_of`
+/// returns the replica of a member.
 std::int32_t count_replicas(span<axis> axes);
 std::int32_t replica_of(span<axis> axes, std::int32_t member);
 std::int32_t mesh_size(span<axis> axes);
 
-/// Whether a tensor can be cut so: dims and axes exist, no axis is used twice, each cut lies within the blocks of the
-/// one before, all parts are equal, and all ranks together hold no more boxes than a checkpoint's tensor has pieces.
+/// Checks that a tensor can be cut so: dims and axes exist, no axis is used twice, each cut lies within the blocks of
+/// the one before, all parts are equal, and all ranks together hold no more boxes than a checkpoint's tensor may have
+/// pieces.
 status check_splits(const char *name, span<std::int64_t> sizes, span<split> splits, span<axis> axes);
 
-/// The part that a member of the mesh holds of a tensor of these sizes. The splits have passed `check_splits`.
+/// Returns the local slice that a member of the mesh holds of a tensor of these sizes. The splits have passed
+/// `check_splits`.
 tensor_part local_part(const std::vector<std::int64_t> &sizes, span<split> splits, span<axis> axes,
                        std::int32_t member);
 

@@ -14,7 +14,7 @@ status wrong_tables(const std::string &what) { return internal_error("the progra
 
 namespace {
 
-/// Whether both are cut alike.
+/// Returns whether both are cut alike.
 bool is_equal(span<split> a, span<split> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const split &x, const split &y) {
     return x.dim == y.dim && x.axis == y.axis && x.blocks == y.blocks;
@@ -49,7 +49,7 @@ private:
            at.offset <= p_.arenas[at.arena].bytes - bytes;
   }
 
-  /// A rank's part of a tensor, in each of the slots.
+  /// Checks a rank's part of a tensor, in each of the slots.
   status check_part(const char *name, span<std::int64_t> sizes, span<split> splits, element_type type, const place &at,
                     std::int64_t slot_stride = 0, std::int32_t slots = 1) const {
     WINDLASS_TRY(check_splits(name, sizes, splits, own_.axes));
@@ -166,7 +166,7 @@ private:
   std::string where_;
 };
 
-/// The meshes of all positions, and what each two of them share.
+/// Checks the meshes of all positions, and what each two of them share.
 status check_meshes(const job &j) {
   if (j.positions.size < 1)
     return wrong_tables("no position");
@@ -224,7 +224,7 @@ std::vector<const message_entry *> messages_of(const program &p, std::int32_t ch
   return out;
 }
 
-/// Each rank exchanges messages with the rank of its number in the other position, which has the same part.
+/// Checks that each rank exchanges messages with the rank of its number in the other position, which has the same part.
 status check_messages(const job &j, std::int32_t number) {
   const position_entry &own = j.positions[number];
   for (const peer_entry &row : own.runs->peers) {
@@ -270,7 +270,7 @@ status check_messages(const job &j, std::int32_t number) {
   return ok_status();
 }
 
-/// What the positions have between them.
+/// Checks what the positions share.
 status check_together(const job &j) {
   std::vector<std::int32_t> masters(static_cast<std::size_t>(j.parameters.size));
   std::set<std::int32_t> chunks;

@@ -9,7 +9,7 @@
 
 namespace windlass::rt {
 
-/// How much of the data is read to find ids that an input does not take; the rest is checked as it is read.
+/// The bytes of data that are read to find ids that an input does not take; the rest is checked as it is read.
 static constexpr std::int64_t scanned_bytes = std::int64_t(256) << 20;
 
 status check_run(const job &j, const std::vector<std::string> &flags) {

@@ -144,7 +144,7 @@ status checkpoint_index::check() {
   return ok_status();
 }
 
-/// Whether a piece and a part share elements.
+/// Returns whether a piece and a part share elements.
 static bool meet(span<std::int64_t> begin, span<std::int64_t> sizes, const tensor_part &part) {
   for (const local_box &each : part.boxes) {
     bool meets = true;

@@ -8,7 +8,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// The text of a value as a flag would have it; false where no flag could.
+/// Gives the text of a value as a flag would have it; false where no flag could.
 bool flag_text(const json &value, std::string &out) {
   switch (value.kind) {
   case json::type::string:
@@ -24,7 +24,8 @@ bool flag_text(const json &value, std::string &out) {
   }
 }
 
-/// The values of an entry, each for a flag of its own: a list of texts is as many flags, a list of numbers is one.
+/// Gives the values of an entry, each for a flag of its own: a list of texts is as many flags, a list of numbers is
+/// one.
 bool flag_values(const json &value, std::vector<std::string> &out) {
   std::string text;
   bool joins = !value.items.empty();

@@ -19,18 +19,18 @@ public:
   std::int32_t rank() const { return rank_; }
   std::int32_t size() const { return size_; }
 
-  /// Every rank's `bytes` bytes, one after the other in order of rank.
+  /// Gathers every rank's `bytes` bytes, one after the other in order of rank.
   status gather(const void *mine, std::int64_t bytes, std::vector<std::byte> &out);
-  /// Every rank's value in order of rank, until the next call.
+  /// Gathers every rank's value in order of rank; `all` is valid until the next call.
   template <class T> status gather(const T &mine, span<T> &all) {
     static_assert(std::is_trivially_copyable_v<T>);
     WINDLASS_TRY(gather(&mine, sizeof(T), room_));
     all = {reinterpret_cast<const T *>(room_.data()), size_};
     return ok_status();
   }
-  /// Rank 0's text on every rank.
+  /// Gives rank 0's text to every rank.
   status share(std::string &text);
-  /// The error of the lowest rank that has one, on every rank; ok when none has.
+  /// Returns the error of the lowest rank that has one, on every rank; ok when none has.
   status agree(const status &mine);
   status barrier();
 

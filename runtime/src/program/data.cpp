@@ -18,8 +18,8 @@ namespace {
 
 std::string quote_name(const input_entry &input) { return quote(input.name); }
 
-/// The check that every id passes as it is read. Negative ids other than an input's padding are left to the kernels,
-/// because a label may be one on purpose (an index to ignore).
+/// Checks an id as it is read. Negative ids other than an input's padding are left to the kernels, because a label may
+/// be one on purpose (an index to ignore).
 status check_ids(const input_entry &input, const file_array &array, element_type type, const std::byte *ids,
                  std::int64_t count, std::int64_t position) {
   if (input.vocabulary <= 0)
@@ -46,7 +46,7 @@ status read_array(const file_array &array, std::int64_t first, std::int64_t coun
   return ok_status();
 }
 
-/// `count` times `epochs`, or the largest number where that is larger.
+/// Returns `count` times `epochs`, or the largest number where that is larger.
 std::int64_t times_epochs(std::int64_t count, std::int64_t epochs) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(count, epochs, &product) ? std::numeric_limits<std::int64_t>::max() : product;
@@ -206,7 +206,7 @@ private:
 };
 
 /// Arrays named `<input>.<k>`. Micro-batch k is read from those, unless epochs or their order were asked for: then an
-/// epoch is all of them, and k is the position k mod n of epoch k / n.
+/// epoch is all of them, and k is position k mod n of epoch k / n.
 class explicit_batches : public data_source {
 public:
   static status open(const job &j, const data_settings &settings, std::vector<file_array> arrays,
@@ -273,7 +273,7 @@ public:
 
   status check(std::int64_t first, std::int64_t count) const override {
     if (has_epochs()) {
-      // An epoch is the batches before the first that is missing, so that none may lie behind it.
+      // An epoch is the batches before the first missing one, so none may follow it.
       bool has_gap = count_ == 0;
       for (const auto &table : batches_)
         has_gap |= !table.empty() && table.rbegin()->first >= count_;
@@ -307,7 +307,7 @@ public:
 private:
   bool has_epochs() const { return epochs_ || shuffles_; }
 
-  /// The batch that is micro-batch `k`.
+  /// Returns the batch that is micro-batch `k`.
   std::int64_t batch_of(std::int64_t k) const {
     if (!has_epochs() || count_ < 1)
       return k;
@@ -316,7 +316,7 @@ private:
     return static_cast<std::int64_t>(shuffles_ ? order(position) : position);
   }
 
-  /// The first input that lacks batch `count_`.
+  /// Returns the first input that lacks batch `count_`.
   std::size_t first_missing() const {
     std::size_t input = 0;
     while (input + 1 < batches_.size() && batches_[input].count(count_))

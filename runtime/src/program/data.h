@@ -1,4 +1,4 @@
-// Where the inputs of micro-batches come from: windows of token files, or explicit batches.
+// The source of the inputs of micro-batches: windows of token files, or explicit batches.
 #ifndef WINDLASS_RT_SRC_PROGRAM_DATA_H
 #define WINDLASS_RT_SRC_PROGRAM_DATA_H
 
@@ -15,7 +15,7 @@
 
 namespace windlass::rt {
 
-/// The inputs that data feed: all but the keys of dropout.
+/// Returns the inputs that data feed: all but the keys of dropout.
 span<input_entry> data_inputs(const job &j);
 /// Writes the part `local` of the keys [batch, dropouts] of micro-batch `k`.
 void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64_t k, const tensor_part &local,
@@ -30,9 +30,9 @@ public:
   virtual status check(std::int64_t first, std::int64_t count) const = 0;
   /// Fails where the first `bytes` bytes of what the run may read hold an id that an input does not take.
   virtual status check_values(std::int64_t bytes) = 0;
-  /// Micro-batches of one epoch.
+  /// Returns the micro-batches of one epoch.
   virtual std::int64_t micro_batches() const = 0;
-  /// One line for the log.
+  /// Returns one line for the log.
   virtual std::string describe() const = 0;
 };
 
@@ -51,9 +51,9 @@ status open_data(const job &j, const data_settings &settings, std::unique_ptr<da
 /// Converts `count` elements; false where the kinds differ (integer, floating, boolean) or a value does not fit.
 bool convert_elements(element_type from, const std::byte *in, element_type to, std::byte *out, std::int64_t count);
 
-/// Whether ids of this type can be compared with a vocabulary.
+/// Returns whether ids of this type can be compared with a vocabulary.
 bool is_integer(element_type type);
-/// Element `i` of dense integers.
+/// Returns element `i` of dense integers.
 std::int64_t integer_at(element_type type, const std::byte *data, std::int64_t i);
 
 } // namespace windlass::rt

@@ -141,7 +141,7 @@ status output_file::append(const folder &in, const std::string &name) {
   return is_ours ? ok_status() : create(in, name);
 }
 
-// Of names that are too long for another part only the beginning shows whose temporary file it is.
+// Where a name is too long for another part, only its beginning shows whose temporary file it is.
 static constexpr std::size_t shown_bytes = 200, random_digits = 16;
 static constexpr std::string_view temporary_end = ".partial";
 

@@ -26,7 +26,7 @@ std::shared_ptr<const int> owned(int descriptor) {
   });
 }
 
-/// The kind of an entry itself, as S_IFMT tells it; 0 when there is none.
+/// Returns the kind of an entry itself, as S_IFMT tells it; 0 when there is none.
 mode_t kind_of(int folder, const std::string &name) {
   struct stat info = {};
   return ::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 ? info.st_mode & S_IFMT : 0;
@@ -104,7 +104,7 @@ std::string folder::path_of(const std::string &name) const { return path_ == "."
 
 status folder::list(std::vector<std::string> &names) const {
   names.clear();
-  // A descriptor of its own: the place in the listing is one of those that share a descriptor.
+  // A descriptor of its own, since the position in the listing is common to all that share a descriptor.
   const int descriptor = ::openat(*descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
   if (!entries) {

@@ -16,7 +16,7 @@ const json *json::find(std::string_view key) const {
 
 namespace {
 
-/// The length of the well-formed UTF-8 sequence at the start of `text`, or 0 (Unicode 15, table 3-7).
+/// Returns the length of the well-formed UTF-8 sequence at the start of `text`, or 0 (Unicode 15, table 3-7).
 std::size_t utf8_length(std::string_view text) {
   auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -53,10 +53,10 @@ void append_utf8(std::string &out, std::uint32_t point) {
   }
 }
 
-/// A character that stands for itself in a string.
+/// Returns whether a character stands for itself in a string.
 bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
-/// The keys of an object so far. Most have few, which need no table.
+/// The keys of an object so far. Most objects have few, which need no table.
 class key_set {
 public:
   bool insert(const std::string &key) {

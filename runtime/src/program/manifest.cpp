@@ -13,10 +13,11 @@ namespace {
 
 constexpr int manifest_version = 1;
 constexpr std::int64_t max_manifest_bytes = 512 << 20;
-/// What comparing a manifest's pieces may cost. The most that fit into its bytes take a tenth, if a plan made them.
+/// The limit on the pieces sorted and pairs compared to check a manifest. The most pieces that fit into its bytes take
+/// a tenth, if a plan made them.
 constexpr std::int64_t max_compared = std::int64_t(1) << 28;
 
-/// Whether `name` can only name a file of the checkpoint's own folder.
+/// Returns whether `name` can only name a file of the checkpoint's own folder.
 bool is_plain_name(const std::string &name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;

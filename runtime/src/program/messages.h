@@ -20,7 +20,7 @@ public:
   void open(const member &its, context &c);
   /// Issues an action of kind send or receive.
   status move(const action &what);
-  /// Around a forward or backward.
+  /// Called before a forward or backward; `end` is called after it.
   status begin(const action &what);
   status end(const action &what);
 
@@ -30,13 +30,13 @@ private:
     const message_entry *of;
     std::int64_t bytes;
   };
-  /// The chunk and slot of an action, counted over all chunks.
+  /// Returns the chunk and slot of an action as one number, counted over all chunks.
   std::size_t slot_of(const action &what) const;
 
   context *context_ = nullptr;
   const program *p_ = nullptr;
   std::vector<part> parts_;
-  std::vector<std::size_t> first_slot_; ///< of each of the program's chunks
+  std::vector<std::size_t> first_slot_; ///< for each of the program's chunks
   std::vector<event> computed_;         ///< by slot
   std::vector<event> moved_;            ///< by slot, then by peer
 };

@@ -1,4 +1,4 @@
-// What a run leaves to read: metrics.jsonl, TensorBoard events, a log per rank.
+// The files that a run leaves to read: metrics.jsonl, TensorBoard events, a log per rank.
 #ifndef WINDLASS_RT_SRC_PROGRAM_METRICS_H
 #define WINDLASS_RT_SRC_PROGRAM_METRICS_H
 
@@ -21,16 +21,16 @@ struct step_metrics {
   float loss = 0, grad_norm = 0;
   bool has_grad_norm = true; ///< false: the update was left out
   double lr = 0, seconds = 0;
-  double tokens = 0;              ///< of the step; 0 where the inputs are no tokens
-  double predicted_seconds = NAN; ///< of the step, by the plan's costs; NaN where nobody said
+  double tokens = 0;              ///< tokens of the step; 0 where the inputs are not tokens
+  double predicted_seconds = NAN; ///< seconds of the step by the plan's costs; NaN where none are given
   collective_bytes sent;
   const char *precision = "f32";
-  double loss_scale = NAN; ///< that the step used; NaN in programs that scale no loss
+  double loss_scale = NAN; ///< the scale that the step used; NaN in programs that scale no loss
 };
 
 class metrics_file {
 public:
-  /// Opens RUN/metrics.jsonl. Rows of steps after `last_step` are cut; 0 empties it.
+  /// Opens RUN/metrics.jsonl. Rows of steps after `last_step` are removed; 0 empties it.
   status open(const std::string &run, std::int64_t last_step);
   status add(const step_metrics &row);
   status add_evaluation(std::int64_t step, double loss, std::int64_t batches);
@@ -49,7 +49,7 @@ struct named_value {
 /// One file of TensorBoard's event format: records of (length, masked CRC, protobuf Event, masked CRC).
 class event_file {
 public:
-  /// Creates RUN/events.out.tfevents.*; `first_step` makes TensorBoard drop what earlier files say of it and later.
+  /// Creates RUN/events.out.tfevents.*; TensorBoard then drops what earlier files say of `first_step` and later steps.
   status open(const std::string &run, std::int64_t first_step);
   status add(std::int64_t step, std::initializer_list<named_value> values);
 

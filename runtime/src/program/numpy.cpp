@@ -27,7 +27,7 @@ constexpr npy_type npy_types[] = {{"<f4", element_type::f32, false}, {"<f8", ele
                                   {"|u1", element_type::u8, false},  {"|b1", element_type::boolean, false},
                                   {"<u4", element_type::i32, true},  {"<u8", element_type::i64, true}};
 
-/// The text after `'key':` in the header's Python dictionary, spaces skipped.
+/// Returns the text after `'key':` in the header's Python dictionary, spaces skipped.
 std::string_view value_of(std::string_view header, const char *key) {
   std::size_t at = header.find("'" + std::string(key) + "'");
   if (at == std::string_view::npos || (at = header.find(':', at)) == std::string_view::npos)

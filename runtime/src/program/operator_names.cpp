@@ -8,7 +8,7 @@ namespace windlass::rt {
 
 namespace {
 
-constexpr std::size_t max_name_bytes = 1024; ///< of one name; the emission cuts longer ones
+constexpr std::size_t max_name_bytes = 1024; ///< the most bytes of one name; the emission cuts longer ones
 
 status not_as_emitted(const std::string &what) { return bad_input("operators.json " + what + "; emit it again"); }
 

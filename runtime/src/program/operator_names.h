@@ -1,5 +1,5 @@
-// operators.json of an emitted project: which operator of the model each command of a step is of. Timelines show it,
-// and nothing else reads it: the names are those of a model that may come from anywhere.
+// operators.json of an emitted project: the model's operator for each command of a step. Only timelines read it: the
+// names are those of a model that may come from anywhere.
 #ifndef WINDLASS_RT_SRC_PROGRAM_OPERATOR_NAMES_H
 #define WINDLASS_RT_SRC_PROGRAM_OPERATOR_NAMES_H
 
@@ -16,15 +16,17 @@ namespace windlass::rt {
 
 class operator_names {
 public:
-  /// Reads the text of the file, for a program of so many streams. Views of the names are valid as long as this is.
+  /// Reads the text of the file, for a program of `streams` streams. Views of the names are valid as long as this
+  /// object.
   status read(std::string_view text, std::int32_t streams);
 
-  /// Of each command of a stream in the order of issue, where a step runs these actions; empty where it is of none.
+  /// Returns the operator's name for each command of a stream, in the order of issue, where a step runs these actions;
+  /// an empty name where a command has no operator.
   std::vector<std::string_view> of(std::size_t stream, const std::vector<const action *> &actions) const;
 
 private:
   std::vector<std::string> names_;
-  /// By kind of action, whether it is the last backward, and stream: a place in `names_` for each command.
+  /// The commands' places in `names_`, by kind of action, whether it is the last backward, and stream.
   std::map<std::pair<action_kind, bool>, std::vector<std::vector<std::size_t>>> commands_;
 };
 

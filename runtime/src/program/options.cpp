@@ -19,7 +19,7 @@ namespace {
 
 status usage(std::string message) { return {status_code::usage, std::move(message)}; }
 
-/// One flag that the parser is reading, for messages.
+/// The flag that the parser is reading, for messages.
 struct flag_value {
   std::string name;
   std::string text;
@@ -298,7 +298,7 @@ status check_compiled_in(const job &j, const flag_value &flag, bool &known) {
 }
 
 constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n", "--precision"};
-/// Fixed as well, but not recorded in the program, so that no value can be compared.
+/// These are fixed as well, but not recorded in the program, so that no value can be compared.
 constexpr const char *planner_flags[] = {"--accept-altered-parameters",
                                          "--cluster",
                                          "--costs",
@@ -344,7 +344,7 @@ status unknown_flag(const std::string &name) {
 
 } // namespace
 
-/// What the checks after the parsing ask about: flags that only some programs take, and --steps.
+/// The facts that the checks after the parsing ask about: flags that only some programs take, and --steps.
 struct given_flags {
   bool clip_norm = false;
   bool steps = false;

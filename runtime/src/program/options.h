@@ -58,13 +58,13 @@ struct options {
   int verbosity = 1; ///< 0 quiet, 2 verbose
 };
 
-/// Reads the flags and compares the ones of compiled-in settings with `p`.
+/// Reads the flags and compares those of compiled-in settings with `j`.
 status parse_options(const job &j, int argc, const char *const *argv, options &out);
-/// Whether ranks are processes of MPI rather than threads.
+/// Returns whether ranks are MPI processes rather than threads.
 bool uses_mpi(const options &o);
-/// Every setting that a --config file may hold: flags without their dashes.
+/// Returns every setting that a --config file may hold: flags without their dashes.
 std::vector<std::string> setting_names();
-/// The text of --help, with defaults and what is compiled in.
+/// Returns the text of --help, with defaults and what is compiled in.
 std::string help_text(const job &j);
 
 } // namespace windlass::rt

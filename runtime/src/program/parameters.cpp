@@ -18,7 +18,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// The path with every symbolic link followed; empty when it does not exist.
+/// Returns the path with every symbolic link followed; empty when it does not exist.
 std::string resolved(const std::string &path) {
   char *text = ::realpath(path.c_str(), nullptr);
   std::string out = text ? text : "";
@@ -26,7 +26,7 @@ std::string resolved(const std::string &path) {
   return out;
 }
 
-/// Where values go: a rank's part of a parameter or of its master.
+/// The target of values: a rank's part of a parameter or of its master.
 struct destination {
   element_type type;
   tensor_part part;
@@ -43,7 +43,7 @@ class value_files {
 public:
   explicit value_files(const parameter_settings &settings) : settings_(settings) {}
 
-  /// The tensor's entry in the packed file, of its sizes.
+  /// Finds the tensor's entry in the packed file, of its sizes.
   status find_packed(const parameter_entry &tensor, const safetensors_entry *&entry) {
     WINDLASS_TRY(open_packed());
     entry = packed_->find(tensor.name);
@@ -56,7 +56,7 @@ public:
   }
   const safetensors_file &packed() const { return *packed_; }
 
-  /// The external file that holds the parameter.
+  /// Returns the external file that holds the parameter.
   status find_external(const parameter_entry &row, const input_file *&file) {
     WINDLASS_TRY(open_external(row.bytes.file, file));
     std::int64_t wanted = size_of(row.bytes.type) * whole_box(sizes_of(row.sizes)).elements();
@@ -81,8 +81,8 @@ private:
     return packed_->open(path);
   }
 
-  /// Opens a file below the root. The name may not leave it by itself; what symbolic links lead to has to lie below the
-  /// root too, or in the cache that the root is part of (models--X/snapshots/Y beside models--X/blobs).
+  /// Opens a file below the root. The name alone may not leave the root; symbolic links must lead below the root too,
+  /// or into the cache that the root is part of (models--X/snapshots/Y beside models--X/blobs).
   status open_external(const std::string &name, const input_file *&out) {
     if (auto found = external_.find(name); found != external_.end()) {
       out = &found->second;

@@ -22,7 +22,7 @@ cpu_set_t usable_processors() {
   return set;
 }
 
-/// Memory node, package, core and number.
+/// Returns memory node, package, core and number.
 std::array<std::int64_t, 4> position_of(std::int32_t processor) {
   const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(processor);
   const auto number = [&](const char *file) {
@@ -38,7 +38,7 @@ std::array<std::int64_t, 4> position_of(std::int32_t processor) {
   return {node, number("physical_package_id"), number("core_id"), processor};
 }
 
-/// Whether the user told OpenMP where threads go.
+/// Returns whether the user told OpenMP where threads go.
 bool is_bound_by_openmp() {
   for (const char *name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"})
     if (std::getenv(name) != nullptr)

@@ -1,4 +1,4 @@
-// Which processors a rank runs on, with how many threads, and by which instructions.
+// The processors that a rank runs on, its number of threads, and its instructions.
 #ifndef WINDLASS_RT_SRC_PROGRAM_PLACEMENT_H
 #define WINDLASS_RT_SRC_PROGRAM_PLACEMENT_H
 
@@ -11,7 +11,7 @@
 
 namespace windlass::rt {
 
-/// What a rank tells the others.
+/// The facts that a rank tells the others.
 struct rank_place {
   char host[48];        ///< the running kernel's name for itself, which containers share; empty if not known
   cpu_set_t processors; ///< that it may use
@@ -19,7 +19,7 @@ struct rank_place {
 };
 rank_place own_place();
 
-/// Processors with neighbours side by side: by memory node, package, core.
+/// Returns the processors with neighbours side by side: by memory node, package, core.
 std::vector<std::int32_t> in_order_of_place(const cpu_set_t &processors);
 
 /// The ranks of this one's host, itself included, that may use the same processors as it; `index` is its place among
@@ -30,7 +30,7 @@ struct sharers {
 };
 sharers sharers_of(span<rank_place> ranks, std::int32_t rank);
 
-/// Part `index` of `count` of the processors, empty if there are fewer than parts.
+/// Returns part `index` of `count` of the processors; empty if there are fewer processors than parts.
 std::vector<std::int32_t> share_of(const std::vector<std::int32_t> &processors, std::int32_t count, std::int32_t index);
 
 /// Decides together with all ranks, before threads are started: binds this process to its share of the processors that
@@ -38,7 +38,7 @@ std::vector<std::int32_t> share_of(const std::vector<std::int32_t> &processors, 
 /// and gives the number of threads.
 status take_place(control &ranks, bool is_process, const options &o, std::int32_t &threads);
 
-/// The processors that the calling thread may use, such as 0-3,8.
+/// Returns the processors that the calling thread may use, such as "0-3,8".
 std::string describe_processors();
 
 } // namespace windlass::rt

@@ -8,7 +8,7 @@
 
 namespace windlass::rt {
 
-/// The path of a file beside the program or one folder up, as in a project whose build is in `build`.
+/// Finds the path of a file beside the program or one folder up, as in a project whose build is in `build`.
 status find_program_file(const std::string &name, std::string &path);
 
 } // namespace windlass::rt

@@ -9,7 +9,8 @@
 
 namespace windlass::rt {
 
-/// How a run shows where it stands. `automatic`: `renewed` where standard error is a terminal, `lines` elsewhere.
+/// The way in which a run shows its progress. `automatic`: `renewed` where standard error is a terminal, `lines`
+/// elsewhere.
 enum class progress_style { automatic, renewed, lines, off };
 
 /// Means over the last seconds of a run: a step's share of a mean falls with the time since, so that a single slow
@@ -18,7 +19,7 @@ class smoothed_rate {
 public:
   /// Adds a step that began `elapsed` seconds after the one before and computed for `busy` seconds.
   void add(double elapsed, double busy, double tokens);
-  /// 0 where nothing is known.
+  /// Returns 0 where nothing is known.
   double tokens_per_second() const { return busy_ > 0 ? tokens_ / busy_ : 0; }
   double seconds_per_step() const { return steps_ > 0 ? elapsed_ / steps_ : 0; }
 
@@ -31,7 +32,7 @@ public:
   ~progress() { clear(); } // an error that ends the run is printed on a line of its own
   /// Shows the steps up to `steps` from now on.
   void open(progress_style style, std::int64_t steps);
-  /// Shows a step that has ended `now`, seconds of clock_seconds().
+  /// Shows a step that ended at `now`, in seconds of clock_seconds().
   void show(const step_metrics &row, double now);
   /// Takes the renewed line away so that other text can be written.
   void clear();
@@ -45,12 +46,12 @@ private:
   text_line line_;
 };
 
-/// A rate as "1234" or "12.3k" and bytes as "1.5 GiB", for people.
+/// Returns a rate as "1234" or "12.3k"; `short_bytes` returns bytes as "1.5 GiB". Both are for people.
 std::string short_number(double value);
 std::string short_bytes(double bytes);
-/// A loss with the digits that people read.
+/// Returns a loss with the digits that people read.
 std::string short_loss(double loss);
-/// A duration as "42 s", "3 min 20 s", "2 h 5 min" or "1 d 3 h".
+/// Returns a duration as "42 s", "3 min 20 s", "2 h 5 min" or "1 d 3 h".
 std::string short_duration(double seconds);
 
 } // namespace windlass::rt

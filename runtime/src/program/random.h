@@ -1,5 +1,4 @@
-// Random numbers that depend on what they are for and on nothing else, and a permutation that is computed position by
-// position.
+// Random numbers that depend only on their purpose, and a permutation that is computed position by position.
 #ifndef WINDLASS_RT_SRC_PROGRAM_RANDOM_H
 #define WINDLASS_RT_SRC_PROGRAM_RANDOM_H
 
@@ -7,7 +6,7 @@
 
 namespace windlass::rt {
 
-/// The standard normal number of element `index` of the tensor with that name hash (Box-Muller).
+/// Returns the standard normal number of element `index` of the tensor with that name hash (Box-Muller).
 double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index);
 
 /// A permutation of 0 .. size-1 keyed by (seed, epoch): a Feistel network of even width, walked along its cycle until

@@ -1,4 +1,4 @@
-// Where a rank's parameters, state and gradients lie: boxes of whole tensors, and host access to arenas.
+// The places of a rank's parameters, state and gradients: boxes of whole tensors, and host access to arenas.
 #ifndef WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
 #define WINDLASS_RT_SRC_PROGRAM_RANK_STATE_H
 
@@ -14,7 +14,7 @@ namespace windlass::rt {
 
 /// A rank of a job, and what it runs.
 struct member {
-  /// The rank is one of the job's.
+  /// Describes `rank`, which is one of the job's.
   member(const job &j, std::int32_t rank);
 
   const job &j;
@@ -40,18 +40,18 @@ struct stored_tensor {
   }
 };
 
-/// Whether a parameter has a master here that is a buffer of its own.
+/// Returns whether a parameter has a master here that is a buffer of its own.
 bool has_own_master(const parameter_placement &row);
-/// Masters and state of all positions, in the order of the programs' tables.
+/// Returns the masters and state of all positions, in the order of the programs' tables.
 std::vector<stored_tensor> stored_tensors(const job &j);
 std::vector<stored_tensor> gradient_tensors(const job &j);
-/// The part that a rank of the tensor's position holds.
+/// Returns the local slice that a rank of the tensor's position holds.
 tensor_part stored_part(const stored_tensor &tensor, std::int32_t rank);
 
-/// Whether `rank` is the lowest that holds its part of a tensor, and the part has boxes.
+/// Returns whether `rank` is the lowest that holds its part of a tensor, and the part has boxes.
 bool holds_first(const stored_tensor &tensor, std::int32_t rank);
 
-/// The distinct parts of a tensor over all ranks, with the lowest rank that holds each.
+/// A distinct part of a tensor, with the lowest rank that holds it.
 struct held_part {
   tensor_part part;
   std::int32_t rank;

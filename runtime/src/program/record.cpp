@@ -44,13 +44,13 @@ std::string processor_name() {
   return "";
 }
 
-/// Bytes of a rank's part of a tensor; all ranks' of a position are of one size.
+/// Returns the bytes of a rank's part of a tensor; those of all ranks of a position are of one size.
 std::int64_t local_bytes(const position_entry &position, span<std::int64_t> sizes, span<split> splits,
                          element_type type) {
   return local_part(sizes_of(sizes), splits, position.axes, 0).elements() * size_of(type);
 }
 
-/// The arenas of a position's ranks by what they hold.
+/// Describes the arenas of a position's ranks by what they hold.
 std::string describe_memory(const job &j, const position_entry &position, const std::string &indent) {
   const program &p = *position.runs;
   std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0, arenas[2] = {};
@@ -87,7 +87,7 @@ std::string describe_mesh(const position_entry &position, const std::string &ind
   return position.axes.size ? mesh.finish() : "{}";
 }
 
-/// What differs between positions.
+/// Describes what differs between positions.
 std::string describe_position(const job &j, const position_entry &position) {
   object out("  ");
   out.add("first_rank", position.first_rank);
@@ -153,8 +153,8 @@ std::string describe_settings(const job &j, const options &o, const run_record &
 
 } // namespace
 
-/// Resident memory of this process at most, in bytes. What getrusage tells may be that of the process that started this
-/// one, from before it became this program.
+/// Returns the peak of this process's resident memory, in bytes. getrusage may return that of the process that started
+/// this one, from before it became this program.
 static std::int64_t peak_resident_bytes() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);)

@@ -13,7 +13,7 @@
 
 namespace windlass::rt {
 
-/// What one rank tells about itself; plain bytes, because ranks exchange it.
+/// The facts that one rank gives about itself; plain bytes, because ranks exchange them.
 struct rank_facts {
   char host[64] = {};
   std::int64_t peak_bytes = 0; ///< resident memory of its process
@@ -32,7 +32,7 @@ struct run_record {
   reserve beside_arenas;
 };
 
-/// Writes it as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.
+/// Writes the record as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.
 status write_record(const job &j, const options &o, const run_record &record);
 
 } // namespace windlass::rt

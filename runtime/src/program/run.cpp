@@ -21,7 +21,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// A number that the MPI launcher put into the environment, or `otherwise`.
+/// Returns a number that the MPI launcher put into the environment, or `otherwise`.
 std::int32_t launcher_number(std::initializer_list<const char *> names, std::int32_t otherwise) {
   for (const char *name : names)
     if (const char *text = std::getenv(name))
@@ -35,11 +35,11 @@ std::int32_t launcher_rank() {
 
 std::int32_t launcher_size() { return launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1); }
 
-/// Whether this process speaks for its job before the ranks know each other. A rank that no job of that size has comes
-/// from a variable that something else has left behind; it must not silence an error.
+/// Returns whether this process speaks for its job before the ranks know each other. A rank number that no job of that
+/// size has comes from a variable that something else has left behind; it must not silence an error.
 bool speaks_for_job() { return !is_started_by_mpi() || launcher_rank() == 0 || launcher_rank() >= launcher_size(); }
 
-/// What comes out of the ranks of this process.
+/// The results of this process's ranks.
 struct outcome {
   status result;
   run_summary summary;
@@ -86,7 +86,7 @@ void print_error(const options &o, const status &result) {
                 json_string(result.message()).c_str(), static_cast<int>(result.code()));
 }
 
-/// The device arenas of a rank of the position that has most.
+/// Returns the bytes of a rank's device arenas in the position that has the most.
 std::int64_t most_device_bytes(const job &j) {
   std::int64_t most = 0;
   for (const position_entry &position : j.positions) {
@@ -134,7 +134,7 @@ void print_summary(const job &j, const options &o, const run_summary &s) {
   std::fputs(text.c_str(), stdout);
 }
 
-/// Prints what the job's talking process has to say and gives the exit code.
+/// Prints what the job's talking process has to say and returns the exit code.
 int conclude(const job &j, const options &o, const outcome &out, bool talks) {
   if (talks && !out.result.is_ok())
     print_error(o, out.result);

@@ -16,7 +16,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// Who wrote itself into a lock file.
+/// Returns who wrote itself into a lock file.
 std::string holder_in(int file) {
   char text[128];
   const ssize_t length = ::pread(file, text, sizeof text, 0);
@@ -58,7 +58,7 @@ status run_lock::take(const std::string &run) {
       WINDLASS_TRY(in.remove(name).as(diagnostic::output));
     }
   }
-  // File systems without locks are used without.
+  // File systems without locks are used without one.
   file_ = file;
   const std::string text = "process " + std::to_string(::getpid()) + " on " + describe_rank().host + "\n";
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, text.data(), text.size(), 0) < 0)

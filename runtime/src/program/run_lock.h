@@ -8,15 +8,15 @@
 
 namespace windlass::rt {
 
-/// Holds RUN/.lock. The kernel lets go of it when the process ends, however it does.
+/// A lock on RUN/.lock. The kernel releases it when the process ends, however it ends.
 class run_lock {
 public:
   run_lock() = default;
   run_lock(const run_lock &) = delete;
   run_lock &operator=(const run_lock &) = delete;
   ~run_lock();
-  /// Takes the lock of a folder that exists, unless that is done. run_in_use, naming the holder, when another process
-  /// has it.
+  /// Takes the lock of a folder that exists, unless this object holds it. Returns run_in_use, naming the holder, when
+  /// another process has it.
   status take(const std::string &run);
 
 private:

@@ -19,7 +19,7 @@ constexpr type_name type_names[] = {
     {element_type::f16, "F16"}, {element_type::i64, "I64"}, {element_type::i32, "I32"},
     {element_type::u16, "U16"}, {element_type::u8, "U8"},   {element_type::boolean, "BOOL"}};
 
-/// Bytes of a dense tensor; false when a size is negative or the product overflows.
+/// Computes the bytes of a dense tensor; false when a size is negative or the product overflows.
 bool dense_bytes(element_type type, const std::vector<std::int64_t> &sizes, std::int64_t &out) {
   out = size_of(type);
   for (std::int64_t size : sizes)

@@ -29,8 +29,8 @@ std::string file_name(bool is_state, std::int32_t rank) {
   return name;
 }
 
-/// The manifest of a save, the same on every rank but for the files' bytes and hashes, which are still to come. The
-/// pieces of one rank stand in the order of its boxes.
+/// Makes the manifest of a save, the same on every rank but for the files' bytes and hashes, which are still to come.
+/// The pieces of one rank stand in the order of its boxes.
 checkpoint_manifest plan_manifest(const job &j, const std::vector<stored_tensor> &tensors, const save_point &at) {
   checkpoint_manifest out;
   out.step = at.step;
@@ -65,8 +65,8 @@ struct written_file {
   std::array<char, 64> digest = {};
 };
 
-/// Lets a few ranks of a process at a time have a file of a checkpoint open: hundreds of ranks as threads would need
-/// more descriptors than a process may have.
+/// Lets only a few ranks of a process have a file of a checkpoint open at a time: hundreds of ranks as threads would
+/// need more descriptors than a process may have.
 class file_turn {
 public:
   file_turn() {
@@ -88,13 +88,13 @@ private:
   static inline int free = 32;
 };
 
-/// A piece that a rank writes: where it lies in the rank's memory of a tensor.
+/// A piece that a rank writes: where it begins in the rank's memory of a tensor.
 struct own_piece {
   const stored_tensor *tensor;
   local_box where;
 };
 
-/// The entries of a rank's file of parameters or state; `pieces` gets them by key.
+/// Returns the entries of a rank's file of parameters or state; `pieces` gets them by key.
 std::vector<safetensors_entry> own_entries(std::int32_t rank, const std::vector<stored_tensor> &tensors, bool is_state,
                                            std::map<std::string, own_piece> &pieces) {
   std::vector<safetensors_entry> entries;
@@ -145,12 +145,12 @@ status write_pieces(context &c, const std::string &run, const std::string &tempo
   return ok_status();
 }
 
-/// A checkpoint's folder while it is filled, and what gives way to one.
+/// The names of a checkpoint's folder while it is filled, and of folders that are replaced or set aside.
 std::string partial_name(std::int64_t step) { return "." + checkpoint_name(step) + ".partial"; }
 std::string old_name(std::int64_t step) { return "." + checkpoint_name(step) + ".old"; }
 std::string aside_name(std::int64_t step) { return "." + checkpoint_name(step) + ".aside"; }
 
-/// Moves the filled folder to its name. One that is there already is of the same step and gives way.
+/// Moves the filled folder to its name. A folder that is there already is of the same step and is replaced.
 status publish(const folder &checkpoints, std::int64_t step) {
   const std::string name = checkpoint_name(step);
   WINDLASS_TRY(checkpoints.remove(old_name(step)));
@@ -228,7 +228,7 @@ status check_checkpoints(const job &j, std::int32_t rank) {
   }
   if (rank != 0)
     return ok_status();
-  // The manifest with the longest numbers that a save may write.
+  // The manifest here has the longest numbers that a save may write.
   save_point longest;
   longest.step = longest.next_micro_batch = longest.past.skipped = INT64_MAX;
   longest.seed = UINT64_MAX;
@@ -296,7 +296,7 @@ status find_resume(const std::string &run, const std::string &from, std::string 
   return bad_input(quote(where) + " holds no valid checkpoint; leave --resume out to start anew");
 }
 
-/// The step of a dotted name that a checkpoint's folder may have for a while, or -1.
+/// Returns the step of a dotted name that a checkpoint's folder may have for a while, or -1.
 static std::int64_t step_of_dotted(const std::string &name) {
   const std::size_t dot = name.rfind('.');
   const std::int64_t step = dot > 0 && dot != std::string::npos && name[0] == '.'

@@ -33,8 +33,8 @@ status save_checkpoint(const job &j, context &c, control &ranks, const std::stri
 /// Removes all but the newest `keep` checkpoints; the one of step 0, saved on request, stays.
 status prune_checkpoints(const std::string &run, std::int64_t keep);
 
-/// Finds what to resume from: `from`, or without it the newest valid checkpoint of `run`. `say` gets a line for each
-/// one that was skipped. Rank 0 only.
+/// Finds the checkpoint to resume from: `from`, or without it the newest valid checkpoint of `run`. `say` gets a line
+/// for each one that was skipped. Rank 0 only.
 status find_resume(const std::string &run, const std::string &from, std::string &folder, checkpoint_manifest &manifest,
                    const std::function<void(const std::string &)> &say);
 

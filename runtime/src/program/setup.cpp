@@ -36,7 +36,8 @@ status trainer::find_start() {
   std::string folder;
   if (world_.rank() == 0) {
     found = check_outputs(o_);
-    // Before anything in it is read; a folder that is still to be made is taken then.
+    // The lock is taken before anything in the folder is read; a folder that is still to be made is locked when it is
+    // made.
     if (found.is_ok() && is_folder(o_.run))
       found = lock_.take(o_.run);
     if (found.is_ok())
@@ -132,7 +133,8 @@ status trainer::set_up() {
   WINDLASS_TRY(together(check_checkpoints(j_, world_.rank()).as(diagnostic::checkpoint)));
   WINDLASS_TRY(find_start());
   WINDLASS_TRY(together(open_data()));
-  // Not agreed on: the set-up inside makes communicators together, so an error on one rank leaves the others waiting.
+  // Errors are not agreed on here: the set-up inside makes communicators together, so an error on one rank leaves the
+  // others waiting.
   WINDLASS_TRY(context_.create(j_, world_, threads_));
   WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
   messages_.open(its_, context_);

@@ -62,7 +62,7 @@ status choose_start(const options &o, std::shared_ptr<resumed_checkpoint> resume
   return ok_status();
 }
 
-/// The steps that --epochs gives; micro-batches that are too few for one more are left out.
+/// Returns the steps that --epochs gives; micro-batches that are too few for one more step are left out.
 static status count_steps(const job &j, const options &o, const data_source &data, std::int64_t &steps) {
   std::int64_t micro_batches = 0;
   if (__builtin_mul_overflow(*o.epochs, data.micro_batches(), &micro_batches))

@@ -25,7 +25,7 @@ constexpr const char *activity_names[] = {"repeat", "forward", "backward", "send
                                           "reduce", "update",  "inputs",   "wait", "save"};
 constexpr std::size_t inputs_activity = 7, wait_activity = 8, save_activity = 9;
 
-/// Of programs with several positions only.
+/// Returns whether `activity` occurs only in programs with several positions.
 bool is_message(std::size_t activity) {
   return activity == static_cast<std::size_t>(action_kind::send) ||
          activity == static_cast<std::size_t>(action_kind::receive);
@@ -42,7 +42,7 @@ private:
   double start_;
 };
 
-/// Tokens of one micro-batch: the elements of the first input that is integers of [batch, tokens].
+/// Returns the tokens of one micro-batch: the elements of the first input that is integers of [batch, tokens].
 double tokens_per_micro_batch(const job &j) {
   for (const input_entry &input : data_inputs(j))
     if (input.sizes.size == 2 && is_integer(input.type))
@@ -108,7 +108,7 @@ status trainer::find_bad_gradient(bool &is_bad) {
 }
 
 status trainer::before_update() {
-  // Updates of a scaled loss find out on the device.
+  // Updates of a scaled loss find overflows on the device.
   const bool looks = o_.on_nan == nan_policy::skip && !scales_loss(j_);
   if (!dumps_ && !looks)
     return ok_status();
@@ -198,7 +198,7 @@ status trainer::count_labels(std::int64_t &all) {
   all = 0;
   for (std::int64_t count : counts)
     all += count;
-  // All members of a group have counted the same labels.
+  // All members of a replica have counted the same labels.
   all /= counts.size / groups_;
   return ok_status();
 }
@@ -282,7 +282,8 @@ status trainer::evaluate(std::int64_t step) {
     double loss = 0, weight = 0;
   } mine;
   for (std::int64_t first = 0; first < count; first += groups_) {
-    // Every group takes part in every evaluation, because evaluation may communicate; what is too many has no weight.
+    // Every replica takes part in every evaluation, because evaluation may communicate; surplus micro-batches have no
+    // weight.
     std::int64_t k = first + group_;
     for (const chunk_entry &chunk : p_.chunks)
       WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0, chunk.chunk, 0));

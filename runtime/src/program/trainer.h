@@ -80,7 +80,8 @@ private:
   status save(std::int64_t step);
   status finish();
   status write_profile();
-  /// Of the timeline's commands, by stream, from the project's file; none where that does not tell.
+  /// Gives the operators' names of the timeline's commands, by stream, from the project's file; none where the file has
+  /// none.
   status name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const;
   /// Whether kernels of all streams add their times, and whether each command is kept besides.
   void count_kernels(bool on, bool keeps = false);

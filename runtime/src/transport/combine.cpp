@@ -21,7 +21,7 @@ template <class A> A apply(A a, A b, reduction kind) {
   return a;
 }
 
-/// T is the stored type, A the one that sums are kept in.
+/// T is the stored type, A the type of the sums.
 template <class T, class A, reduction kind>
 void combine_as(std::byte *const *outputs, std::int32_t output_count, const std::byte *const *parts,
                 std::int32_t members, std::int64_t elements) {

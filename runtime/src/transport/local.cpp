@@ -16,8 +16,8 @@ namespace windlass::rt {
 
 namespace {
 
-/// Where a member leaves a message for another one, which copies it from the sender's memory. Nothing is buffered: the
-/// sender waits until it is free again.
+/// A place where a member leaves a message for another one, which copies it from the sender's memory. Nothing is
+/// buffered: the sender waits until the mailbox is free again.
 struct local_mailbox {
   enum : std::uint32_t { free, full, copying };
   std::atomic<std::uint32_t> state{free};
@@ -25,7 +25,7 @@ struct local_mailbox {
   std::int64_t bytes = 0;
 };
 
-/// Changes whenever one of a member's mailboxes does.
+/// A counter that changes whenever one of a member's mailboxes does.
 struct local_bell {
   std::atomic<std::uint32_t> word{0}, sleepers{0};
   void ring() {
@@ -34,11 +34,11 @@ struct local_bell {
   }
 };
 
-/// What the members of one communicator share.
+/// The state that the members of one communicator share.
 struct local_group {
   explicit local_group(std::size_t members)
       : sources(members), targets(members), mailboxes(members * members), bells(members) {}
-  /// The mailbox for messages from one member to another.
+  /// Returns the mailbox for messages from one member to another.
   local_mailbox &mailbox(std::int32_t from, std::int32_t to) {
     return mailboxes[static_cast<std::size_t>(from) * bells.size() + static_cast<std::size_t>(to)];
   }
@@ -51,13 +51,13 @@ struct local_group {
   std::vector<local_bell> bells;
 };
 
-/// What all ranks of the job share.
+/// The state that all ranks of the job share.
 struct local_job : detail::wait_guard {
   std::atomic<std::uint32_t> aborted{0};
   bool is_over() override { return aborted.load() != 0; }
   std::mutex mutex; ///< guards what follows
   std::string reason;
-  /// By the number of the call and the members.
+  /// The groups by the number of the call and the members.
   std::map<std::pair<std::int64_t, std::vector<std::int32_t>>, std::shared_ptr<local_group>> groups;
 };
 
@@ -171,10 +171,10 @@ public:
   }
 
 private:
-  /// How far a message has come that is being sent.
+  /// The progress of a message that is being sent.
   enum class progress : std::uint8_t { waiting, offered, done };
 
-  /// Offers the message where the mailbox is free; says whether the receiver has taken it.
+  /// Offers the message where the mailbox is free; returns whether the receiver has taken it.
   bool advance_send(const message &m, progress &state, bool &has_moved) {
     local_mailbox &box = group_->mailbox(index_, m.peer);
     if (state == progress::waiting) {
@@ -191,7 +191,7 @@ private:
     return false;
   }
 
-  /// Copies a message that has been offered; says whether one was.
+  /// Copies a message that has been offered; returns whether there was one.
   bool advance_receive(const message &m, status &failed) {
     local_mailbox &box = group_->mailbox(m.peer, index_);
     std::uint32_t expected = local_mailbox::full;
@@ -206,7 +206,7 @@ private:
     return true;
   }
 
-  /// Takes an offer back, since the sender's memory may go; a copy that has begun is let end.
+  /// Takes an offer back, since the sender's memory may go; a copy that has begun is allowed to end.
   void withdraw(std::int32_t peer) {
     local_mailbox &box = group_->mailbox(index_, peer);
     local_bell &own = group_->bell(index_);

@@ -19,7 +19,8 @@
 #ifdef WINDLASS_SANITIZE
 static bool has_started_mpi = false;
 
-/// Asked at exit. MPI's modules leave memory behind and are unloaded by then, so that it cannot be told from ours.
+/// Tells the leak sanitizer at exit to report nothing after MPI: its modules leak memory and are unloaded by then, so
+/// that their leaks cannot be told from ours.
 extern "C" int __lsan_is_turned_off() { return has_started_mpi; }
 #endif
 
@@ -48,7 +49,7 @@ struct session {
   }
 };
 
-/// Bytes as a count that MPI's `int` can hold.
+/// Returns bytes as a count that MPI's `int` can hold.
 struct extent {
   MPI_Datatype type = MPI_BYTE;
   int count = 0;
@@ -194,7 +195,7 @@ public:
     return {};
   }
 
-  /// A piece and the rounding of its parts to 16 elements.
+  /// The bytes of a piece, with the rounding of its parts to 16 elements.
   static std::size_t staging_bytes(std::int32_t size) {
     return static_cast<std::size_t>(piece_bytes + std::int64_t(size) * 16 * 8);
   }
@@ -222,7 +223,7 @@ public:
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
 
-  /// Finds out which ranks share a host: each is known by the lowest rank on it.
+  /// Finds out which ranks share a host: each host is known by its lowest rank.
   status find_hosts() {
     MPI_Comm host = MPI_COMM_NULL;
     WINDLASS_TRY(
@@ -252,7 +253,7 @@ public:
     bool is_one_host = true;
     for (const std::int32_t member : members)
       is_one_host = is_one_host && hosts_[static_cast<std::size_t>(member)] == hosts_[static_cast<std::size_t>(rank_)];
-    // Memory that cannot be reserved leaves the slower way.
+    // Where memory cannot be reserved, the slower way remains.
     if (shares_memory_ && is_one_host) {
       WINDLASS_TRY(share(comm, members, index, out));
       if (out) {
@@ -271,8 +272,8 @@ public:
     std::fprintf(stderr, "windlass: rank %d ends the job: %s [%s]\n", rank_, why.message().c_str(),
                  diagnostic_code(why.kind()).c_str());
     std::fflush(nullptr);
-    // MPI ends the ranks, this one too, by a signal that otherwise asks them to save; and where it ends the job
-    // already, because a rank has died, it may never answer.
+    // MPI ends the ranks, this one too, by a signal that otherwise asks them to save; and where MPI already ends the
+    // job, because a rank has died, it may never answer.
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGALRM, SIG_DFL);
     alarm(2);

@@ -12,8 +12,8 @@ namespace windlass::rt {
 
 namespace {
 
-/// State letter and start time of a process; false when there is none of that id. Does not allocate: it is asked during
-/// the steps of a run.
+/// Returns the state letter and start time of a process; false when there is none of that id. Does not allocate: it is
+/// called during the steps of a run.
 bool read_process(std::int64_t id, char &letter, std::int64_t &started) {
   char path[48], text[1024];
   std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(id));
@@ -53,7 +53,7 @@ partners::partners(partner_entry *table, const std::vector<std::int32_t> &ranks,
   char letter = 0;
   partner_entry &own = table_[index_];
   own.id_space = id_space();
-  // Without /proc nobody can look, and the entry stays empty.
+  // Without /proc no process can be looked up, and the entry stays empty.
   if (own.id_space != 0 && read_process(getpid(), letter, own.started))
     own.process.store(getpid());
 }
@@ -85,7 +85,7 @@ bool partners::is_over() {
     lower_runs |= m < index_ && seen == state::runs;
     if (seen == state::runs || (seen == state::stands && stands_[m] * interval < patience))
       continue;
-    // One voice is enough, as long as there is one.
+    // One rank's report is enough, as long as there is one.
     if (lower_runs && held_back_++ < 8)
       continue;
     loss_ = "rank " + std::to_string(ranks_[m]) + " (process " + std::to_string(other.process.load()) + ") " +

@@ -79,12 +79,12 @@ bool shared_segment::map(int file, std::int64_t bytes) {
 
 namespace {
 
-/// What a member sends another one, in pieces: how many its sender has put down, and how many its receiver has taken.
-/// They are equal outside of a transfer.
+/// The counts of the pieces of a member's messages to another one: how many its sender has written, and how many its
+/// receiver has taken. They are equal outside of a transfer.
 struct piece_counts {
   std::atomic<std::uint32_t> put, taken;
 };
-/// Changes whenever one of a member's counts does.
+/// A counter that changes whenever one of a member's counts does.
 struct member_bell {
   std::atomic<std::uint32_t> word, sleepers;
   void ring() {
@@ -103,13 +103,13 @@ std::int64_t header_bytes(std::int32_t members) {
                      std::int64_t(members) * members * static_cast<std::int64_t>(sizeof(piece_counts)));
 }
 
-/// Bytes of the table of members' processes, which follows the header.
+/// The bytes of the table of members' processes, which follows the header.
 std::int64_t table_bytes(std::int32_t members) {
   return whole_pages(members * static_cast<std::int64_t>(sizeof(partner_entry)));
 }
 
-/// Bytes of one staging area; each member has two. Both of them, a piece of the data and what a partner wrote fit into
-/// the L2 cache of a server's core.
+/// The bytes of one staging area; each member has two. Both of them, a piece of the data and what a partner wrote fit
+/// into the L2 cache of a server's core.
 std::int64_t stage_bytes(std::int32_t members) {
   constexpr std::int64_t most = 256 << 10, of_all = 8 << 20;
   return std::clamp<std::int64_t>(of_all / members / 4096 * 4096, 4096, most);
@@ -267,8 +267,8 @@ public:
   }
 
 private:
-  /// What stands before the data of a piece. The first piece of a large message has no data: its receiver may read all
-  /// of it from the sender's memory instead, and says so.
+  /// The header of a piece. The first piece of a large message has no data: its receiver may read all of it from the
+  /// sender's memory instead, and says so.
   struct piece_header {
     std::int64_t message_bytes;
     const std::byte *data;      ///< of the whole message, in the sender's memory
@@ -281,8 +281,8 @@ private:
 
   piece_counts &counts(std::int32_t from, std::int32_t to) const { return counts_[from * size_ + to]; }
 
-  // Messages pass through that area of the sender which the last collective did not use, so that nobody reads it any
-  // more: each receiver has two pieces of it in turn. A sender leaves when all its pieces are taken, so that the next
+  // Messages pass through the sender's area that the last collective did not use, so that nobody reads it any more:
+  // each receiver uses two pieces of it in turn. A sender leaves when all its pieces are taken, so that the next
   // collective finds the area free.
   std::int64_t piece_bytes() const { return stage_ / (2 * (size_ - 1)) / 64 * 64; }
   std::byte *piece(std::int32_t from, std::int32_t to, std::uint32_t number) const {
@@ -291,8 +291,8 @@ private:
   }
   static bool may_be_read(const message &m) { return m.bytes >= direct_bytes && !detail::backend_has_device; }
 
-  /// Puts pieces down as long as there is room for them; says whether the receiver has taken the last one. `done`
-  /// counts the bytes put, and 1 for the first piece.
+  /// Writes pieces as long as there is room for them; returns whether the receiver has taken the last one. `done`
+  /// counts the bytes written, and 1 for the first piece.
   bool advance_send(const message &m, std::int64_t &done) {
     piece_counts &c = counts(index_, m.peer);
     const std::uint32_t taken = c.taken.load();
@@ -323,7 +323,7 @@ private:
     return done > m.bytes && c.taken.load() == put;
   }
 
-  /// Takes the pieces that are there; says whether the last one was among them. `done` counts the bytes taken, and 1
+  /// Takes the pieces that are there; returns whether the last one was among them. `done` counts the bytes taken, and 1
   /// for the first piece.
   bool advance_receive(const message &m, std::int64_t &done, status &failed) {
     piece_counts &c = counts(m.peer, index_);
@@ -358,7 +358,7 @@ private:
     return done > m.bytes;
   }
 
-  /// The loss of the sender is the better message, and is found within a second.
+  /// Explains a failed read: the loss of the sender is the better message, and is found within a second.
   status explain_failed_read() {
     for (int turn = 0; turn < 100; ++turn) {
       if (partners_.is_over())
@@ -368,7 +368,7 @@ private:
     return internal_error("the memory of another rank of this host is out of reach");
   }
 
-  /// Whether the system lets this member read the memory of that one; found out by its first large message.
+  /// Returns whether the system lets this member read the memory of another; found out by its first large message.
   bool reads_from(std::int32_t member, const piece_header &header) {
     reading &known = reads_[static_cast<std::size_t>(member)];
     if (known == reading::unknown) {
@@ -379,10 +379,10 @@ private:
     return known == reading::works;
   }
 
-  /// From so many bytes on what is only moved goes from one process's memory to the other's at once, where the system
-  /// permits that. Sums gain nothing by it: they pass through the cache, as the staging areas do.
+  /// The least bytes for which data that is only moved goes directly from one process's memory to another's, where the
+  /// system permits that. Sums gain nothing by it: they pass through the cache, as the staging areas do.
   static constexpr std::int64_t direct_bytes = 256 << 10;
-  /// What a member says of its memory, at the start of its staging area.
+  /// The address and value that a member publishes at the start of its staging area.
   struct publication {
     const std::byte *address;
     std::uint64_t value;
@@ -398,8 +398,8 @@ private:
     return process != 0 && read_peer(process, static_cast<std::byte *>(to), from, bytes);
   }
 
-  /// Whether so many bytes go without the staging areas. The members decide alike: the first time each tries to read a
-  /// word of every other one, and all must have succeeded.
+  /// Decides whether `bytes` bytes go without the staging areas. The members decide alike: the first time each tries to
+  /// read a word of every other one, and all must have succeeded.
   status decide(std::int64_t bytes, bool &is_direct) {
     is_direct = false;
     if (bytes < direct_bytes || size_ == 1 || detail::backend_has_device) // memory of devices cannot be read so
@@ -423,7 +423,7 @@ private:
     return {};
   }
 
-  /// out[m] is what lies `offset` times this member's index behind `in` of member m.
+  /// Fills out[m] with what lies `offset` times this member's index after `in` of member m.
   status fetch(std::byte *out, const std::byte *in, std::int64_t bytes, std::int64_t offset) {
     WINDLASS_TRY(publish(in, 0));
     bool is_done = true;
@@ -432,15 +432,16 @@ private:
       const std::int32_t m = (index_ + step) % size_;
       is_done = is_done && read_member(m, out + m * bytes, published(m).address + index_ * offset, bytes);
     }
-    // Nobody leaves before all have what they need of it. Where a member is gone, its loss is the better message.
+    // Nobody leaves before all have read what they need from it. Where a member is gone, its loss is the better
+    // message.
     WINDLASS_TRY(wait());
     return is_done ? status() : internal_error("the memory of another rank of this host is out of reach");
   }
 
-  /// Up to so many bytes each member reduces everything itself, which saves a wait.
+  /// The most bytes for which each member reduces everything itself, which saves a wait.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
-  /// Each of two members reduces its half and puts the results where the other left the operands: a cache line goes to
-  /// the other core and back, and what is the member's own never leaves its data.
+  /// Reduces between two members: each reduces its half and puts the results where the other left the operands. A cache
+  /// line goes to the other core and back, and the member's own half never leaves its data.
   status reduce_between_two(std::byte *here, std::int64_t n, element_type type, reduction kind) {
     const std::int64_t width = size_of(type), half = detail::part_begin(n, 2, 1) * width;
     const std::int64_t own = index_ * half, lent = half - own;
@@ -464,7 +465,8 @@ private:
         std::memcpy(stage(index_) + m * slot, in + m * stride, static_cast<std::size_t>(n));
     return wait();
   }
-  /// A job that is aborted ends its processes; only one that ends without that has to be looked for.
+  /// Waits for all members. An aborted job ends its processes, so that only a loss without an abort has to be looked
+  /// for.
   status wait() {
     if (gate_->wait(static_cast<std::uint32_t>(size_), &partners_))
       return {};

@@ -1,4 +1,4 @@
-// Attentions as a device's library has to know them to compute them, and which of a program's it does.
+// How an attention is described to a device's library, and which of a program's attentions libraries compute.
 #ifndef WINDLASS_RT_ATTENTION_SHAPE_H
 #define WINDLASS_RT_ATTENTION_SHAPE_H
 
@@ -11,39 +11,39 @@
 
 namespace windlass::rt {
 
-/// An attention without a mask but the causal one, or its gradient. Operands lie [batch, heads, rows, columns], and the
-/// columns of a row are next to each other; the logarithms of the sums are dense and f32.
+/// An attention without a mask other than the causal one, or its gradient. Operands have dims [batch, heads, rows,
+/// columns], and the columns of a row are contiguous; the logarithms of the sums are dense f32.
 struct attention_shape {
   enum operand { q, k, v, out, dout, dq, dk, dv, operands };
-  element_type type; ///< of all operands
-  bool is_gradient;  ///< which alone has the operands from dout on
+  element_type type; ///< the type of all operands
+  bool is_gradient;  ///< only a gradient has the operands from dout on
   bool is_causal;
   double scale;
   std::int64_t batch, heads, kv_heads, queries, keys, depth, value_depth;
-  std::int64_t strides[operands][3]; ///< of the dims before the last, in elements; 0 for what is not there
+  std::int64_t strides[operands][3]; ///< of all dims but the last, in elements; 0 for an absent operand
 };
 bool operator==(const attention_shape &a, const attention_shape &b);
-/// [batch, heads, rows, columns] of an operand.
+/// Returns the sizes [batch, heads, rows, columns] of `operand`.
 std::array<std::int64_t, 4> sizes_of(const attention_shape &shape, int operand);
-/// For people.
+/// Returns a name for people to read.
 std::string name_of(const attention_shape &shape);
 
-/// The operands of `attention`, and with the last four of `attention_grad`; what is not there has rank 0.
+/// The operands of `attention`, or with the last four those of `attention_grad`; an absent one has rank 0.
 struct attention_views {
   view q, k, v, mask, out, lse, dout, dq, dk, dv;
 };
-/// Whether it is one that libraries take: of 16 bits, without a mask, with a key for every query, and with all rows at
-/// multiples of 16 bytes. Reads types, sizes and strides only.
+/// Fills `out` and returns true for an attention that libraries take: of 16 bits, without a mask, with a key for every
+/// query, and with all rows at multiples of 16 bytes. Reads types, sizes and strides only.
 bool describe_attention(const attention_views &views, double scale, bool is_causal, attention_shape &out);
 
-/// An attention that the device's library computed faster than the own kernels.
+/// An attention that the device's library computed faster than our own kernels.
 struct attention_choice {
   attention_shape shape;
-  std::int64_t workspace_bytes; ///< that it needed, and that are part of the program's scratch
+  std::int64_t workspace_bytes; ///< bytes that the library needed, a part of the program's scratch
 };
-/// What a profile has found to be faster so; it holds for that device with that library.
+/// The attentions that a profile found faster by the library; they hold for that device with that library.
 struct attention_choices {
-  const char *device, *library; ///< null where there are none
+  const char *device, *library; ///< null where there are no choices
   span<attention_choice> choices;
 };
 

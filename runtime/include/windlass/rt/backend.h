@@ -1,4 +1,5 @@
-// What computes: for reports, and for tools that look at a machine before anything runs on it.
+// The back end that a program computes with: for reports, and for tools that look at a machine before anything runs on
+// it.
 #ifndef WINDLASS_RT_BACKEND_H
 #define WINDLASS_RT_BACKEND_H
 

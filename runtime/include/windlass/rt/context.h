@@ -23,7 +23,8 @@ public:
   arena(const arena &) = delete;
   arena &operator=(const arena &) = delete;
   ~arena();
-  /// `threads` touch a part each: the system puts pages on the memory node of the processor that touches them first.
+  /// Allocates `bytes` bytes. `threads` threads touch a part each: the system puts pages on the memory node of the
+  /// processor that touches them first.
   status allocate(std::int64_t bytes, const char *what, memory_kind kind = memory_kind::device,
                   std::int32_t threads = 1);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
@@ -44,19 +45,19 @@ public:
 
   arena &get_arena(std::int32_t i) { return arenas_[static_cast<std::size_t>(i)]; }
   std::byte *at(const place &where) { return get_arena(where.arena).at(where.offset); }
-  /// The stream of kind compute.
+  /// Returns the stream of kind compute.
   stream &compute() { return *streams_[static_cast<std::size_t>(compute_)]; }
   stream &get_stream(std::int32_t i) { return *streams_[static_cast<std::size_t>(i)]; }
   event &get_event(std::int32_t i) { return events_[static_cast<std::size_t>(i)]; }
   communicator &get_communicator(std::int32_t i) { return *communicators_[static_cast<std::size_t>(i)]; }
-  /// Of this rank and peer `i` of its program, in the order of their positions.
+  /// Returns the communicator of this rank and peer `i` of its program, in the order of their positions.
   communicator &get_peer(std::int32_t i) { return *peers_[static_cast<std::size_t>(i)]; }
   std::int32_t rank() const { return rank_; }
   std::int32_t ranks() const { return ranks_; }
-  /// This rank's coordinate on axis `i` of its position's mesh.
+  /// Returns this rank's coordinate on axis `i` of its position's mesh.
   std::int32_t coordinate(std::int32_t i) const { return coordinates_[static_cast<std::size_t>(i)]; }
   std::int32_t axis_size(std::int32_t i) const { return axis_sizes_[static_cast<std::size_t>(i)]; }
-  /// Bytes of the collectives that this rank has issued since the last call, over all communicators.
+  /// Returns the bytes of the collectives that this rank has issued since the last call, over all communicators.
   collective_bytes take_sent();
   /// Waits for every stream and returns the first error among them.
   status synchronize();

@@ -10,7 +10,7 @@
 
 namespace windlass::rt {
 
-/// Offsets of one instance of a repeated block, in bytes.
+/// The offsets of one instance of a repeated block, in bytes.
 using row = const std::int64_t *;
 
 inline stream &stream_of(context &c, std::int32_t index) { return c.get_stream(index); }
@@ -18,13 +18,13 @@ inline event &event_of(context &c, std::int32_t index) { return c.get_event(inde
 inline communicator &communicator_of(context &c, std::int32_t index) { return c.get_communicator(index); }
 inline communicator &peer_of(context &c, std::int32_t index) { return c.get_peer(index); }
 
-/// Where something begins whose offset differs between the instances of a repeated block: its arena, and the column of
-/// the row that has the offset.
+/// A place whose offset differs between the instances of a repeated block: its arena, and the column of the row that
+/// has the offset.
 struct row_place {
   std::int32_t arena, column;
 };
 
-/// A buffer as the tables of an emitted program have it: a view but for the memory, and the place of that.
+/// A buffer as the tables of an emitted program have it: a view without its memory, and the place of that memory.
 template <class Place> struct buffer_of {
   Place where;
   view shape;
@@ -38,7 +38,7 @@ template <class Place> struct buffer_of {
 using buffer = buffer_of<place>;
 using row_buffer = buffer_of<row_place>;
 
-/// Makes views of buffers: of those in a row at the offsets of one instance of a repeated block.
+/// Makes views of buffers; those of a `row_buffer` begin at the offsets of one instance of a repeated block.
 class buffer_views {
 public:
   explicit buffer_views(context &c, row offsets = nullptr) : context_(c), offsets_(offsets) {}
@@ -56,18 +56,18 @@ private:
   row offsets_;
 };
 
-/// The view of a dense buffer, for programs that are written by hand.
+/// Returns the view of a dense buffer, for programs that are written by hand.
 inline view view_at(context &c, const place &where, element_type type, std::initializer_list<std::int64_t> sizes) {
   return buffer_views(c)(buffer(where, type, sizes));
 }
 
-/// An event whose number differs between instances.
+/// Returns an event whose number differs between instances.
 inline event &row_event(context &c, row numbers, std::int32_t column) {
   return c.get_event(static_cast<std::int32_t>(numbers[column]));
 }
 
-/// A parameter of an optimizer step for several: its elements, and where each of its buffers begins, as a `place` or a
-/// `row_place`. An arena of -1 says that no weight is rounded.
+/// One of the parameters that an optimizer step updates: its elements, and where each of its buffers begins, as a
+/// `place` or a `row_place`. An arena of -1 in `rounded` says that the weight is not rounded.
 template <class Place> struct parameter_buffers {
   std::int64_t elements;
   Place weight, exp_avg, exp_avg_sq, gradient, rounded;
@@ -75,7 +75,8 @@ template <class Place> struct parameter_buffers {
 using parameter_places = parameter_buffers<place>;
 using parameter_rows = parameter_buffers<row_place>;
 
-/// The parameters of a table, at most updated_parameters::most. `rounded` is the element type of the rounded weights.
+/// Returns the parameters of a table, at most updated_parameters::most. `rounded` is the element type of the rounded
+/// weights.
 template <class Place, std::size_t n>
 updated_parameters parameters_at(const buffer_views &at, element_type rounded,
                                  const parameter_buffers<Place> (&table)[n]) {
@@ -90,11 +91,11 @@ updated_parameters parameters_at(const buffer_views &at, element_type rounded,
   return parameters;
 }
 
-/// An optional operand that the model does not have.
+/// Returns the view of an optional operand that the model does not have.
 inline view absent_view() { return {}; }
 
-/// The rank's own of equal blocks, [blocks, rest...]: the one whose number is the rank's coordinates on `axes`, the
-/// first of which is the slowest.
+/// Returns the rank's own block of `blocks`, [blocks, rest...]: the one whose number is made of the rank's coordinates
+/// on `axes`, the first of which is the slowest.
 inline view own_block(context &c, const view &blocks, std::initializer_list<std::int32_t> axes) {
   std::int64_t number = 0;
   for (std::int32_t axis : axes)
@@ -109,7 +110,7 @@ inline view own_block(context &c, const view &blocks, std::initializer_list<std:
   return own;
 }
 
-/// Whether results of micro-batch `index` of a step add to those before.
+/// Returns whether the results of micro-batch `index` of a step add to those before.
 inline bool adds_to_earlier(std::int64_t index) { return index > 0; }
 
 inline status record_event(stream &s, event &e) { return s.record(e); }
@@ -131,7 +132,7 @@ template <class F, class... Views> status map_views(stream &s, const Views &...v
 }
 
 namespace detail {
-/// F that adds to what its outputs hold, which it therefore takes as further inputs.
+/// F, but adding to what its outputs hold, which it therefore takes as further inputs.
 template <class F, class Outputs, class Inputs> struct adding;
 template <class F, class... Out, class... In> struct adding<F, type_list<Out...>, type_list<In...>> {
   static constexpr const char *name = F::name;
@@ -152,7 +153,7 @@ status map_views_adding(stream &s, const view *views, std::index_sequence<Out...
 }
 } // namespace detail
 
-/// The same; where `adds` is set the results are added to what the outputs hold.
+/// Does the same; where `adds` is set, the results are added to what the outputs hold.
 template <class F, class... Views> status map_views_adding(stream &s, bool adds, const Views &...views) {
   if (!adds)
     return map_views<F>(s, views...);

@@ -1,5 +1,5 @@
-// Files as the runtime reads and writes them: bounded reads at offsets, writes that are on disk when they are said to
-// be.
+// Files as the runtime reads and writes them: bounded reads at offsets, and writes that are durable when they are
+// reported done.
 #ifndef WINDLASS_RT_FILE_H
 #define WINDLASS_RT_FILE_H
 
@@ -66,26 +66,27 @@ private:
   std::string name_, temporary_; ///< the latter until `replace` is finished
 };
 
-/// Whether `output_file::replace` could have given a file this name.
+/// Returns whether `output_file::replace` could have given a file this name.
 bool is_temporary_name(const std::string &name);
 
-/// The whole of a file of at most `limit` bytes.
+/// Reads a whole file of at most `limit` bytes.
 status read_text(const std::string &path, std::int64_t limit, std::string &out);
 status read_text(const folder &in, const std::string &name, std::int64_t limit, std::string &out);
-/// Calls `f` with every line of a file, its end left out; of a line of more than `longest` bytes, with nothing.
+/// Calls `f` with every line of a file, without its end; for a line of more than `longest` bytes, with an empty text.
 status for_each_line(const input_file &file, std::size_t longest, const std::function<status(std::string_view)> &f);
-/// Replaces a file as one step. `path` is a file that the user names.
+/// Replaces a file as one step. A `path` is a file that the user names.
 status replace_file(const folder &in, const std::string &name, std::string_view text);
 status replace_file(const std::string &path, std::string_view text);
 bool is_folder(const std::string &path);
 bool is_file(const std::string &path);
-/// `folder` and `name` joined by a slash.
+/// Returns `folder` and `name` joined by a slash.
 std::string join_path(const std::string &folder, const std::string &name);
-/// The part before the last slash ("." without one).
+/// Returns the part before the last slash ("." without one).
 std::string parent_path(const std::string &path);
-/// The part after the last slash.
+/// Returns the part after the last slash.
 std::string base_name(const std::string &path);
-/// `text` in single quotes for a one-line message: control characters and bytes outside ASCII escaped, long text cut.
+/// Returns `text` in single quotes for a one-line message: control characters and bytes outside ASCII escaped, long
+/// text cut.
 std::string quote(std::string_view text);
 
 } // namespace windlass::rt

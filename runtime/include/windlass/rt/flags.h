@@ -17,15 +17,15 @@ struct program_flag {
   std::string help;
 };
 
-/// Every flag that a program knows, in the order of its --help.
+/// Returns every flag that a program knows, in the order of its --help.
 std::vector<program_flag> program_flags();
-/// Whether the flag `name` (without dashes) can have the value `text`; nothing is opened.
+/// Checks that the flag `name` (without dashes) can have the value `text`; opens nothing.
 status check_flag(const std::string &name, const std::string &text);
-/// Whether a run of `j` with these flags can begin: what the program finds wrong with its flags, data, checkpoint,
-/// initial values and folder before its first step, found without it. Nothing of `p` is called, and its offsets are not
-/// read.
+/// Checks that a run of `j` with these flags can begin: finds what the program would find wrong with its flags, data,
+/// checkpoint, initial values and folder before its first step. Calls no function of the job's programs and does not
+/// read their offsets.
 status check_run(const job &j, const std::vector<std::string> &flags);
-/// The settings of a --config file as flags.
+/// Reads the settings of a --config file as flags.
 status read_config(const std::string &path, std::vector<std::string> &flags);
 
 } // namespace windlass::rt

@@ -10,25 +10,25 @@
 
 namespace windlass::rt {
 
-/// How a run's folder, a checkpoint or an emitted project is reached is the user's business, so `open` and `make` of a
-/// path follow links. A name below it is looked at itself: a link there is replaced or refused, so that nobody who can
-/// write into the folder leads us out of it. Copies share one descriptor.
+/// A folder by its descriptor. How a run's folder, a checkpoint or an emitted project is reached is the user's
+/// business, so `open` and `make` of a path follow links. A name below it is looked at itself: a link there is replaced
+/// or refused, so that nobody who can write into the folder leads us out of it. Copies share one descriptor.
 class folder {
 public:
   /// Opens a folder that the user names.
   status open(const std::string &path);
-  /// Opens a folder that the user names, made with its parents where it is missing.
+  /// Opens a folder that the user names, creating it and its parents where they are missing.
   status make(const std::string &path);
   /// Opens the folder `name` of this one, which must not be a link.
   status enter(const std::string &name, folder &out) const;
-  /// The same, made where it is missing.
+  /// Opens the folder `name` of this one, creating it where it is missing; it must not be a link.
   status make(const std::string &name, folder &out) const;
 
   const std::string &path() const { return path_; }
   std::string path_of(const std::string &name) const;
   int descriptor() const { return descriptor_ ? *descriptor_ : -1; }
 
-  /// The names in it, sorted.
+  /// Lists the names in the folder, sorted.
   status list(std::vector<std::string> &names) const;
   bool holds(const std::string &name) const;
   bool holds_file(const std::string &name) const;
@@ -36,9 +36,9 @@ public:
   /// Removes a file, a link, or a folder that holds no folders. A missing one is no error.
   status remove(const std::string &name) const;
   status rename(const std::string &from, const std::string &to) const;
-  /// Makes its entries durable.
+  /// Makes the folder's entries durable.
   status sync() const;
-  /// Removes the temporary files (`output_file::replace`) that a killed process left in it.
+  /// Removes the temporary files (`output_file::replace`) that a killed process left in the folder.
   status remove_temporaries() const;
 
 private:

@@ -12,9 +12,9 @@ namespace windlass::rt {
 class sha256 {
 public:
   void update(const void *data, std::size_t bytes);
-  /// The digest of what was given; the object cannot be used afterwards.
+  /// Returns the digest of the bytes given; the object cannot be used afterwards.
   std::array<std::uint8_t, 32> finish();
-  /// The digest in lower-case hexadecimal.
+  /// Returns the digest in lower-case hexadecimal.
   std::string finish_hex();
 
 private:
@@ -25,9 +25,9 @@ private:
   std::uint64_t bytes_ = 0;
 };
 
-/// CRC-32C (Castagnoli polynomial, reflected) of `bytes` bytes.
+/// Returns the CRC-32C (Castagnoli polynomial, reflected) of `bytes` bytes.
 std::uint32_t crc32c(const void *data, std::size_t bytes);
-/// 64-bit FNV-1a, for keys that need to be stable and not secret.
+/// Returns the 64-bit FNV-1a hash of `bytes` bytes, for keys that need to be stable and not secret.
 std::uint64_t fnv1a(const void *data, std::size_t bytes);
 
 } // namespace windlass::rt

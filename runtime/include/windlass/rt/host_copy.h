@@ -8,16 +8,16 @@
 
 namespace windlass::rt {
 
-/// Some bytes of an arena for the host: the bytes themselves where the host shares its memory, else a copy. Copies take
-/// their turn in the order of the compute stream's commands.
+/// A range of an arena's bytes for the host: the bytes themselves where the host shares the arena's memory, else a
+/// copy. Copies take their turn in the order of the compute stream's commands.
 class host_copy {
 public:
   host_copy(context &c, const place &from, std::int64_t bytes);
   std::byte *data() { return own_ ? own_.get() : memory_; }
   template <class T> T *as() { return reinterpret_cast<T *>(data()); }
-  /// Brings what the device holds; waits for the commands before.
+  /// Copies from the device what it holds; waits for the commands before.
   status load();
-  /// Hands to the device what the host has written; the host may write again at once.
+  /// Copies to the device what the host has written; the host may write again at once.
   status store();
 
 private:

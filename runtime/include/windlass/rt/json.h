@@ -29,7 +29,7 @@ struct json {
   bool is_object() const { return kind == type::object; }
   bool is_array() const { return kind == type::array; }
   bool is_string() const { return kind == type::string; }
-  /// The member of that name, or null.
+  /// Returns the member of that name, or null.
   const json *find(std::string_view key) const;
 };
 
@@ -42,7 +42,7 @@ struct json_limits {
 /// value, and documents beyond the limits. Errors give the byte where the text stops being JSON.
 status parse_json(std::string_view text, json &out, const json_limits &limits = {});
 
-/// Reads a document from front to back, so that one of millions of values is never held as a whole. What is refused is
+/// Reads a document from front to back, so that a document of millions of values is never held as a whole. It refuses
 /// what `parse_json` refuses; `limits.values` holds for each value that is read as a tree.
 class json_reader {
 public:
@@ -76,12 +76,12 @@ private:
   int depth_ = 0;
 };
 
-/// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
+/// Returns `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
-/// The shortest text that reads back as the same value; null for NaN and infinities.
+/// Returns the shortest text that reads back as the same value; null for NaN and infinities.
 std::string json_number(double value);
 std::string json_number(float value);
-/// Appends it.
+/// Appends `json_number(value)` to `out`.
 void append_json_number(std::string &out, double value);
 void append_json_number(std::string &out, float value);
 

@@ -10,16 +10,17 @@
 
 namespace windlass::rt {
 
-/// What a command does. Commands of one name, sizes and work are counted together.
+/// The work of a command. Commands of one name, sizes and work are counted together.
 struct work {
-  const char *name = "other"; ///< of static storage
+  const char *name = "other"; ///< in static storage
   std::int64_t flops = 0;     ///< floating-point operations, a multiply-add being two; 0 where memory is what counts
-  std::int64_t bytes = 0;     ///< of its operands, each counted once
+  std::int64_t bytes = 0;     ///< bytes of its operands, each counted once
   std::int64_t sizes[4] = {}; ///< what distinguishes calls of a kernel, as rows, columns, depth; 0 ends them
   bool is_map = false;        ///< a fused function, whose name says what it computes
 };
 
-/// Bytes of memory that views cover, each element once however often it repeats. Absent views count nothing.
+/// Returns the bytes of memory that views cover, each element once however often it repeats. Absent views count
+/// nothing.
 inline std::int64_t bytes_of(std::initializer_list<view> views) {
   std::int64_t bytes = 0;
   for (const view &v : views) {
@@ -31,7 +32,7 @@ inline std::int64_t bytes_of(std::initializer_list<view> views) {
   return bytes;
 }
 
-/// Seconds by kind of command. Used by the thread that runs the commands.
+/// The seconds of commands by kind. Used by the thread that runs the commands.
 class kernel_times {
 public:
   struct row {
@@ -39,7 +40,7 @@ public:
     std::int64_t calls = 0;
     double seconds = 0;
   };
-  /// A command that ran from `begin` to `end`, seconds of clock_seconds().
+  /// Adds a command that ran from `begin` to `end`, in seconds of clock_seconds().
   void add(const work &what, double begin, double end);
   /// Adds the rows of another stream.
   void add(const kernel_times &other);
@@ -50,7 +51,7 @@ public:
     work what;
     double begin = 0, end = 0;
   };
-  /// Whether each command is kept besides, as many as viewers of timelines show.
+  /// Sets whether each command is kept too, up to as many as viewers of timelines show.
   void keep_commands(bool on) { keeps_commands_ = on; }
   const std::vector<command> &commands() const { return commands_; }
 
@@ -61,7 +62,7 @@ private:
   bool keeps_commands_ = false;
 };
 
-/// Seconds of a clock that never goes back.
+/// Returns the seconds of a clock that never goes back.
 double clock_seconds();
 
 } // namespace windlass::rt

@@ -17,37 +17,37 @@ namespace windlass::rt {
 enum class reduction : std::int32_t { sum, max, min };
 
 /// out <- in, element by element, converting the type where they differ (float to integer truncates, x != 0 for
-/// boolean). Between dense views of one type it moves the bytes of any arena to any other, and does nothing else: so
-/// streams of the kinds h2d and d2h bring them to a device's memory and back.
+/// boolean). Between dense views of one type it only moves bytes, from any arena to any other, so that streams of the
+/// kinds h2d and d2h can copy to a device's memory and back.
 status copy(stream &s, const view &out, const view &in);
-/// Every element of `out` becomes `value` (rounded to its type).
+/// Sets every element of `out` to `value` (rounded to its type).
 status fill(stream &s, const view &out, double value);
-/// out <- the elements at `values`, of its type and dense. They are of the program and stay: a stream may read them any
+/// out <- the elements at `values`, dense and of the type of `out`. The program keeps them: a stream may read them any
 /// time later. `out` is dense.
 status constant(stream &s, const view &out, const void *values);
 /// out[..., i_dim, ...] = start + step * i_dim.
 status iota(stream &s, const view &out, std::int32_t dim, double start, double step);
 
 /// out[b.., m.., n..] (+)= sum over k of a[b.., m.., k..] * b[b.., k.., n..].
-/// `batch_rank` leading dims of all three are the batch, the last `contract_rank` dims of `a` and the ones of `b` that
-/// follow its batch are contracted. A transpose is a view with permuted strides; kernels pass it to GEMM unpacked
+/// The `batch_rank` leading dims of all three are the batch; the last `contract_rank` dims of `a` and the dims of `b`
+/// that follow its batch are contracted. A transpose is a view with permuted strides; kernels pass it to GEMM unpacked
 /// whenever dims collapse to (batch, rows, columns) with one unit stride, else pack into scratch.
 status matmul(stream &s, const view &out, const view &a, const view &b, std::int32_t batch_rank,
               std::int32_t contract_rank, bool accumulate);
 std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b, std::int32_t batch_rank,
                                   std::int32_t contract_rank);
 
-// A product without a batch and what often follows it. A device's library may compute both in one pass, which then
+// A product without a batch, and what often follows it. A device's library may compute both in one pass, which then
 // rounds once where two kernels round twice.
 
 /// out = a b + bias + added. The bias has the sizes of `out` and strides of 0 over all of its dims but the last;
-/// `added`, which may be absent, is like `out`.
+/// `added`, which may be absent, has the sizes of `out`.
 status matmul_bias(stream &s, const view &out, const view &a, const view &b, const view &bias, const view &added,
                    std::int32_t contract_rank);
-/// out = gelu(a b + bias), of the tanh approximation. `input`, which may be absent, keeps a b + bias.
+/// out = gelu(a b + bias), with the tanh approximation of GELU. `input`, which may be absent, keeps a b + bias.
 status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,
                         std::int32_t contract_rank);
-/// out (+)= a b, and dbias (+)= the sum of a, or of b with `sums_b`, over what is contracted.
+/// out (+)= a b, and dbias (+)= the sum of a, or of b with `sums_b`, over the contracted dims.
 status matmul_bias_grad(stream &s, const view &out, const view &dbias, const view &a, const view &b,
                         std::int32_t contract_rank, bool sums_b, bool accumulate);
 
@@ -63,30 +63,32 @@ status softmax_grad(stream &s, const view &dx, const view &y, const view &dy);
 /// absent.
 status layer_norm(stream &s, const view &y, const view &mean, const view &rstd, const view &x, const view &scale,
                   const view &bias, double epsilon);
-/// dx, dscale, dbias from dy; dscale and dbias sum over all rows, and add to what they hold with `accumulate`. dbias
-/// may be absent. `added` (of x's sizes, may be absent, may be dx) is added to dx as its type holds it.
+/// Computes dx, dscale and dbias from dy; dscale and dbias sum over all rows, and add to what they hold with
+/// `accumulate`. dbias may be absent. `added` (of x's sizes, may be absent, may be dx) is added to dx as its type holds
+/// it.
 status layer_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
                        const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate);
-/// RMS norm: the same without mean and bias, rstd = 1 / sqrt(mean(x²) + epsilon).
+/// RMS norm: as layer_norm, without mean and bias, with rstd = 1 / sqrt(mean(x²) + epsilon).
 status rms_norm(stream &s, const view &y, const view &rstd, const view &x, const view &scale, double epsilon);
 status rms_norm_grad(stream &s, const view &dx, const view &dscale, const view &dy, const view &x, const view &scale,
                      const view &rstd, const view &added, bool accumulate);
-/// sum = a + b + c, in this order, and the norm of what `sum` holds then. c may be absent; strides of 0 repeat a
-/// vector. sum and y may be any of the three where they are the same view.
+/// sum = a + b + c, in this order, and the norm of `sum` as its type holds it. c may be absent; strides of 0 repeat a
+/// vector. sum and y may each be the same view as a, b or c.
 status add_layer_norm(stream &s, const view &sum, const view &y, const view &mean, const view &rstd, const view &a,
                       const view &b, const view &c, const view &scale, const view &bias, double epsilon);
 status add_rms_norm(stream &s, const view &sum, const view &y, const view &rstd, const view &a, const view &b,
                     const view &c, const view &scale, double epsilon);
-/// Of layer_norm_grad and rms_norm_grad.
+/// Returns the scratch of layer_norm_grad and of rms_norm_grad, in bytes.
 std::int64_t norm_grad_scratch_bytes(const view &x, std::int32_t threads);
 
 /// Rotary position embedding of rows x[.., t, :] of 2 h elements by tables [t, 2 h]: y = x * cosine + (-x₂, x₁) * sine,
-/// where x₁ and x₂ are the halves of the row. With `transposed` the transpose of that map, which is its gradient.
+/// where x₁ and x₂ are the halves of the row. With `transposed` it computes the transpose of that map, which is its
+/// gradient.
 status rotary(stream &s, const view &y, const view &x, const view &cosine, const view &sine, bool transposed);
 
 /// Dropout of samples x[b, ..] with keys[b] (`windlass/rt/philox.h`): element i of a sample becomes 0 where its word of
-/// dropout_words is below dropout_threshold(ratio), else x / (1 - ratio). The gradient is the same of dy. In place
-/// allowed.
+/// dropout_words is below dropout_threshold(ratio), else x / (1 - ratio). The gradient is the same map applied to dy.
+/// In place allowed.
 status dropout(stream &s, const view &y, const view &x, const view &keys, double ratio);
 
 /// out[b,h,t,e] = softmax_s(scale * q[b,h,t,:].k[b,h/g,s,:] + mask[b,h,t,s]) v[b,h/g,s,e] with g = heads of q over
@@ -109,47 +111,47 @@ status softmax_cross_entropy(stream &s, const view &sum, const view &count, cons
 /// dlogits = dsum * (softmax(logits) - onehot(label)), 0 for ignored rows. dsum is a scalar view. In place allowed.
 status softmax_cross_entropy_grad(stream &s, const view &dlogits, const view &dsum, const view &logits,
                                   const view &labels, const view &lse, std::int64_t ignore_index);
-/// Both, the gradient in the place of the logits, with the same bits: each row is read from memory once.
+/// Computes both, with the same bits; the gradient replaces the logits. Each row is read from memory once.
 status softmax_cross_entropy_with_grad(stream &s, const view &sum, const view &logits, const view &dsum,
                                        const view &labels, std::int64_t ignore_index);
 /// count = number of labels that are not `ignore_index` (a scalar, f32).
 status count_labels(stream &s, const view &count, const view &labels, std::int64_t ignore_index);
 
 /// out[ids.., d] = table[id, d]; an id outside the table is bad_input (negative ids are too). Where `first` is not
-/// absent the table has some of `all_rows` rows only: as many equal parts as `first` (i64) has elements, each beginning
-/// with that row; a row that is in no part gives zeros. Without it, all_rows is not read.
+/// absent, the table has only some of `all_rows` rows: as many equal parts as `first` (i64) has elements, where part p
+/// begins with row first[p]; a row that is in no part gives zeros. Without `first`, all_rows is not read.
 status embedding(stream &s, const view &out, const view &table, const view &ids, const view &first,
                  std::int64_t all_rows);
-/// dtable[id, :] (+)= sum of dout rows of that id, in row order (deterministic); of a table of parts, those that it
-/// has.
+/// dtable[id, :] (+)= sum of dout rows of that id, in row order (deterministic); a table of parts gets the sums of the
+/// rows that it has.
 status embedding_grad(stream &s, const view &dtable, const view &ids, const view &dout, const view &first,
                       std::int64_t all_rows, bool accumulate);
 
 /// ONNX Gather along `axis`: out[pre.., idx.., post..] = in[pre.., index, post..]; negative indices count from the end.
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);
-/// Its adjoint: out (+)= in scattered along `axis`.
+/// The adjoint of gather: out (+)= in scattered along `axis`.
 status scatter_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis, bool accumulate);
 
 /// ONNX GatherElements along `axis`: out[.., i, ..] = in[.., indices[.., i, ..], ..]; all other dims are equal;
 /// negative indices count from the end.
 status gather_elements(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);
-/// Its adjoint: adds each element of `in` to `out` where gather_elements read it.
+/// The adjoint of gather_elements: adds each element of `in` to `out` where gather_elements read it.
 status scatter_elements_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
                             bool accumulate);
 
 /// out (+)= sum of squares of `in` (scalar).
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);
 
-/// In place: AdamW as PyTorch of f32. All operands after `gradient` are f32 scalars: learning rate, 1 - beta1, 1 -
-/// beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, of clipping and of a loss
-/// scale; where it is NaN, weight and state stay as they are. `decays` false leaves the weight decay out. `rounded`,
-/// which may be absent, becomes the new weight as bf16 or f16.
+/// Updates in place by AdamW, as PyTorch does in f32. All operands after `gradient` are f32 scalars: learning rate, 1 -
+/// beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, which combines
+/// clipping and the loss scale; where it is NaN, weight and state stay as they are. `decays` false leaves the weight
+/// decay out. `rounded`, which may be absent, becomes the new weight as bf16 or f16.
 status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, bool decays);
-/// Parameters that one command updates, all f32 whose elements follow each other, by value: a device takes them as the
-/// arguments of one launch, which may have 4 KiB.
+/// The parameters that one command updates, all dense and f32, by value: a device takes them as the arguments of one
+/// launch, which may have 4 KiB.
 struct updated_parameters {
   static constexpr std::int32_t most = 64;
   struct parameter {
@@ -158,17 +160,17 @@ struct updated_parameters {
     const float *gradient;
     std::byte *rounded;
   };
-  element_type rounded = element_type::f32; ///< of the rounded weights, bf16 or f16; f32: there are none
+  element_type rounded = element_type::f32; ///< the type of the rounded weights, bf16 or f16; f32: there are none
   std::int32_t count = 0;
   parameter of[most];
 };
-/// `adamw` of each of them.
+/// Runs `adamw` on each of the parameters.
 status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,
                   const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                   const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
                   const view &gradient_scale, bool decays);
-/// In place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; weight and state stay where
-/// gradient_scale is NaN. `rounded` as of adamw.
+/// Updates in place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; weight and state stay
+/// as they are where gradient_scale is NaN. `rounded` is as in adamw.
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,
            const view &learning_rate, const view &momentum, const view &weight_decay, const view &gradient_scale,
            bool decays);

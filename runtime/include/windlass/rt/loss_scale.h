@@ -1,5 +1,5 @@
-// Dynamic loss scaling: what the loss of an f16 program is multiplied with, so that small gradients stay above zero
-// (Micikevicius et al., arXiv:1710.03740). The emitted program and the interpreter share it.
+// Dynamic loss scaling: the factor on the loss of an f16 program that keeps small gradients above zero (Micikevicius et
+// al., arXiv:1710.03740). The emitted program and the interpreter share it.
 #ifndef WINDLASS_RT_LOSS_SCALE_H
 #define WINDLASS_RT_LOSS_SCALE_H
 
@@ -9,7 +9,7 @@
 
 namespace windlass::rt {
 
-/// Scales are powers of two, whose inverses are exact.
+/// Returns whether `x` can be a loss scale: a power of two, whose inverse is exact.
 inline bool is_loss_scale(double x) {
   int exponent = 0;
   return x > 0 && std::isfinite(x) && std::frexp(x, &exponent) == 0.5 && exponent > -100 && exponent < 100;
@@ -17,8 +17,8 @@ inline bool is_loss_scale(double x) {
 
 struct loss_scale_settings {
   double initial = 65536;
-  std::int64_t window = 1000;  ///< updates in a row after which the scale doubles
-  std::int64_t hysteresis = 2; ///< from this overflow on since it last doubled, each one halves the scale
+  std::int64_t window = 1000;  ///< consecutive updates after which the scale doubles
+  std::int64_t hysteresis = 2; ///< since the scale last doubled, this overflow and each later one halve it
   double floor = 1;
 };
 
@@ -29,7 +29,8 @@ struct loss_scale {
 
   static loss_scale start(const loss_scale_settings &settings) { return {settings.initial, 0, 0}; }
 
-  /// After a step whose gradient is finite, or overflowed. False where the scale had to fall below its floor.
+  /// Updates the scale after a step whose gradient is finite, or has overflowed. Returns false where the scale had to
+  /// fall below its floor.
   bool advance(bool is_finite, const loss_scale_settings &settings) {
     constexpr double largest = 4294967296.0; // gradients that are all zero must not double it for ever
     if (is_finite) {

@@ -18,9 +18,9 @@
 // takes the results by reference, then the arguments by value. A functor may hold constants as members; then `apply` is
 // const, not static.
 //
-// The iteration space is the sizes of the first output; every view has that rank and those sizes, inputs repeat by
-// strides of 0. An input may be the very view that is written (in place); other overlaps are not allowed. `outputs`
-// holds at least one type. Up to 40 operands fit into one call.
+// The iteration space is the sizes of the first output; every view has that rank and those sizes, and inputs repeat
+// elements by strides of 0. An input may be the very view that is written (in place); other overlaps are not allowed.
+// `outputs` holds at least one type. Up to 40 operands fit into one call.
 #ifndef WINDLASS_RT_MAP_H
 #define WINDLASS_RT_MAP_H
 
@@ -130,7 +130,7 @@ private:
   }
 };
 
-/// Elements that one inner call works on; operands without unit stride pass through buffers of this size.
+/// The elements that one inner call works on; operands without unit stride pass through buffers of this size.
 constexpr std::int64_t map_block = 256;
 
 template <class T> void load_block(T *buffer, const std::byte *data, std::int64_t stride, std::int64_t n) {
@@ -237,8 +237,8 @@ inline bool types_match(const view *, type_list<>) { return true; }
 
 namespace windlass::rt {
 
-/// F as a stream on the host runs it. A type of its own: few fused functions run there, and in programs for devices
-/// each would be compiled a second time.
+/// F as a stream on the host runs it. It is a type of its own because few fused functions run there, and in programs
+/// for devices each would be compiled a second time.
 template <class F> struct on_host : F {};
 
 namespace detail {
@@ -246,7 +246,7 @@ namespace detail {
 template <class F> struct is_for_host : std::false_type {};
 template <class F> struct is_for_host<on_host<F>> : std::true_type {};
 
-/// The loops of `f` over its operands, and what they do.
+/// Makes the loops of `f` over its operands, and describes their work.
 template <class F>
 status make_map(std::initializer_list<view> outs, std::initializer_list<view> ins,
                 loop_nest<F::outputs::size + F::inputs::size> &nest, work &what) {

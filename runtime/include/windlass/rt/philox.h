@@ -1,5 +1,5 @@
-// Random bits that depend on what they are for and on nothing else: Philox4x32-10 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), and the masks of dropout made of them.
+// Random bits that depend only on their purpose: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1,
+// 2, 3", SC 2011), and the dropout masks made of them.
 #ifndef WINDLASS_RT_PHILOX_H
 #define WINDLASS_RT_PHILOX_H
 
@@ -10,7 +10,7 @@
 
 namespace windlass::rt {
 
-/// Four random words for a 128-bit counter (two halves) and a 64-bit key.
+/// Returns four random words for a 128-bit counter (two halves) and a 64-bit key.
 WINDLASS_FN std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::uint64_t counter_high,
                                                 std::uint64_t key) {
   std::array<std::uint32_t, 4> c = {
@@ -27,20 +27,20 @@ WINDLASS_FN std::array<std::uint32_t, 4> philox(std::uint64_t counter_low, std::
   return c;
 }
 
-/// The key of one sample's mask of the dropout number `mask` of a model. Samples are numbered from the beginning of the
-/// run, k * batch + row for micro-batch k, so that the key is the same whatever ranks there are.
+/// Returns the key of one sample's mask for dropout number `mask` of a model. Samples are numbered from the beginning
+/// of the run, k * batch + row for micro-batch k, so that the key does not depend on the number of ranks.
 WINDLASS_FN std::int64_t dropout_key(std::uint64_t seed, std::uint64_t sample, std::uint64_t mask) {
   // The constant keeps these counters apart from those of initial values and permutations.
   const std::array<std::uint32_t, 4> word = philox(sample, mask ^ 0x44726f706f757400 /* "Dropout" */, seed);
   return static_cast<std::int64_t>(std::uint64_t(word[1]) << 32 | word[0]);
 }
 
-/// Words below this number drop an element. A ratio outside of [0, 1] drops none or all.
+/// Returns the bound below which a word drops its element. A ratio outside of [0, 1] drops none or all.
 WINDLASS_FN std::uint64_t dropout_threshold(double ratio) {
   return ratio <= 0 ? 0 : ratio >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(ratio * 0x1p32);
 }
 
-/// Random words of the elements 4 i … 4 i + 3 of a sample with that key.
+/// Returns the random words of the elements 4 i … 4 i + 3 of a sample with that key.
 WINDLASS_FN std::array<std::uint32_t, 4> dropout_words(std::int64_t key, std::int64_t i) {
   return philox(static_cast<std::uint64_t>(i), 0, static_cast<std::uint64_t>(key));
 }

@@ -1,4 +1,4 @@
-// Where bytes are.
+// The places of bytes: in which arena, and at which offset.
 #ifndef WINDLASS_RT_PLACE_H
 #define WINDLASS_RT_PLACE_H
 
@@ -6,10 +6,10 @@
 
 namespace windlass::rt {
 
-/// What an arena is an allocation of: the device's memory, or the host's that the device copies from and to.
+/// The memory that an arena is allocated in: the device's, or host memory that the device copies from and to.
 enum class memory_kind : std::int32_t { device, pinned };
 
-/// Where something begins: in an arena, by its number in the program's, that many bytes from its first. Two arenas
+/// The place where something begins: the number of its arena in the program, and its offset there in bytes. Two arenas
 /// never share a byte.
 struct place {
   std::int32_t arena = 0;
@@ -20,7 +20,7 @@ struct place {
 constexpr bool operator==(const place &a, const place &b) { return a.arena == b.arena && a.offset == b.offset; }
 constexpr bool operator!=(const place &a, const place &b) { return !(a == b); }
 
-/// Of what a program does not have.
+/// The place of something that a program does not have.
 constexpr place no_place = {-1, 0};
 
 } // namespace windlass::rt

@@ -1,4 +1,4 @@
-// How products of matrices are computed where a device's library knows several ways.
+// The algorithms of matrix products, for devices whose library has several.
 #ifndef WINDLASS_RT_PRODUCTS_H
 #define WINDLASS_RT_PRODUCTS_H
 
@@ -8,18 +8,18 @@
 
 namespace windlass::rt {
 
-/// How a device's library computes a product: numbers that mean something to one version of it only.
+/// An algorithm of a device's library for a product: numbers that mean something to one version of it only.
 struct product_algorithm {
   static constexpr int count = 9;
   std::int32_t numbers[count];
 };
 struct product_choice {
-  const char *product; ///< its types, sizes and strides, in the back end's words
+  const char *product; ///< the product's types, sizes and strides, in the back end's words
   product_algorithm algorithm;
 };
-/// What a profile has found to be fastest; it holds for that device with that library.
+/// The algorithms that a profile found fastest; they hold for that device with that library.
 struct product_choices {
-  const char *device, *library; ///< null where there are none
+  const char *device, *library; ///< null where there are no choices
   span<product_choice> choices;
 };
 

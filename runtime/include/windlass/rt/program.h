@@ -1,4 +1,4 @@
-// What an emitted program tells the runtime about itself: tables and step functions. Everything here is constant data.
+// The constant data that an emitted program gives the runtime: tables and step functions.
 #ifndef WINDLASS_RT_PROGRAM_H
 #define WINDLASS_RT_PROGRAM_H
 
@@ -14,25 +14,25 @@ namespace windlass::rt {
 
 class context;
 
-/// What the members of an axis share out: any work of operators, the micro-batches of a step, the graph's batch,
-/// experts.
+/// The work that the members of an axis share: that of single operators, the micro-batches of a step, the graph's
+/// batch, or experts.
 enum class axis_role : std::int32_t { model, replica, batch, expert };
 
-/// A mesh axis; the coordinate of a member of the mesh on it follows from row-major order of the axes. Those of
-/// replicas carry P groups of ranks together, numbered in the same order.
+/// A mesh axis; a member's coordinate on it follows from row-major order of the axes. The axes of replicas have P
+/// members together: the groups of ranks, numbered in the same order.
 struct axis {
   const char *name = nullptr;
   std::int32_t size = 1;
   axis_role role = axis_role::model;
 };
 
-/// How a dimension is cut over an axis: its whole extent D is `blocks` equal blocks, each cut into as many equal parts
-/// as the axis has members, n. A rank with coordinate c holds the c-th part of each block: index i is its own if (i /
-/// (D / (blocks * n))) % n == c for every split of the dimension. `blocks` is 1 for an outermost cut; it is the size of
+/// A cut of a dimension over an axis: the whole extent D is `blocks` equal blocks, each cut into n equal parts, where n
+/// is the axis's size. A rank with coordinate c holds the c-th part of each block: it holds index i if (i / (D /
+/// (blocks * n))) % n == c for every split of the dimension. `blocks` is 1 for an outermost cut; it is the size of
 /// everything major to the cut, such as 3 for the heads of a fused weight of [768, 3 * heads * 64].
 ///
-/// Splits whose dim is `flat_dim` cut what those of dims leave: as one dim, in row-major order, filled with zeros to a
-/// multiple of their axes' members. `blocks` is the members of the outer ones of them.
+/// Splits whose dim is `flat_dim` cut what the splits of dims leave: as one dim, in row-major order, filled with zeros
+/// to a multiple of their axes' members. Their `blocks` is the number of members of the outer flat splits.
 struct split {
   std::int32_t dim = 0;
   std::int32_t axis = 0;
@@ -43,45 +43,45 @@ constexpr std::int32_t flat_dim = -1;
 
 enum class source_kind : std::int32_t { none, packed, external };
 
-/// Where the initial bytes of a parameter come from.
+/// The source of the initial bytes of a parameter.
 struct source {
   source_kind kind = source_kind::none; ///< packed: `params.safetensors` beside the program, by name; external: below
                                         ///< `--weights`
   const char *file = nullptr;           ///< external: relative path
   std::int64_t offset = 0;              ///< external: bytes
   std::int64_t length = 0;
-  element_type type = element_type::f32; ///< external: of the bytes; a packed file says it itself
+  element_type type = element_type::f32; ///< external: the type of the bytes; a packed file has its own
 };
 
-/// How `--init random` fills a parameter.
+/// The way in which `--init random` fills a parameter.
 enum class initializer : std::int32_t { zeros, ones, normal };
 
-/// A parameter of the model, whatever positions hold it.
+/// A parameter of the model, whichever positions hold it.
 struct parameter_entry {
   const char *name = nullptr;            ///< logical name: the ONNX initializer's
-  element_type type = element_type::f32; ///< of its master, which checkpoints hold
-  span<std::int64_t> sizes;              ///< of the whole tensor
+  element_type type = element_type::f32; ///< the type of its master, which checkpoints hold
+  span<std::int64_t> sizes;              ///< the sizes of the whole tensor
   source bytes;
   initializer random = initializer::zeros;
   bool is_trainable = false; ///< false: a buffer or a frozen weight
   bool decays = false;
 };
 
-/// How an input finds its values in a token file when `--inputs` does not say. An input fed `random` is none of the
-/// model's, but the keys of its dropouts, i64 [batch, dropouts], which the program makes; it comes last.
+/// The values that an input takes from a token file when `--inputs` does not say. An input fed `random` is not one of
+/// the model's: it holds the keys of the dropouts, i64 [batch, dropouts], which the program makes, and comes last.
 enum class feed : std::int32_t { none, tokens, next, random };
 
-/// An input of the model, of one micro-batch.
+/// An input of the model, for one micro-batch.
 struct input_entry {
   const char *name = nullptr; ///< logical name: the ONNX input's
   element_type type = element_type::f32;
-  span<std::int64_t> sizes; ///< of the whole tensor
+  span<std::int64_t> sizes; ///< the sizes of the whole tensor
   feed default_feed = feed::none;
   std::int64_t vocabulary = 0; ///< ids must be below it; 0: unknown
 };
 
-/// The labels that the loss of a step is the mean of, over all its micro-batches: the elements of a box of an input
-/// that are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
+/// The labels over which the step's loss is a mean, in all its micro-batches: the elements of a box of an input that
+/// are not `ignored`. Without sizes, the loss is the mean of the micro-batches' losses.
 struct counted_labels {
   std::int32_t input = 0;
   std::int64_t ignored = 0;
@@ -99,28 +99,28 @@ enum class scalar : std::int32_t {
   clip_norm,
   bias_correction1,
   bias_correction2,
-  loss_scale, ///< a program that has it computes gradients of the loss times it
+  loss_scale, ///< a program with this scalar computes gradients of the loss times it
   inverse_loss_scale,
   inverse_label_count ///< 1 over the labels of the step: see `counted_labels`
 };
 
 enum class optimizer : std::int32_t { adamw, sgd };
 
-// What a position holds and runs. Each rank of it does the same with its own parts of tensors. `place`s are in the
-// program's arenas; what a split or a communicator calls an axis is one of the position's mesh.
+// The tables of a position. Each of its ranks does the same with its own parts of tensors. `place`s are in the
+// program's arenas; the axis of a split or a communicator is one of the position's mesh.
 
-/// An arena of a program: one allocation, of this size.
+/// An arena of a program: one allocation of `bytes` bytes.
 struct arena_entry {
   memory_kind kind = memory_kind::device;
   std::int64_t bytes = 0;
-  const char *name = nullptr; ///< in errors and records
+  const char *name = nullptr; ///< the name in errors and records
 };
 
-/// A parameter of the job as this position's step reads it, and its master copy, to which the optimizer and checkpoints
-/// refer: of the parameter's type, and at the same place with the same splits where both are one buffer. A parameter
-/// that several positions read has its master in one of them; the others have none.
+/// A parameter of the job as this position's step reads it, and its master copy, which the optimizer and checkpoints
+/// use: the master has the parameter's type, and the same place and splits where both are one buffer. A parameter that
+/// several positions read has its master in one of them and `no_place` in the others.
 struct parameter_placement {
-  std::int32_t parameter = 0; ///< of the job
+  std::int32_t parameter = 0; ///< its number in the job
   element_type type = element_type::f32;
   span<split> splits;
   place at;
@@ -128,24 +128,25 @@ struct parameter_placement {
   place master = no_place;
 };
 
-/// Optimizer state, f32, cut as the master of a parameter, stored as `<parameter>/<suffix>`; zero at the start.
+/// A tensor of optimizer state, f32, cut as the master of a parameter, stored as `<parameter>/<suffix>`; zero at the
+/// start.
 struct state_entry {
-  std::int32_t parameter = 0;   ///< of the job; this position has its master
+  std::int32_t parameter = 0;   ///< its number in the job; this position has its master
   const char *suffix = nullptr; ///< exp_avg, exp_avg_sq, momentum_buffer
   place at;
 };
 
-/// The reduced gradient of a parameter, f32, of the mean of the G losses, before clipping; valid between reduce and
-/// update, in the position that has the master.
+/// The reduced gradient of a parameter, f32: that of the mean of the G losses, before clipping; valid between reduce
+/// and update, in the position that has the master.
 struct gradient_entry {
-  std::int32_t parameter = 0; ///< of the job
+  std::int32_t parameter = 0; ///< its number in the job
   span<split> splits;
   place at;
 };
 
-/// An input as a chunk reads it. In slot s of the chunk it begins `s * slot_stride` bytes behind `at`.
+/// An input as a chunk reads it. In slot s of the chunk it begins `s * slot_stride` bytes after `at`.
 struct input_placement {
-  std::int32_t input = 0; ///< of the job
+  std::int32_t input = 0; ///< its number in the job
   std::int32_t chunk = 0;
   span<split> splits;
   place at;
@@ -157,54 +158,54 @@ struct scalar_entry {
   place at;
 };
 
-/// What runs on a stream: the kernels of the step, the collectives of one communicator, sends and receives of actions,
-/// copies from host memory to the device's or back, or kernels on memory of the host, which its threads run.
+/// The commands of a stream: the kernels of the step, the collectives of one communicator, sends and receives of
+/// actions, copies from host memory to the device's or back, or kernels on host memory, which the host's threads run.
 enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h, host };
 
 struct stream_entry {
   stream_kind kind = stream_kind::compute;
-  const char *name = nullptr; ///< in timelines
+  const char *name = nullptr; ///< the name in timelines
 };
 
 /// The members of a communicator: the ranks of the position that differ from a rank in the coordinates of `axes` only.
-/// One that `spans_positions` joins those of all positions, the ranks of the first position first; axes then have the
-/// same sizes in all of them.
+/// A communicator that `spans_positions` joins those of all positions, the ranks of the first position first; its axes
+/// then have the same sizes in all of them.
 struct communicator_entry {
   span<std::int32_t> axes;
   std::int32_t stream = 0; ///< that its collectives run on, a place in the program's `streams`, of kind communicator
   bool exchanges = false;  ///< the program has all-to-alls or permutes on it
-  bool spans_positions = false; ///< such as for the norm of all gradients
+  bool spans_positions = false; ///< as for the norm of all gradients
 };
 
-/// Another position that this one exchanges messages with: each rank with the one of the same number there.
+/// Another position that this one exchanges messages with: each rank with the rank of the same number there.
 struct peer_entry {
   std::int32_t position = 0;
   std::int32_t stream = 0; ///< that its messages run on, of kind peer; several peers may share one
 };
 
-/// A tensor that passes from a chunk to one of another position, or comes from there: an activation, or on the way back
-/// its gradient. Both ends list the tensors of a border in the same order. In slot s of the chunk it begins `s *
-/// slot_stride` bytes behind `at`.
+/// A tensor that passes between a chunk and one of another position: an activation, or on the way back its gradient.
+/// Both ends list the tensors of a border in the same order. In slot s of the chunk it begins `s * slot_stride` bytes
+/// after `at`.
 struct message_entry {
   direction way = direction::send;
   std::int32_t chunk = 0;
   std::int32_t peer_chunk = 0;
-  std::int32_t peer = 0; ///< of the program
+  std::int32_t peer = 0; ///< its number among the program's peers
   element_type type = element_type::f32;
-  span<std::int64_t> sizes; ///< of the whole tensor
+  span<std::int64_t> sizes; ///< the sizes of the whole tensor
   span<split> splits;
   place at;
   std::int64_t slot_stride = 0;
 };
 
-/// A chunk of the model: its slots, each for the inputs, the stash and the borders of a micro-batch in flight, and its
-/// functions. `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and added to
-/// after.
+/// A chunk of the model: its functions, and its slots, each for the inputs, the stash and the borders of a micro-batch
+/// in flight. `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and
+/// accumulated after.
 struct chunk_entry {
   std::int32_t chunk = 0; ///< its number in the model
   std::int32_t slots = 1;
   status (*forward)(context &, std::int64_t index, std::int64_t slot) = nullptr;
-  /// `is_last`: of the step.
+  /// Runs the backward pass; `is_last` marks the last one of the step.
   status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
   status (*reduce)(context &) = nullptr;
   status (*update)(context &) = nullptr; ///< after all chunks of the position are reduced
@@ -212,33 +213,33 @@ struct chunk_entry {
 
 enum class action_kind : std::int32_t {
   repeat,   ///< the next `length` actions, `count` times
-  forward,  ///< of a micro-batch; its inputs are in place
-  backward, ///< of a micro-batch; the last one begins the reductions of gradients that are complete
-  send,     ///< of a micro-batch's activation to the next chunk, or of a gradient to the one before
+  forward,  ///< runs a micro-batch's forward pass; its inputs are in place
+  backward, ///< runs a micro-batch's backward pass; the last one begins the reductions of complete gradients
+  send,     ///< sends a micro-batch's activation to the next chunk, or a gradient to the one before
   receive,
-  reduce, ///< the rest of the reductions, and the wait for all
+  reduce, ///< runs the rest of the reductions, and waits for all
   update,
 };
 
-/// A row of a step. In turn t of the repeat around it, from 0, an action is of micro-batch `micro_batch + t * per_turn`
-/// of the rank's in the step; all else is the same in each turn.
+/// A row of a step. In turn t, from 0, of the repeat around it, the action works on the rank's micro-batch `micro_batch
+/// + t * per_turn` of the step; all else is the same in each turn.
 struct action {
   action_kind kind = action_kind::repeat;
   std::int32_t chunk = 0;
   std::int32_t peer_chunk = -1; ///< the chunk at the other end of a send or receive
   std::int32_t micro_batch = 0;
   std::int32_t per_turn = 0;
-  std::int32_t slot = 0; ///< of the chunk, that holds the micro-batch's inputs and stash
-  bool is_first = false; ///< of its kind and chunk in the step
+  std::int32_t slot = 0; ///< the slot of the chunk that holds the micro-batch's inputs and stash
+  bool is_first = false; ///< the first of its kind and chunk in the step
   bool is_last = false;
-  std::int32_t count = 0; ///< of a repeat
+  std::int32_t count = 0; ///< a repeat's turns
   std::int32_t length = 0;
 };
 
-/// What all ranks of a position run.
+/// The program that all ranks of a position run.
 struct program {
   span<arena_entry> arenas;
-  std::int64_t scratch_bytes = 0; ///< of the compute stream for one thread, times threads
+  std::int64_t scratch_bytes = 0; ///< of the compute stream, for one thread; multiplied by the threads
   span<stream_entry> streams;     ///< one of kind compute, and one of kind communicator for each communicator
   std::int32_t events = 0;
   span<communicator_entry> communicators;
@@ -253,11 +254,11 @@ struct program {
   place grad_norm;            ///< f32: global norm of the step's gradient before clipping, after update
   place evaluated = no_place; ///< f32: loss of the micro-batch after evaluate; where the loss is
   span<chunk_entry> chunks;
-  span<action> actions; ///< of one step
+  span<action> actions; ///< the actions of one step
   product_choices products;
   attention_choices attentions;
-  status (*init)(context &) = nullptr; ///< once, after parameters are loaded
-  /// Of a micro-batch whose inputs are in slot 0 of each chunk.
+  status (*init)(context &) = nullptr; ///< runs once, after parameters are loaded
+  /// Computes the loss of a micro-batch whose inputs are in slot 0 of each chunk.
   status (*evaluate)(context &) = nullptr;
 };
 
@@ -270,12 +271,13 @@ struct position_entry {
   const program *runs = nullptr;
 };
 
-/// What the ranks of a job train together. Those of replicas carry P groups of ranks, in each position as many.
+/// The tables that the ranks of a job train by. The axes of replicas have P members together, the same P in each
+/// position.
 struct job {
-  std::int32_t version = 0;    ///< of these structures
+  std::int32_t version = 0;    ///< the version of these structures
   const char *model = nullptr; ///< name to print
   const char *plan_hash = nullptr;
-  const char *precision = nullptr; ///< that values are computed in: f32, tf32, bf16 or f16
+  const char *precision = nullptr; ///< the type that values are computed in: f32, tf32, bf16 or f16
   optimizer kind = optimizer::adamw;
   bool clips = false;
   std::int32_t micro_batches = 1; ///< G
@@ -285,15 +287,15 @@ struct job {
   span<position_entry> positions;
 };
 
-/// The position that a rank of the job is in, by its number; -1 where it is in none.
+/// Returns the number of the position that rank `rank` of the job is in; -1 where it is in none.
 std::int32_t position_of(const job &j, std::int32_t rank);
-/// The ranks of all positions.
+/// Returns the number of ranks of all positions.
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
 constexpr std::int32_t job_version = 2;
 
-/// The emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
+/// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);
 
 } // namespace windlass::rt

@@ -13,10 +13,10 @@
 
 namespace windlass::rt {
 
-/// The format's name of a type ("F32"), and the type of such a name.
+/// Returns the format's name of a type ("F32"); `parse_safetensors_name` gives the type of such a name.
 const char *safetensors_name(element_type type);
 bool parse_safetensors_name(std::string_view name, element_type &out);
-/// Sizes as "[2, 3]", for messages.
+/// Returns sizes as "[2, 3]", for messages.
 std::string sizes_text(const std::vector<std::int64_t> &sizes);
 
 struct safetensors_entry {
@@ -35,7 +35,7 @@ public:
   /// Opens the file `name` of a folder, which must not be a link.
   status open(const folder &in, const std::string &name);
   const std::string &path() const { return file_.path(); }
-  /// Sorted by name.
+  /// Returns the entries sorted by name.
   const std::vector<safetensors_entry> &entries() const { return entries_; }
   const safetensors_entry *find(std::string_view name) const;
   /// Reads `bytes` bytes of a tensor, from `offset` bytes within it.
@@ -54,7 +54,7 @@ public:
   static status lay_out(std::vector<safetensors_entry> &entries, std::string &header);
   status create(output_file file, std::vector<safetensors_entry> &entries);
   status append(const void *data, std::int64_t bytes);
-  /// Syncs the file and gives its hash and size.
+  /// Syncs the file and gives its SHA-256 in hexadecimal and its size in bytes.
   status finish(std::string &digest, std::int64_t &bytes);
 
 private:

@@ -42,7 +42,7 @@ template <class T> WINDLASS_FN T mul(T a, T b) { return a * b; }
 template <class T> WINDLASS_FN T div(T a, T b) { return a / b; }
 template <class T> WINDLASS_FN T neg(T a) { return -a; }
 template <class T> WINDLASS_FN T reciprocal(T a) { return T(1) / a; }
-/// NaN when either operand is NaN.
+/// Returns the larger operand, or NaN when either operand is NaN.
 template <class T> WINDLASS_FN T max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 template <class T> WINDLASS_FN T min(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
 WINDLASS_FN float abs(float a) { return std::fabs(a); }
@@ -72,8 +72,8 @@ template <class T> WINDLASS_FN T select(bool condition, T a, T b) { return condi
 namespace detail {
 constexpr float kExpShift = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer that sits in the low bits
 
-/// e^r of x = n ln 2 + r with |r| <= ln 2 / 2, a minimax polynomial in r (error 3e-9); n is in the low bits of
-/// `shifted`.
+/// Returns e^r for x = n ln 2 + r with |r| <= ln 2 / 2, by a minimax polynomial in r (error 3e-9); n is in the low bits
+/// of `shifted`.
 WINDLASS_FN float exp_of_rest(float x, float &shifted) {
   shifted = x * 1.44269504f + kExpShift;
   const float n = shifted - kExpShift;
@@ -87,7 +87,8 @@ WINDLASS_FN float exp_of_rest(float x, float &shifted) {
 }
 } // namespace detail
 
-/// e^x by 2^n as two factors, so that results below the normal range and above the largest float come out right.
+/// Returns e^x, with 2^n as two factors, so that results below the normal range and above the largest float come out
+/// right.
 WINDLASS_FN float exp(float x) {
   float c = x < -104.0f ? -104.0f : x;
   c = c > 89.0f ? 89.0f : c;
@@ -107,7 +108,7 @@ WINDLASS_FN double sin(double x) { return std::sin(x); }
 WINDLASS_FN float cos(float x) { return std::cos(x); }
 WINDLASS_FN double cos(double x) { return std::cos(x); }
 
-/// Below 0.625 an odd polynomial (error 5e-9), above 1 - 2 / (e^2|x| + 1).
+/// Returns tanh(x): below 0.625 an odd polynomial (error 5e-9), above it 1 - 2 / (e^2|x| + 1).
 WINDLASS_FN float tanh(float x) {
   const float a = std::fabs(x);
   const float u = x * x;
@@ -123,8 +124,8 @@ WINDLASS_FN float tanh(float x) {
 }
 WINDLASS_FN double tanh(double x) { return std::tanh(x); }
 
-/// Up to 1 an odd polynomial (error 2e-9), above 1 - e^q(|x|) where q approximates log erfc on [1, 4] (error 2e-9 of
-/// erf); from 4 on erf rounds to 1.
+/// Returns erf(x): up to 1 an odd polynomial (error 2e-9), above it 1 - e^q(|x|), where q approximates log erfc on [1,
+/// 4] (error 2e-9 of erf); from 4 on erf rounds to 1.
 WINDLASS_FN float erf(float x) {
   const float u = x * x;
   float p = 7.853859946e-5f;
@@ -156,7 +157,7 @@ template <class T> WINDLASS_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); 
 template <class T> WINDLASS_FN T sigmoid_grad(T y, T dy) { return dy * (y * (T(1) - y)); }
 template <class T> WINDLASS_FN T tanh_grad(T y, T dy) { return dy * (T(1) - y * y); }
 
-/// NaN stays NaN.
+/// Returns max(x, 0); NaN stays NaN.
 template <class T> WINDLASS_FN T relu(T x) { return x <= T(0) ? T(0) : x; }
 template <class T> WINDLASS_FN T relu_grad(T x, T dy) { return x <= T(0) ? T(0) : dy; }
 
@@ -166,7 +167,7 @@ template <class T> WINDLASS_FN T silu_grad(T x, T dy) {
   return dy * (s * (T(1) + x * (T(1) - s)));
 }
 
-/// x Phi(x) with the normal distribution's Phi.
+/// Returns x Phi(x) with the normal distribution's Phi.
 template <class T> WINDLASS_FN T gelu_erf(T x) { return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440))); }
 template <class T> WINDLASS_FN T gelu_erf_grad(T x, T dy) {
   const T cdf = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));

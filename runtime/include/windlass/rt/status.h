@@ -7,7 +7,7 @@
 
 namespace windlass::rt {
 
-/// What went wrong, as the exit codes of the command line name it.
+/// The class of an error, which the exit codes of the command line name.
 enum class status_code : int {
   ok = 0,
   bad_input = 1,   ///< a file, flag or value that the user gave
@@ -17,7 +17,7 @@ enum class status_code : int {
   internal = 70,
 };
 
-/// What kind of thing went wrong; `windlass explain` tells more of each.
+/// The kind of an error; `windlass explain` tells more about each.
 enum class diagnostic : int {
   none = 0,
 #define WINDLASS_DIAGNOSTIC(name, number, exit_code, title, explanation) name = number,
@@ -25,7 +25,7 @@ enum class diagnostic : int {
 #undef WINDLASS_DIAGNOSTIC
 };
 
-/// The code as it is printed: "WL0305".
+/// Returns the code as it is printed: "WL0305".
 inline std::string diagnostic_code(diagnostic kind) {
   std::string digits = std::to_string(static_cast<int>(kind));
   return "WL" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
@@ -39,7 +39,7 @@ public:
   bool is_ok() const { return code_ == status_code::ok; }
   status_code code() const { return code_; }
   const std::string &message() const { return message_; }
-  /// The same error as one of a kind, unless it has one already.
+  /// Returns the same error with kind `kind`, unless it already has a kind.
   status as(diagnostic kind) && {
     if (!is_ok() && kind_ == diagnostic::none)
       kind_ = kind;

@@ -1,4 +1,5 @@
-// Order of execution on one rank: streams run their commands one after another, events order commands of two streams.
+// The order of execution on one rank: streams run their commands one after another, and events order commands of two
+// streams.
 #ifndef WINDLASS_RT_STREAM_H
 #define WINDLASS_RT_STREAM_H
 
@@ -22,7 +23,7 @@ public:
   std::atomic<std::uint64_t> issued{0}, reached{0};
   std::atomic<std::uint32_t> changes{0}, sleepers{0}; ///< what waiting threads sleep on
   void *native = nullptr;                             ///< a device's own event, made when it is first recorded
-  std::uint64_t recording = 0; ///< of a device's commands, in which it was recorded last; 0: in none
+  std::uint64_t recording = 0;                        ///< the device recording that it was recorded in last; 0: none
 };
 
 /// Runs commands in order: `inline` at once on the caller's thread, `worker` on a thread of its own with a fixed ring
@@ -31,23 +32,24 @@ class stream {
 public:
   virtual ~stream() = default;
   virtual bool is_inline() const = 0;
-  /// Whether its kernels run on the host's threads, and so on memory of the host, rather than on a device.
+  /// Returns whether kernels run on the host's threads, and so on host memory, rather than on a device.
   virtual bool is_on_host() const { return true; }
   virtual status record(event &e) = 0;
   virtual status wait(event &e) = 0;
   virtual status synchronize() = 0;
-  /// Size of the compute team that commands of this stream may use.
+  /// Returns the number of threads in the compute team that commands of this stream may use.
   std::int32_t threads() const { return threads_; }
-  /// The stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
+  /// Returns the stream's scratch area; commands of one stream never run at the same time, so each may use all of it.
   std::byte *scratch() const { return scratch_; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  /// Whether products of f32 may round their operands to TF32 (10 bits of mantissa), where the device has units for it.
+  /// Returns whether f32 products may round their operands to TF32 (10 bits of mantissa), where the device has units
+  /// for it.
   bool multiplies_tf32() const { return multiplies_tf32_; }
   void multiply_tf32(bool on) { multiplies_tf32_ = on; }
 
-  /// From now on the time of each command that says what it does is added to `times`; null for no longer.
-  /// Called while the stream has nothing to do; afterwards `times` knows all of its commands.
+  /// Adds the time of each later command that says what it does to `times`; null stops this. Called while the stream
+  /// has nothing to do; afterwards `times` knows all of its commands.
   virtual void count_times(kernel_times *times) { times_ = times; }
 
   /// Runs or enqueues `f`, a trivially copyable callable `status()` of at most `slot_bytes`, which does `what`.
@@ -61,7 +63,7 @@ public:
       return result;
     });
   }
-  /// The same for a command that no table of times shows.
+  /// Runs or enqueues `f` as a command that no table of times shows.
   template <class F> status submit(F f) {
     static_assert(sizeof(F) <= slot_bytes && alignof(F) <= 64, "a command must fit into a slot");
     static_assert(std::is_trivially_copyable_v<F>, "a command is copied as bytes");
@@ -71,12 +73,12 @@ public:
   }
   static constexpr std::size_t slot_bytes = 4096;
 
-  /// Commands that a worker's ring holds.
+  /// The commands that a worker's ring holds.
   static constexpr std::uint64_t slots = 128;
 
 protected:
   virtual status enqueue(const void *command, std::size_t bytes, status (*run)(void *)) = 0;
-  /// Around a command whose time is counted, by what runs it.
+  /// Called before a command whose time is counted, by what runs it; `end_command` is called after it.
   virtual double begin_command(const work &) { return clock_seconds(); }
   virtual void end_command(const work &what, double begin, kernel_times &times) {
     times.add(what, begin, clock_seconds());
@@ -88,7 +90,7 @@ protected:
   bool multiplies_tf32_ = false;
 };
 
-/// Bytes that a worker stream takes beside its thread.
+/// The bytes that a worker stream takes besides its thread.
 constexpr std::int64_t stream_bytes = static_cast<std::int64_t>(stream::slots * (stream::slot_bytes + 64));
 
 } // namespace windlass::rt

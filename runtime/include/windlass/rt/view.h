@@ -10,7 +10,7 @@ namespace windlass::rt {
 
 enum class element_type : std::int32_t { f32, f64, bf16, f16, i64, i32, u16, u8, boolean };
 
-/// Bytes of one element; a boolean takes one byte that is 0 or 1.
+/// Returns the bytes of one element; a boolean takes one byte that is 0 or 1.
 constexpr std::int64_t size_of(element_type type) {
   switch (type) {
   case element_type::f64:
@@ -47,7 +47,7 @@ struct view {
       n *= sizes[i];
     return n;
   }
-  /// Whether elements follow each other in row-major order without holes.
+  /// Returns whether elements follow each other in row-major order without holes.
   bool is_contiguous() const {
     std::int64_t expected = 1;
     for (int i = rank - 1; i >= 0; --i) {
@@ -60,7 +60,7 @@ struct view {
   bool is_absent() const { return data == nullptr; }
 };
 
-/// A row-major window of the given sizes that starts at `data`.
+/// Returns a row-major window of the given sizes that starts at `data`.
 constexpr view dense_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes) {
   view v;
   v.data = data;
@@ -75,7 +75,7 @@ constexpr view dense_view(std::byte *data, element_type type, std::initializer_l
   return v;
 }
 
-/// A window with explicit strides (elements) that starts at `data`.
+/// Returns a window with explicit strides (elements) that starts at `data`.
 constexpr view strided_view(std::byte *data, element_type type, std::initializer_list<std::int64_t> sizes,
                             std::initializer_list<std::int64_t> strides) {
   view v;

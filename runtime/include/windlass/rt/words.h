@@ -8,7 +8,7 @@
 
 namespace windlass::rt {
 
-/// "1 rank", "2 ranks". `plural` is given where it is not the noun with an s.
+/// Returns "1 rank" or "2 ranks". `plural` is given where it is not the noun with an s.
 inline std::string count_of(std::int64_t count, std::string_view noun, std::string_view plural = {}) {
   std::string text = std::to_string(count) + " ";
   text += count == 1 || plural.empty() ? noun : plural;

@@ -1,4 +1,4 @@
-// Rows of queries that attention works on at a time.
+// The number of rows of queries that attention works on at a time.
 #ifndef WINDLASS_RT_DETAIL_ATTENTION_BLOCK_H
 #define WINDLASS_RT_DETAIL_ATTENTION_BLOCK_H
 

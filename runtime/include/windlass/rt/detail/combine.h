@@ -11,7 +11,8 @@ namespace windlass::rt::detail {
 status combine(std::byte *const *outputs, std::int32_t output_count, const std::byte *const *parts,
                std::int32_t members, std::int64_t elements, element_type type, reduction kind);
 
-/// First element of `part` when `elements` are divided among `parts` so that borders fall on multiples of 16.
+/// Returns the first element of part `part` when `elements` are divided among `parts` so that borders fall on multiples
+/// of 16.
 std::int64_t part_begin(std::int64_t elements, std::int32_t parts, std::int32_t part);
 
 } // namespace windlass::rt::detail

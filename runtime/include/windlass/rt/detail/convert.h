@@ -1,4 +1,4 @@
-// Elements of any type as those of another, and what copies and fills views of them.
+// Conversions between element types, and the functors that copy and fill views by them.
 #ifndef WINDLASS_RT_DETAIL_CONVERT_H
 #define WINDLASS_RT_DETAIL_CONVERT_H
 

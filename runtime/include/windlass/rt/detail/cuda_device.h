@@ -1,4 +1,4 @@
-// What code for CUDA devices is written with: launches, and the streams that they go to. Compiled by nvcc, or by a C++
+// The means for writing code for CUDA devices: launches, and the streams that they go to. Compiled by nvcc, or by a C++
 // compiler against the emulation (runtime/backends/cuda/emulation).
 #ifndef WINDLASS_RT_DETAIL_CUDA_DEVICE_H
 #define WINDLASS_RT_DETAIL_CUDA_DEVICE_H
@@ -12,10 +12,11 @@
 
 namespace windlass::rt::cuda {
 
-/// Threads of a block of most kernels.
+/// The threads of a block of most kernels.
 constexpr int block_threads = 256;
 
-/// Blocks for that many items, one or more for each thread; kernels walk in strides of the whole grid.
+/// Returns the number of blocks for `items` items, one or more for each thread; kernels walk in strides of the whole
+/// grid.
 inline unsigned blocks_for(std::int64_t items, std::int64_t per_block = block_threads) {
 #if defined(__CUDACC__)
   constexpr std::int64_t most = 132 * 32; // fills the largest devices several times

@@ -20,7 +20,7 @@ inline status check(cudaError_t result, const char *what) {
   return internal_error(std::string("cuda: ") + what + " failed: " + cudaGetErrorString(result));
 }
 
-/// The device's stream behind one of the runtime's.
+/// Returns the device's stream behind one of the runtime's.
 cudaStream_t native(const stream &s);
 
 } // namespace windlass::rt::cuda

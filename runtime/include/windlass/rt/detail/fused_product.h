@@ -1,4 +1,4 @@
-// Products with what a device's library may compute of them in the same pass.
+// Products together with what a device's library may compute in the same pass.
 #ifndef WINDLASS_RT_DETAIL_FUSED_PRODUCT_H
 #define WINDLASS_RT_DETAIL_FUSED_PRODUCT_H
 
@@ -6,19 +6,19 @@
 
 namespace windlass::rt::detail {
 
-/// The operands of `matmul_bias`, `matmul_bias_gelu` or `matmul_bias_grad`, which say what they mean.
+/// The operands of `matmul_bias`, `matmul_bias_gelu` or `matmul_bias_grad`; kernels.h says what they mean.
 struct fused_product {
   enum kind { bias, bias_gelu, bias_grad };
   kind what;
   view out, a, b;
   view vector; ///< the bias, of the result's sizes, or its gradient
-  view input;  ///< of GELU; may be absent
+  view input;  ///< the input of GELU; may be absent
   std::int32_t contract_rank;
-  bool sums_b = false; ///< what the bias gradient sums, else a
+  bool sums_b = false; ///< the bias gradient sums b, not a
   bool accumulate = false;
-  view added = {}; ///< to the sum with the bias; may be absent
+  view added = {}; ///< added to the sum with the bias; may be absent
 };
-/// For tables of time.
+/// Returns the name for tables of time.
 constexpr const char *name_of(fused_product::kind kind) {
   return kind == fused_product::bias        ? "matmul_bias"
          : kind == fused_product::bias_gelu ? "matmul_bias_gelu"

@@ -1,5 +1,5 @@
-// Conversions of the 16-bit floating-point types, rounding to nearest even. Devices have instructions for them, of the
-// same results but for the bits of a NaN.
+// Conversions of the 16-bit floating-point types, rounding to nearest even. Devices have instructions for them, with
+// the same results but for the bits of a NaN.
 #ifndef WINDLASS_RT_DETAIL_HALF_H
 #define WINDLASS_RT_DETAIL_HALF_H
 

@@ -6,7 +6,7 @@
 
 namespace windlass::rt::detail {
 
-// As the functions of the same names of kernels.h; all views lie in the host's memory.
+// These do what the functions of the same names in kernels.h do; all views are in host memory.
 status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
                      const view &gradient, const view &learning_rate, const view &one_minus_beta1,
                      const view &one_minus_beta2, const view &epsilon, const view &weight_decay,

@@ -6,12 +6,12 @@
 
 namespace windlass::rt::detail {
 
-/// Elements that one thread loads and stores at once.
+/// The elements that one thread loads and stores at once.
 template <class T, int W> struct alignas(sizeof(T) * W) pack {
   T of[W];
 };
 
-/// W neighbours, or W times the one element that an operand repeats.
+/// Loads W neighbours, or W times the one element that an operand repeats.
 template <int W, class T> WINDLASS_FN pack<T, W> load_pack(const std::byte *data, std::int64_t offset, bool repeats) {
   const T *from = reinterpret_cast<const T *>(data) + offset;
   if (W == 1 || !repeats)
@@ -38,8 +38,8 @@ WINDLASS_FN void map_pack(const F &f, std::byte *const *data, const std::int64_t
   }(load_pack<W, In>(data[outs + I], offsets[outs + I], repeats[outs + I])...);
 }
 
-/// W elements of the innermost dimension at a time; `count` is of such groups. Index is 32 bits wide where that is
-/// enough, since devices divide by software.
+/// Computes W elements of the innermost dimension at a time; `count` counts such groups. Index is 32 bits wide where
+/// that is enough, since devices divide in software.
 template <class F, int W, class Index, int N> __global__ void map_kernel(F f, loop_nest<N> nest, std::int64_t count) {
   const int inner = nest.rank - 1;
   bool repeats[N];
@@ -71,7 +71,7 @@ template <int N, class... T> void put_widths(std::int64_t (&widths)[N], int firs
   ((widths[first++] = sizeof(T)), ...);
 }
 
-/// Whether groups of `width` neighbours are whole and aligned in every operand.
+/// Returns whether groups of `width` neighbours are whole and aligned in every operand.
 template <class F, int N> bool has_packs(const loop_nest<N> &nest, int width) {
   std::int64_t bytes[N];
   put_widths<N>(bytes, 0, typename F::outputs());

@@ -1,4 +1,4 @@
-// How a matmul of strided views becomes GEMM calls; shared by the kernel and by the size of its scratch.
+// The GEMM calls that compute a matmul of strided views; shared by the kernel and by the size of its scratch.
 #ifndef WINDLASS_RT_DETAIL_MATMUL_PLAN_H
 #define WINDLASS_RT_DETAIL_MATMUL_PLAN_H
 
@@ -9,19 +9,20 @@
 
 namespace windlass::rt::detail {
 
-/// A loop over GEMM calls, or a dimension of the GEMM itself: its size, and what one step moves in each operand.
+/// A loop over GEMM calls, or a dimension of the GEMM itself: its size, and the distance of one step in each operand,
+/// in elements.
 struct matmul_dim {
   std::int64_t size = 1, out = 0, a = 0, b = 0;
 };
 
 struct matmul_plan {
-  matmul_dim m, n, k;             ///< of one GEMM
+  matmul_dim m, n, k;             ///< the dimensions of one GEMM
   matmul_dim loops[3 * max_rank]; ///< independent calls: the batch, and dimensions that do not join into m or n
   int loop_count = 0;
   matmul_dim sums[max_rank]; ///< calls that add to the same result
   int sum_count = 0;
-  /// What goes through scratch: operands without a unit stride, and, as f32, a result of 16 bits that is a sum of
-  /// calls.
+  /// The operands that go through scratch: those without a unit stride, and, as f32, a result of 16 bits that is a sum
+  /// of calls.
   bool packs_out = false, packs_a = false, packs_b = false;
 
   std::int64_t calls() const {
@@ -30,22 +31,22 @@ struct matmul_plan {
       n *= loops[i].size;
     return n;
   }
-  /// GEMM calls in all, with those that add to one result.
+  /// Returns the number of GEMM calls in all, including those that add to one result.
   std::int64_t products() const {
     std::int64_t n = calls();
     for (int i = 0; i < sum_count; ++i)
       n *= sums[i].size;
     return n;
   }
-  /// Floating-point operations of all products, a multiply-add being two.
+  /// Returns the floating-point operations of all products, a multiply-add being two.
   std::int64_t flops() const { return 2 * products() * m.size * n.size * std::max<std::int64_t>(k.size, 1); }
-  /// Floats that one thread needs.
+  /// Returns the floats that one thread needs.
   std::int64_t scratch_floats() const {
     return (packs_out ? m.size * n.size : 0) + (packs_a ? m.size * k.size : 0) + (packs_b ? k.size * n.size : 0);
   }
 };
 
-/// Where in the three operands the call number `i` of nested loops works.
+/// The offsets in the three operands at which call number `i` of nested loops works.
 struct matmul_offsets {
   std::int64_t out = 0, a = 0, b = 0;
   matmul_offsets(const matmul_dim *loops, int count, std::int64_t i) {
@@ -59,7 +60,7 @@ struct matmul_offsets {
   }
 };
 
-/// internal_error when the sizes of the views do not fit each other.
+/// Plans the calls; an internal_error when the sizes of the views do not fit each other.
 status plan_matmul(const view &out, const view &a, const view &b, std::int32_t batch_rank, std::int32_t contract_rank,
                    matmul_plan &plan);
 

@@ -1,4 +1,4 @@
-// What repeated measurements say.
+// A summary of repeated measurements.
 #ifndef WINDLASS_RT_DETAIL_SAMPLE_H
 #define WINDLASS_RT_DETAIL_SAMPLE_H
 
@@ -19,7 +19,8 @@ struct sample {
   std::int64_t turns = 0;
 };
 
-/// Of at least `least` turns, those that were interrupted least: on a busy machine the others tell of its neighbours.
+/// Summarises the `least` turns that were interrupted least, and all that were interrupted no more than these: on a
+/// busy machine the others measure its other work too.
 sample summarize(std::vector<turn_time> turns, std::size_t least);
 
 } // namespace windlass::rt

@@ -29,10 +29,10 @@ public:
   }
 
   WINDLASS_FN std::int64_t count() const { return count_; }
-  /// Whether the elements are evenly spaced; `stride` is their distance.
+  /// Returns whether the elements are evenly spaced; `stride` is their distance.
   WINDLASS_FN bool is_even() const { return rank_ <= 1; }
   WINDLASS_FN std::int64_t stride() const { return rank_ == 0 ? 1 : strides_[rank_ - 1]; }
-  /// The innermost evenly spaced run.
+  /// Returns the length of the innermost evenly spaced run.
   WINDLASS_FN std::int64_t run() const { return rank_ == 0 ? 1 : sizes_[rank_ - 1]; }
 
   WINDLASS_FN std::int64_t offset(std::int64_t i) const {

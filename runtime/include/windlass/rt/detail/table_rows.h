@@ -1,4 +1,4 @@
-// Which views may be a table, rows of it and the indices that choose them.
+// Checks of the views of a table, of rows of it, and of the indices that choose them.
 #ifndef WINDLASS_RT_DETAIL_TABLE_ROWS_H
 #define WINDLASS_RT_DETAIL_TABLE_ROWS_H
 
@@ -6,7 +6,7 @@
 
 namespace windlass::rt::detail {
 
-/// Whether the sizes of `part` are those of `full` with the sizes of `indices` in the place of dim `axis`.
+/// Returns whether the sizes of `part` are those of `full` with the sizes of `indices` in the place of dim `axis`.
 inline bool fits_rows(const view &full, const view &part, const view &indices, int axis) {
   if (axis < 0 || axis >= full.rank || part.rank != full.rank - 1 + indices.rank || indices.type != element_type::i64)
     return false;
@@ -20,7 +20,7 @@ inline bool fits_rows(const view &full, const view &part, const view &indices, i
   return same;
 }
 
-/// Whether `first` may say where the parts of a table of some of `all_rows` rows begin.
+/// Returns whether `first` can hold the beginnings of the parts of a table that has some of `all_rows` rows.
 inline bool fits_parts(const view &table, const view &first, std::int64_t all_rows) {
   return first.is_absent() || (first.type == element_type::i64 && first.rank == 1 && first.sizes[0] > 0 &&
                                table.sizes[0] % first.sizes[0] == 0 && table.sizes[0] <= all_rows);

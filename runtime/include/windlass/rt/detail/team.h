@@ -19,7 +19,7 @@ namespace windlass::rt::detail {
 #if defined(__x86_64__) && !defined(__AVX512F__) && !defined(__CUDACC__)
 #define WINDLASS_HAS_VERSIONS
 
-/// f and all that is inlined into it, compiled for AVX-512.
+/// Calls f, compiled for AVX-512 with all that is inlined into it.
 template <class F>
 __attribute__((target("arch=x86-64-v4"), flatten)) void call_avx512(const F &f, std::int64_t begin, std::int64_t end,
                                                                     std::int32_t part) {
@@ -44,8 +44,8 @@ template <class F> void for_parts(std::int64_t items, std::int32_t parts, F f) {
   };
 #if defined(_OPENMP)
   if (parts > 1) {
-    // By the whole team, though some of it may find no part: GCC's library ends the threads that a smaller team leaves
-    // out and starts new ones for the next larger one.
+    // The whole team runs, though some threads may find no part: GCC's library ends the threads that a smaller team
+    // leaves out and starts new ones for the next larger one.
 #pragma omp parallel for schedule(static, 1)
     for (std::int32_t part = 0; part < parts; ++part)
       call_version(f, begin_of(part), begin_of(part + 1), part);
@@ -56,20 +56,20 @@ template <class F> void for_parts(std::int64_t items, std::int32_t parts, F f) {
     call_version(f, begin_of(part), begin_of(part + 1), part);
 }
 
-/// Number of parts for `items` of which one thread should get at least `grain`.
+/// Returns the number of parts for `items` where one thread should get at least `grain` items.
 inline std::int32_t part_count(std::int64_t items, std::int64_t grain, std::int32_t threads) {
   return static_cast<std::int32_t>(
       std::clamp<std::int64_t>(items / std::max<std::int64_t>(grain, 1), 1, std::max(threads, 1)));
 }
 
-/// for_parts over as many threads as the work is worth.
+/// Calls for_parts with as many threads as the work is worth.
 template <class F> void parallel(std::int32_t threads, std::int64_t items, std::int64_t grain, F f) {
   for_parts(items, part_count(items, grain, threads), f);
 }
 
 /// Makes this thread treat numbers below the normal range as zero, in operands and results.
 void flush_denormals();
-/// The same for every thread of the team that the calling thread leads; also tells libraries the team's size.
+/// Does the same for every thread of the team that the calling thread leads; also tells libraries the team's size.
 void prepare_team(std::int32_t threads);
 
 } // namespace windlass::rt::detail

@@ -9,7 +9,7 @@
 
 namespace windlass::rt::detail {
 
-/// Where the scalars lie, which `adamw` takes as views.
+/// The addresses of the scalars that `adamw` takes as views.
 struct adamw_scalars {
   const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
       *bias_correction2, *gradient_scale;
@@ -82,7 +82,7 @@ struct rounding_step<Step, H, type_list<Out...>, type_list<In...>> {
   }
 };
 
-/// Whether all views are f32 of the weight's sizes, and the rounded weight, if there is one, is of 16 bits.
+/// Returns whether all views are f32 with the weight's sizes, and the rounded weight, if there is one, has 16 bits.
 inline bool are_updatable(const view &weight, std::initializer_list<view> others, const view &rounded) {
   const auto has_sizes = [&weight](const view &v) {
     bool has = v.rank == weight.rank;
@@ -97,7 +97,7 @@ inline bool are_updatable(const view &weight, std::initializer_list<view> others
   return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
 }
 
-/// What one command of all of them does.
+/// Returns the work of one command that updates all of the parameters.
 inline work work_of(const updated_parameters &parameters) {
   work what;
   what.name = "adamw";

@@ -19,7 +19,7 @@ void wake_all(std::atomic<std::uint32_t> &word, std::atomic<std::uint32_t> &slee
 class wait_guard {
 public:
   virtual ~wait_guard() = default;
-  /// Asked before a wait and about every 20 ms of it.
+  /// Returns whether the wait should end; called before a wait and about every 20 ms during it.
   virtual bool is_over() = 0;
 };
 
@@ -29,8 +29,8 @@ struct barrier {
   std::atomic<std::uint64_t> state;          ///< generation in the high half, members that arrived in the low half
   std::atomic<std::uint32_t> word, sleepers; ///< `word` follows the generation, for sleeping on
 
-  /// Either all members return true, or some left with false because `guard` ended their wait before all had arrived,
-  /// and then none returns true. Without a guard the wait ends with the last arrival only.
+  /// Waits for all members. Either all members return true, or some left with false because `guard` ended their wait
+  /// before all had arrived, and then none returns true. Without a guard the wait ends with the last arrival only.
   bool wait(std::uint32_t members, wait_guard *guard);
 };
 
