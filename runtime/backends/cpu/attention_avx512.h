@@ -16,20 +16,20 @@ struct attention_head {
   matrix dout, dq, dk, dv;
 };
 
-/// Rows of queries that are worked on at a time: two vectors.
+/// The rows of queries that are worked on at a time: two vectors.
 constexpr std::int64_t attention_rows = 32;
 
-/// Whether the calling thread can work so on heads of these sizes: where a block has rows enough, and what is packed
-/// fits into the memory of thread_memory(). Depends on nothing but the sizes, unless that memory is missing.
+/// Returns whether the calling thread can use this kernel on heads of these sizes: where a block has rows enough, and
+/// what is packed fits into the memory of thread_memory(). Depends only on the sizes, unless that memory is missing.
 bool can_attend(std::int64_t queries, std::int64_t keys, std::int64_t width, std::int64_t value_width, bool gradient);
 
 /// Packs what is the same for all queries of `head`; to be called before blocks of a head with other keys.
 void pack_attention(const attention_head &head, bool gradient);
-/// out and lse of the queries from `first`, a multiple of attention_rows, on; `scores` has room for attention_rows
-/// times the keys.
+/// Computes out and lse of the queries from `first`, a multiple of attention_rows, on; `scores` has room for
+/// attention_rows times the keys.
 void attention_block(const attention_head &head, std::int64_t first, float *scores);
-/// dq of these queries; dk and dv are overwritten if `overwrites`, which must be so for the last block and no other of
-/// the first head, or else added to. `scores` has room for two times as much.
+/// Computes dq of these queries, and dk and dv, which are overwritten if `overwrites` is set, or else added to. It must
+/// be set for the last block of the first head and for no other. `scores` has room for two times as much.
 void attention_grad_block(const attention_head &head, std::int64_t first, bool overwrites, float *scores);
 
 } // namespace windlass::rt::cpu::avx512

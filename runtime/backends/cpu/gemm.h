@@ -28,7 +28,7 @@ bool prepare_gemm_thread();
 /// c = alpha * a b + beta * c on the calling thread, any strides. With beta 0 c is not read. prepare_gemm must have
 /// succeeded; a thread that is not prepared prepares itself.
 void gemm(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta);
-/// The same by plain loops, which need no memory and take any strides.
+/// Computes the same by plain loops, which need no memory and take any strides.
 void gemm_loops(const matrix &c, const matrix &a, const matrix &b, float alpha, float beta);
 
 } // namespace windlass::rt::cpu

@@ -26,10 +26,10 @@ template <class F> void with_stride(std::int64_t stride, F f) {
     f(stride);
 }
 
-/// Elements of work that are worth a thread of the team.
+/// The elements of work that are worth a thread of the team.
 constexpr std::int64_t grain = 8192;
 
-/// for rows of `width` elements.
+/// Calls f(row) for each of `rows` rows of `width` elements, divided among the team.
 template <class F> void for_rows(std::int32_t threads, std::int64_t rows, std::int64_t width, F f) {
   detail::parallel(threads, rows, grain / (width + 1) + 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
     for (std::int64_t row = begin; row < end; ++row)

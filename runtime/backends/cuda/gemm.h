@@ -13,7 +13,8 @@
 
 namespace windlass::rt::cuda {
 
-/// What a library computes in the same pass as a product d = op(x) op(y), with columns in a row. `vector` has d's type.
+/// The work that a library does in the same pass as a product d = op(x) op(y), with contiguous columns. `vector` has
+/// d's type.
 enum class epilogue : std::int32_t {
   none,
   bias,            ///< adds the vector to each column of d

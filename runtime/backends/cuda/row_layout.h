@@ -18,7 +18,8 @@ struct row_layout {
 
 constexpr std::int64_t nowhere = -1;
 
-/// Where along the axis an index leads; nowhere in parts that do not have it, and where it is wrong, which is noted.
+/// Returns where along the axis an index leads; nowhere in parts that do not have it, and where it is wrong, which is
+/// noted.
 __device__ inline std::int64_t place_of(const row_layout &l, std::int64_t position, fault *faults) {
   const std::int64_t index = l.indices[l.index_at.offset(position)];
   if (index >= l.limit || index < (l.allows_negative ? -l.limit : 0)) {

@@ -29,7 +29,7 @@ struct rows {
   rows(const view &v, int lead) : of(v), at(v, 0, lead), stride(v.rank > lead ? last_stride(v) : 1) {}
 };
 
-/// Whether every pack of a row of the view begins at a multiple of the bytes of one access.
+/// Returns whether every pack of a row of the view begins at a multiple of the bytes of one access.
 inline bool has_packs(const view &v) {
   if (v.is_absent())
     return true;
@@ -45,7 +45,8 @@ inline bool have_packs(std::initializer_list<view> views) {
   return have;
 }
 
-/// Whether elements of the view lie in whole packs of that many along the sequence, which is of some of its dims.
+/// Returns whether the view's elements lie in whole packs of `pack` along the sequence, which is made of some of its
+/// dims.
 inline bool has_packs_along(const sequence &inner, const view &v, std::int64_t pack = pack_columns) {
   bool has = inner.stride() == 1 && inner.run() % pack == 0 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0;
   int neighbours = 0;
@@ -106,7 +107,7 @@ template <class T, int W> __device__ inline void store_as(std::byte *data, std::
   }
 }
 
-/// W neighbours from `at` on: one, or an aligned pack.
+/// Loads W neighbours from `at` on: one, or an aligned pack.
 template <int W> __device__ inline void load(float (&to)[W], const operand &from, std::int64_t at) {
   if (from.type == element_type::f32)
     load_as<float>(to, from.data, at);
@@ -125,7 +126,7 @@ template <int W> __device__ inline void store(const operand &to, std::int64_t at
     store_as<detail::f16>(to.data, at, from);
 }
 
-/// What `store` leaves of the numbers.
+/// Rounds the numbers as `store` does.
 template <int W> __device__ inline void round_as(element_type type, float (&x)[W]) {
   for (int w = 0; w < W; ++w)
     if (type == element_type::bf16)
@@ -134,7 +135,7 @@ template <int W> __device__ inline void round_as(element_type type, float (&x)[W
       x[w] = static_cast<float>(detail::f16(x[w]));
 }
 
-/// W columns of a vector, `otherwise` where it is absent.
+/// Loads W columns of a vector, or `otherwise` where it is absent.
 template <int W> __device__ inline void load(float (&to)[W], const columns &from, std::int64_t i, float otherwise) {
   if (!from.is_absent())
     return load(to, from.of, from.offset(i));
@@ -142,7 +143,7 @@ template <int W> __device__ inline void load(float (&to)[W], const columns &from
     to[w] = otherwise;
 }
 
-/// Neighbours of the same columns of N rows.
+/// The same W neighbouring columns of N rows.
 template <int N, int W> struct row_pack {
   static constexpr int width = W;
   float of[N][W];

@@ -13,8 +13,8 @@
 
 namespace windlass::rt::cuda {
 
-/// What a kernel found wrong in its data: the first thread that does writes it. It lies in memory that host and device
-/// share, and is read when the stream is synchronised.
+/// An error that a kernel found in its data, written by the first thread that finds one. It is in memory that host and
+/// device share, and is read when the stream is synchronised.
 struct fault {
   unsigned long long kind; ///< 0: none, else a fault_kind
   std::int64_t value, position, limit;
@@ -27,7 +27,7 @@ class products;
 
 class device_stream final : public stream {
 public:
-  /// `is_blocking`: every command is done when the call that issues it returns.
+  /// Makes the stream. With `is_blocking`, every command is done when the call that issues it returns.
   device_stream(bool is_blocking, std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes,
                 stream_priority priority);
   ~device_stream() override;
@@ -36,16 +36,17 @@ public:
   status record(event &e) override;
   status wait(event &e) override;
   status synchronize() override;
-  /// Times are those between events of the device; commands run one after another, beside other streams', as ever.
+  /// Counts the times between the device's events; commands still run one after another, concurrently with other
+  /// streams'.
   void count_times(kernel_times *times) override;
 
-  /// Asked while a thread waits for the device; an error ends the wait. Guards are those of the calling thread's rank,
-  /// since the streams of a rank wait for each other.
+  /// Sets a function that is called while a thread waits for the device; its error ends the wait. Guards are those of
+  /// the calling thread's rank, since the streams of a rank wait for each other.
   void guard_with(std::function<status()> guard);
 
-  /// The number of the recording that takes the stream's commands; 0: they run.
+  /// Sets the number of the recording that takes the stream's commands; 0: they run.
   void set_recording(std::uint64_t number) { recording_ = number; }
-  /// What went wrong while commands were recorded.
+  /// Forgets what went wrong while commands were recorded.
   void forget_error() { failed_ = {}; }
 
   cudaStream_t native() const { return native_; }

@@ -11,7 +11,7 @@ extern const std::uint32_t sha256_constants[64];
 
 /// Takes `count` blocks of 64 bytes into the state of eight words.
 void sha256_portable(std::uint32_t *state, const std::uint8_t *blocks, std::size_t count);
-/// The same where `has_sha256_instructions`, several times as fast; otherwise it must not be called.
+/// Does the same several times as fast; must be called only where `has_sha256_instructions`.
 void sha256_accelerated(std::uint32_t *state, const std::uint8_t *blocks, std::size_t count);
 bool has_sha256_instructions();
 

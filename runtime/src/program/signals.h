@@ -7,9 +7,9 @@ namespace windlass::rt {
 /// Installs the handlers. A second SIGINT ends the process at once, as users expect of a second Ctrl-C, and so does
 /// SIGTERM after SIGUSR1, which is how `windlass train` hands a second Ctrl-C on.
 void watch_signals();
-/// For a run that is over: nothing is left to save or to cut short.
+/// Ignores signals when a run is over: nothing is left to save or to cut short.
 void ignore_signals();
-/// The signal that asked this process to stop, or 0.
+/// Returns the signal that asked this process to stop, or 0.
 int requested_stop();
 
 } // namespace windlass::rt

@@ -20,7 +20,7 @@ struct resumed_checkpoint {
   checkpoint_index index;
 };
 
-/// Where a run begins: at step 0, or at the checkpoint that it resumes.
+/// The beginning of a run: step 0, or the checkpoint that it resumes.
 struct run_start {
   std::string folder;                          ///< the checkpoint's; empty at step 0
   std::shared_ptr<resumed_checkpoint> resumed; ///< until its values are loaded; null at step 0
@@ -29,18 +29,19 @@ struct run_start {
   bool shuffles = false; ///< explicit batches
 };
 
-/// Finds the checkpoint that the run resumes, nothing where it begins anew, and brings one back that a killed save was
-/// about to replace. Fails where the run's folder holds checkpoints and is not resumed. `say` gets a line for each
+/// Finds the checkpoint that the run resumes, none where the run begins anew; restores a checkpoint that a killed save
+/// was about to replace. Fails where the run's folder holds checkpoints and is not resumed. `say` gets a line for each
 /// checkpoint that is skipped. For rank 0, which has locked the run's folder.
 status find_checkpoint(const options &o, std::string &folder, const std::function<void(const std::string &)> &say);
 
-/// Reads the manifest of the checkpoint in `folder`; null where that is empty.
+/// Reads the manifest of the checkpoint in `folder`; `out` is null where `folder` is empty.
 status open_resumed(const std::string &folder, std::shared_ptr<resumed_checkpoint> &out);
 
-/// Decides where the run begins: after `resumed`, or at step 0 where that is null. Fails where a flag contradicts it.
+/// Decides where the run begins: after `resumed`, or at step 0 where that is null. Fails where a flag contradicts
+/// `resumed`.
 status choose_start(const options &o, std::shared_ptr<resumed_checkpoint> resumed, run_start &out);
 
-/// The data of a run, null where it reads none, and where it ends.
+/// The data of a run, null where it reads none, and its last step.
 struct run_sources {
   std::unique_ptr<data_source> data, eval_data;
   std::int64_t steps = 0; ///< counted from the run's beginning
@@ -49,10 +50,10 @@ struct run_sources {
 /// Opens the data and finds the last step. Fails where they do not feed the model's inputs up to that step.
 status open_sources(const job &j, const options &o, const run_start &start, run_sources &out);
 
-/// Whether the program can compute a loss outside of steps.
+/// Returns whether the program can compute a loss outside of steps.
 bool evaluates(const job &j);
 
-/// Whether the folders that the run writes into can be made. Leaves none behind that were not there.
+/// Checks that the folders that the run writes into can be made. Leaves none behind that were not there.
 status check_outputs(const options &o);
 
 } // namespace windlass::rt

@@ -12,13 +12,14 @@
 
 namespace windlass::rt {
 
-/// In the format of Chrome's trace viewer, with the names and threads of `windlass simulate -o`, which is process 0;
-/// rank r is process r + 1. `times` has the kept commands of each stream; they count from the earliest. `operators`
-/// has for each of a stream's commands the operator of the model that it is of, or nothing where these are not known.
+/// Returns the timeline in the format of Chrome's trace viewer, with the names and threads of `windlass simulate -o`,
+/// which is process 0; rank r is process r + 1. `times` has the kept commands of each stream; they count from the
+/// earliest. `operators` has the model's operator for each of a stream's commands, or nothing where these are not
+/// known.
 std::string timeline_text(std::int32_t rank, const span<stream_entry> &streams, const std::vector<kernel_times> &times,
                           const std::vector<std::vector<std::string_view>> &operators);
 
-/// The name of a rank's file.
+/// Returns the name of a rank's file.
 std::string timeline_name(std::int32_t rank);
 
 } // namespace windlass::rt

@@ -29,7 +29,7 @@
 
 namespace windlass::rt {
 
-/// What rank 0 reports when a run ends.
+/// The summary that rank 0 reports when a run ends.
 struct run_summary {
   std::int64_t first_step = 0, last_step = 0; ///< steps done before and after this execution
   float first_loss = 0, last_loss = 0;
@@ -58,7 +58,7 @@ private:
   /// Agrees on the ranks' statuses: all get the first error.
   status together(const status &mine);
 
-  /// The labels of the next step that count, over all ranks, where its loss is the mean over them.
+  /// Counts the labels of the next step over all ranks, where its loss is the mean over them.
   status count_labels(std::int64_t &all);
   status step(std::int64_t s, step_metrics &row);
   /// Runs the position's table.
@@ -68,12 +68,12 @@ private:
   status compute(const action &what, std::int64_t micro_batch);
   /// Fills the inputs of a chunk in one of its slots with those of micro-batch `k`.
   status write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot);
-  /// The loss of a step, from the position that has it.
+  /// Reads the loss of a step, from the position that has it.
   status read_loss(float &loss);
-  /// What has to be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
+  /// Finds what must be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
   status before_update();
   status find_bad_gradient(bool &is_bad);
-  /// After a step: agrees on requests to stop and on NaN.
+  /// Agrees, after a step, on requests to stop and on NaN.
   status after_step(std::int64_t s, const step_metrics &row, bool &stops);
 
   status evaluate(std::int64_t step);
@@ -83,7 +83,7 @@ private:
   /// Gives the operators' names of the timeline's commands, by stream, from the project's file; none where the file has
   /// none.
   status name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const;
-  /// Whether kernels of all streams add their times, and whether each command is kept besides.
+  /// Sets whether kernels of all streams add their times, and whether each command is kept too.
   void count_kernels(bool on, bool keeps = false);
   void say(std::string_view text);
 

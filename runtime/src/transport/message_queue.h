@@ -8,8 +8,8 @@
 
 namespace windlass::rt::detail {
 
-/// The messages of a transfer that are not through. Those of one direction with the same member go one after another,
-/// all others at once.
+/// The unfinished messages of a transfer. Those of one direction with the same member go one after another, all others
+/// at once.
 class message_queue {
 public:
   message_queue(const message *messages, std::int32_t count) : left_(count) {
@@ -25,7 +25,7 @@ public:
 
   bool is_empty() const { return left_ == 0; }
 
-  /// Calls `advance(i)` for each message whose turn it is; true from it: the message is through.
+  /// Calls `advance(i)` for each message whose turn it is; it returns true when the message is finished.
   template <class F> void visit(F advance) {
     std::int32_t kept = 0;
     for (std::int32_t k = 0; k < left_; ++k) {
@@ -45,7 +45,7 @@ private:
   std::int32_t left_;
 };
 
-/// The error of a message whose members disagree on its size; `index` is the receiver.
+/// Returns the error of a message whose members disagree on its size; `index` is the receiver.
 inline status wrong_message(const message &received, std::int32_t index, std::int64_t sent) {
   return internal_error("member " + std::to_string(received.peer) + " sends " + std::to_string(sent) +
                         " bytes, but member " + std::to_string(index) + " receives " + std::to_string(received.bytes));

@@ -11,15 +11,15 @@
 
 namespace windlass::rt {
 
-/// What a member says of its process, in memory that all members map. Zero until it has.
+/// The facts that a member gives about its process, in memory that all members map. Zero until it has written them.
 struct partner_entry {
   std::atomic<std::int64_t> process; ///< its id, written last
   std::int64_t started;              ///< in clock ticks after boot: ids are used again
   std::int64_t id_space;             ///< the space in which the id holds; another one cannot be looked at
 };
 
-/// Looks now and then at the processes that a member waits for. One that is killed or crashes is found within a second;
-/// one that stands still (SIGSTOP, not a debugger) after `patience`. Time in which this process itself stands still
+/// Looks now and then at the processes that a member waits for. A killed or crashed process is found within a second; a
+/// process that stands still (SIGSTOP, not a debugger) after `patience`. Time in which this process itself stands still
 /// does not count.
 class partners final : public detail::wait_guard {
 public:

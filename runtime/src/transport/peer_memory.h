@@ -7,8 +7,8 @@
 
 namespace windlass::rt {
 
-/// Copies `bytes` from `from`, an address of `process`, to `to`. False where the system does not let this process do
-/// so, or the other one is gone.
+/// Copies `bytes` bytes from `from`, an address of `process`, to `to`. Returns false where the system does not let this
+/// process do so, or the other one is gone.
 bool read_peer(std::int64_t process, std::byte *to, const std::byte *from, std::int64_t bytes);
 
 } // namespace windlass::rt

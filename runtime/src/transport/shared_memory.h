@@ -18,9 +18,9 @@ public:
   shared_segment &operator=(const shared_segment &) = delete;
   ~shared_segment();
 
-  /// Makes a segment and reserves its memory, so that a full file system is an error here and not a signal later. It
-  /// has no name in the file system: however its processes end, nothing is left of it. `address` says where the others
-  /// find it, as long as this process runs and has not called forget_address().
+  /// Makes a segment and reserves its memory, so that a full file system is an error here and not a signal later. The
+  /// segment has no name in the file system: however its processes end, nothing is left of it. The others find it at
+  /// `address`, as long as this process runs and has not called forget_address().
   bool create(std::int64_t bytes, std::string &address);
   bool open(const std::string &address, std::int64_t bytes);
   void forget_address();
@@ -33,10 +33,11 @@ private:
   std::int64_t bytes_ = 0;
 };
 
-/// Bytes of the segment that a group of `members` needs.
+/// Returns the bytes of the segment that a group of `members` members needs.
 std::int64_t shared_group_bytes(std::int32_t members);
 
-/// The communicator of member `index` over a segment that all members mapped; `members` are their ranks in the job.
+/// Makes the communicator of member `index` over a segment that all members mapped; `members` are their ranks in the
+/// job.
 std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
                                                        const std::vector<std::int32_t> &members, std::int32_t index);
 
