@@ -111,7 +111,7 @@ class SolverTest(common.Case):
         text = (common.ROOT / 'docs' / 'solver.md').read_text()
         example = re.search(r'```json\n(.*?)```', text, re.S)[1]
         result, labels, _ = self.solve(example)
-        # The streams of the window: 2 + 9 and 9, or 2 + 1 with memory that there is not, or both on the second.
+        # The streams of the window: 2 + 9 and 9, or 2 + 1 with more memory than there is, or both on the second.
         self.assertEqual(labels, [0, 1])
         self.assertEqual((result['cost'], result['bound']), (11, 11))
 

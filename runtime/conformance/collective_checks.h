@@ -107,7 +107,7 @@ inline std::string check_communicator(communicator &c, std::int64_t n) {
   return s.is_ok() ? "" : s.message();
 }
 
-/// What a communicator counts of collectives on a stream, against the formulas of a ring; empty when all is right.
+/// Checks what a communicator counts for collectives against the formulas of a ring; empty when all is right.
 inline std::string check_counts(communicator &c) {
   const std::int64_t n = c.size();
   const std::unique_ptr<stream> s = make_inline_stream(1, nullptr, 0);

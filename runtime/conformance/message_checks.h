@@ -24,7 +24,7 @@ public:
       std::memcpy(data + i, &word, static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - i)));
     }
   }
-  /// Whether the data is this, and the 8 bytes behind it are 0.
+  /// Returns whether the data is this, and the 8 bytes behind it are 0.
   bool matches(const std::byte *data, std::int64_t bytes) const {
     for (std::int64_t i = 0; i < bytes; i += 8) {
       const std::uint64_t word = at(i);
@@ -205,7 +205,7 @@ inline std::string check_messages_between_collectives(communicator &c) {
   return "";
 }
 
-/// What the commands of a stream refuse before anybody waits.
+/// Checks what the commands of a stream refuse before anybody waits.
 inline std::string check_refused_messages(communicator &c) {
   const std::unique_ptr<stream> s = make_inline_stream(1, nullptr, 0);
   std::vector<float> x(6);

@@ -16,7 +16,7 @@ class PipelineExecutor {
 public:
   PipelineExecutor(const Pipeline &pipeline, size_t capacity) : pipeline(pipeline), capacity(capacity) {}
 
-  /// Whether every run ends and keeps the rules.
+  /// Returns whether every run ends and keeps the rules.
   bool run() {
     State start;
     start.current.resize(pipeline.positions.size(), 0);
@@ -39,7 +39,7 @@ private:
     return {isSend ? action.chunk : action.peerChunk, isSend ? action.peerChunk : action.chunk, action.microBatch};
   }
 
-  /// How many of the first `end` actions are so.
+  /// Returns how many of the first `end` actions match.
   int64_t count(int64_t position, size_t end, ActionKind kind, int64_t chunk, int64_t microBatch,
                 int64_t peerChunk = -1) const {
     int64_t number = 0;
@@ -168,7 +168,7 @@ private:
     return isAtEnd ? llvm::all_of(state.queues, [](const auto &each) { return each.second.empty(); }) : canGoOn;
   }
 
-  /// Whether the transfer can end; `isWrong` where another message comes than is received.
+  /// Returns whether the transfer can end; sets `isWrong` where another message comes than is received.
   bool move(State &state, int64_t position, const Action &a) {
     if (capacity == 0) {
       size_t i = state.current[a.peer];

@@ -8,7 +8,7 @@ namespace {
 
 const std::string kRule = std::string(74, '-') + "\n";
 
-/// What a filter makes of a text that comes in pieces of `size` bytes.
+/// Returns the output of a filter for a text that comes in pieces of `size` bytes.
 struct Filtered {
   std::string passed, own;
   bool hasPassed = false;

@@ -20,7 +20,7 @@ constexpr std::int64_t bigram_vocabulary = 256, bigram_batch = 4, bigram_tokens 
 /// parallel ranks with four micro-batches in two slots: one after the other, or 1F1B.
 const job &pipeline_job(int positions, int groups);
 
-/// How the sharded program cuts its parameter of [4, 3 * 2 * 2].
+/// The ways in which the sharded program cuts its parameter of [4, 3 * 2 * 2].
 enum class cut {
   whole,          ///< 1 rank
   columns,        ///< 2 ranks: the second dimension in halves
@@ -38,7 +38,7 @@ constexpr cut all_cuts[] = {cut::whole,      cut::columns,      cut::heads, cut:
 /// gradient is ten times the parameter, as the compute copy or the master gives it.
 const one_job &sharded_program(cut layout);
 
-/// What `run_program` did.
+/// The outcome of `run_program`.
 struct run_result {
   int code = 0;
   std::string out, err;

@@ -39,7 +39,7 @@ struct collective_bytes {
   double operator[](collective_kind kind) const { return of[static_cast<std::size_t>(kind)]; }
 };
 
-/// What a member does with a message.
+/// The direction of a message at one of its members.
 enum class direction : std::int32_t { send, receive };
 
 /// A message as one of its two members sees it: `bytes` bytes of dense memory that go to another member, `peer`, or

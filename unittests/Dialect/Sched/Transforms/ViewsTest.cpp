@@ -10,7 +10,7 @@ using namespace windlass::sched;
 
 namespace {
 
-/// Byte offsets of the elements in row-major order.
+/// Returns the byte offsets of the elements in row-major order.
 std::vector<int64_t> enumerateElements(const View &view) {
   std::vector<int64_t> offsets{view.offset};
   for (int64_t dim = 0; dim < view.getRank(); ++dim) {

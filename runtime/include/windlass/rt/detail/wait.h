@@ -15,7 +15,7 @@ void wait_while_equal(const std::atomic<std::uint32_t> &word, std::uint32_t old,
 /// Wakes all threads that sleep on `word`; cheap while `sleepers` is 0.
 void wake_all(std::atomic<std::uint32_t> &word, std::atomic<std::uint32_t> &sleepers);
 
-/// What may end a wait before it is over.
+/// A condition that may end a wait before it is over.
 class wait_guard {
 public:
   virtual ~wait_guard() = default;
