@@ -231,8 +231,10 @@ inline bool types_match(const view *, type_list<>) { return true; }
 } // namespace detail
 } // namespace windlass::rt
 
-#if defined(WINDLASS_BACKEND_CUDA)
+// In a program for devices the sources that no device's compiler reads run functions on the host only.
+#if defined(WINDLASS_BACKEND_CUDA) && (defined(__CUDACC__) || defined(WINDLASS_CUDA_EMULATED))
 #include "windlass/rt/detail/map_cuda.h"
+#define WINDLASS_MAPS_ON_DEVICE
 #endif
 
 namespace windlass::rt {
@@ -286,10 +288,12 @@ template <class F> status map(stream &s, F f, std::initializer_list<view> outs, 
   detail::loop_nest<F::outputs::size + F::inputs::size> nest;
   work what;
   WINDLASS_TRY(detail::make_map<F>(outs, ins, nest, what));
-#if defined(WINDLASS_BACKEND_CUDA)
+#if defined(WINDLASS_MAPS_ON_DEVICE)
   if constexpr (!detail::is_for_host<F>::value)
     return s.submit(what, [f, nest, &s]() -> status { return detail::map_on_device(s, f, nest); });
   else
+#elif defined(WINDLASS_BACKEND_CUDA)
+  static_assert(detail::is_for_host<F>::value, "only a device's compiler makes kernels of functions");
 #endif
     return s.submit(what, [f, nest, threads = s.threads()]() -> status {
       if constexpr (detail::backend_moves_data)
