@@ -6,6 +6,7 @@
 #include "Runners.h"
 #include "ScalarFunctions.h"
 #include "SpmdEvaluator.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
@@ -25,6 +26,8 @@ constexpr int64_t kArenaLimit = int64_t(16) << 30;
 /// A window and the type of its elements.
 struct Buffer {
   Window window;
+  /// The bytes from a slot to the next; 0 for what is in no slot.
+  int64_t slotBytes = 0;
   ElementKind kind;
   RankedTensorType type;
 };
@@ -33,13 +36,13 @@ class BufferMachine : public Machine {
 public:
   BufferMachine(sched::ProgramOp program, const RunOptions &options)
       : program(program), mesh(program.getMesh()), precision(options.precision), rounds(options.rounds),
-        streams(program) {}
+        streams(program), arenas(program) {}
 
   LogicalResult prepare();
   RankValues read(sched::ResourceOp resource, int64_t slot) override {
     RankValues parts;
     for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
-      parts.push_back(load(resourceBuffers.find(resource.getSymNameAttr())->second, rank));
+      parts.push_back(load(inSlot(resourceBuffers.find(resource.getSymNameAttr())->second, slot), rank));
     return parts;
   }
   LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) override;
@@ -53,10 +56,15 @@ public:
 private:
   FailureOr<Buffer> makeBuffer(Operation *op, StringAttr arena, int64_t offset, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> strides, Type element);
+  /// Returns the buffer of a value in the slot of the function that runs.
   FailureOr<Buffer> bufferOf(Operation *user, Value value);
   FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
   Tensor load(const Buffer &buffer, int64_t rank);
   void store(const Buffer &buffer, Tensor value, int64_t rank);
+  static Buffer inSlot(Buffer buffer, int64_t slot) {
+    buffer.window.offset += slot * buffer.slotBytes;
+    return buffer;
+  }
   int64_t findScale();
   /// Returns the bytes between elements.
   int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
@@ -76,12 +84,15 @@ private:
   sched::StreamTable streams;
   /// How many times as wide as planned all of memory is: floats are held in f32 or f64, whatever their type.
   int64_t scale = 1;
-  DenseMap<StringAttr, unsigned> arenaIndices;
+  sched::ArenaTable arenas;
   SmallVector<int64_t> arenaBytes;
   /// [rank][arena]
   std::vector<std::vector<std::vector<std::byte>>> memory;
   DenseMap<StringAttr, Buffer> resourceBuffers;
+  /// In slot 0.
   DenseMap<Value, Buffer> buffers;
+  /// The slot of the function that runs.
+  int64_t slot = 0;
   std::optional<ScheduleChecker> checker;
 };
 
@@ -112,9 +123,12 @@ LogicalResult BufferMachine::prepare() {
     if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale * mesh.getRanks()) > kArenaLimit)
       return arena.emitError("cannot be executed: the arenas of ")
              << mesh.getRanks() << " ranks exceed the " << kArenaLimit << " bytes that the interpreter takes";
-    arenaIndices[arena.getSymNameAttr()] = arenaBytes.size();
     arenaBytes.push_back(bytes);
   }
+  for (auto slots : program.getOps<sched::SlotsOp>())
+    if (std::optional<sched::ArenaTable::Area> area = arenas.find(slots.getSymNameAttr());
+        !area || slots.getEnd() > arenaBytes[area->arena])
+      return slots.emitError("cannot be executed: is not inside of its arena");
   // What nobody wrote is NaN, so that it cannot hide in a sum.
   memory.resize(mesh.getRanks());
   for (auto &arenas : memory)
@@ -137,8 +151,8 @@ LogicalResult BufferMachine::prepare() {
 
 FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int64_t offset, ArrayRef<int64_t> sizes,
                                             ArrayRef<int64_t> strides, Type element) {
-  auto found = arenaIndices.find(arena);
-  if (found == arenaIndices.end())
+  std::optional<sched::ArenaTable::Area> area = arenas.find(arena);
+  if (!area)
     return op->emitError("cannot be executed: there is no sched.arena ") << arena;
   std::optional<ElementKind> kind = kindOf(element, precision);
   if (!kind)
@@ -146,13 +160,14 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
   Buffer buffer;
   buffer.kind = *kind;
   buffer.type = RankedTensorType::get(sizes, element);
-  buffer.window.arena = found->second;
-  buffer.window.offset = offset;
+  buffer.window.arena = area->arena;
+  buffer.window.offset = area->offset + offset;
+  buffer.slotBytes = area->slots ? area->slots.getBytes() : 0;
   buffer.window.elementBytes = (element.getIntOrFloatBitWidth() + 7) / 8;
   buffer.window.sizes.assign(sizes.begin(), sizes.end());
   buffer.window.strides.assign(strides.begin(), strides.end());
   // Each bound is checked before it can overflow the next product.
-  int64_t bytes = arenaBytes[found->second], last = offset + buffer.window.elementBytes;
+  int64_t bytes = area->slots ? buffer.slotBytes : arenaBytes[area->arena], last = offset + buffer.window.elementBytes;
   bool isInside = offset >= 0 && offset <= bytes;
   for (auto [size, stride] : llvm::zip_equal(sizes, strides)) {
     if (size == 0) {
@@ -170,7 +185,7 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
 
 FailureOr<Buffer> BufferMachine::bufferOf(Operation *user, Value value) {
   if (auto found = buffers.find(value); found != buffers.end())
-    return found->second;
+    return inSlot(found->second, slot);
   auto op = value.getDefiningOp<sched::BufferOp>();
   if (!op)
     return user->emitError("cannot be executed: an operand is no sched.buffer");
@@ -185,7 +200,7 @@ FailureOr<Buffer> BufferMachine::bufferOf(Operation *user, Value value) {
   if (failed(buffer))
     return failure();
   buffers.try_emplace(value, *buffer);
-  return buffer;
+  return inSlot(std::move(*buffer), slot);
 }
 
 FailureOr<SmallVector<Buffer>> BufferMachine::buffersOf(Operation *user, ValueRange values) {
@@ -239,8 +254,8 @@ LogicalResult BufferMachine::report(Operation *op, const std::optional<ScheduleC
   return failure();
 }
 
-LogicalResult BufferMachine::write(sched::ResourceOp resource, const RankValues &parts, int64_t) {
-  const Buffer &buffer = resourceBuffers.find(resource.getSymNameAttr())->second;
+LogicalResult BufferMachine::write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) {
+  Buffer buffer = inSlot(resourceBuffers.find(resource.getSymNameAttr())->second, slot);
   checker->beginHost();
   if (failed(report(resource, checker->write(buffer.window))))
     return failure();
@@ -404,7 +419,8 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   return success();
 }
 
-LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t, bool isLast) {
+LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t ofSlot, bool isLast) {
+  slot = ofSlot;
   if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
     return function.emitError("cannot be executed: needs one block and no arguments");
   for (Operation &op : function.getBody().front()) {
@@ -432,7 +448,7 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t, 
 }
 
 FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs) {
-  // Buffers are of one slot.
+  // What has no slot would be in another's.
   for (sched::ProgramOp program : sched::getPrograms(module))
     for (sched::ScheduleOp schedule : program.getOps<sched::ScheduleOp>())
       if (failed(sched::checkSlots(schedule)))

@@ -65,9 +65,10 @@ LogicalResult ScheduleRunner::prepare() {
              << position.getGroups() << " groups of ranks, but position 0 has " << getGroups();
     if (failed(position.loadParameters()))
       return failure();
-    if (func::FuncOp init = sched::getStepFunction(position.getProgram(), sched::StepRole::init))
-      if (failed(position.getMachine().run(init, 0, 0, true)))
-        return failure();
+    for (int64_t chunk : sched::getChunks(position.getProgram()))
+      if (func::FuncOp init = sched::getStepFunction(position.getProgram(), sched::StepRole::init, chunk))
+        if (failed(position.getMachine().run(init, 0, 0, true)))
+          return failure();
   }
   return success();
 }

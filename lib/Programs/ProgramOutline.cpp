@@ -114,5 +114,10 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
     scalars.push_back({rt::scalar::loss_scale, {}});
   program.scalars = spanOf(scalars);
   // Every program can evaluate.
-  program.evaluate = [](rt::context &) { return rt::internal_error("this is no program yet"); };
+  static const rt::action evaluation = [] {
+    rt::action action;
+    action.kind = rt::action_kind::evaluate;
+    return action;
+  }();
+  program.evaluation = {&evaluation, 1};
 }

@@ -4,9 +4,10 @@
 
 using namespace windlass::schedule;
 
-int64_t Schedule::getSlots() const {
-  int64_t slots = 0;
+int64_t Schedule::getSlots(int64_t chunk) const {
+  int64_t slots = 1;
   for (const Action &action : actions)
-    slots = std::max(slots, action.slot + 1);
+    if (action.chunk == chunk && action.kind != ActionKind::Reduce && action.kind != ActionKind::Update)
+      slots = std::max(slots, action.slot + 1);
   return slots;
 }

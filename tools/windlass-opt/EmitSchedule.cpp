@@ -59,11 +59,11 @@ int windlass::emitSchedule(llvm::StringRef file, llvm::StringRef folder, const s
   manager.addPass(sched::createVerifyCommands(limits));
   if (failed(manager.run(*module)))
     return 1;
-  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(*module);
-  if (failed(program))
-    return 1;
-  options.ranks = program->getMesh().getRanks();
-  options.scratchBytes = sched::getScratchBytesPerThread(*program);
+  options.ranks = 0;
+  for (sched::ProgramOp program : sched::getPrograms(*module)) {
+    options.ranks += program.getMesh().getRanks();
+    options.scratchBytes = std::max(options.scratchBytes, sched::getScratchBytesPerThread(program));
+  }
   options.planJson = "{}\n";
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true);
   if (failed(convertSchedToEmitC(*module)))

@@ -87,16 +87,26 @@ template <class F> void sweep(Generator generate, F inFlight) {
       }
 }
 
+std::vector<int64_t> chunksOf(const Placement &placement, int64_t position) {
+  std::vector<int64_t> chunks;
+  for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
+    if (placement.positionOf[chunk] == position)
+      chunks.push_back(chunk);
+  return chunks;
+}
+
 TEST(Generators, GPipeKeepsAllMicroBatches) {
   sweep(makeGPipe, [](const Pipeline &pipeline, int64_t p, int64_t v, int64_t m, int64_t s, const std::string &what) {
-    EXPECT_EQ(pipeline.positions[s].getSlots(), m) << what;
+    for (int64_t chunk : chunksOf(pipeline.placement, s))
+      EXPECT_EQ(pipeline.positions[s].getSlots(chunk), m) << what;
     EXPECT_EQ(countInFlight(pipeline.positions[s]), m * v) << what;
   });
 }
 
 TEST(Generators, OneForwardOneBackwardKeepsThePositionsAhead) {
   sweep(make1F1B, [](const Pipeline &pipeline, int64_t p, int64_t v, int64_t m, int64_t s, const std::string &what) {
-    EXPECT_EQ(pipeline.positions[s].getSlots(), std::min(p - s, m)) << what;
+    for (int64_t chunk : chunksOf(pipeline.placement, s))
+      EXPECT_EQ(pipeline.positions[s].getSlots(chunk), std::min(p - s, m)) << what;
     EXPECT_EQ(countInFlight(pipeline.positions[s]), std::min(p - s, m) * v) << what;
   });
 }

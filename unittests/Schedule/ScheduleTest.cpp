@@ -51,7 +51,7 @@ TEST(Schedule, SlotsAreTakenAgain) {
               testing::ElementsAre("forward 0 in 0 first", "forward 1 in 1", "backward 0 in 0 first", "forward 2 in 0",
                                    "backward 1 in 1", "forward 3 in 1 last", "backward 2 in 0", "backward 3 in 1 last",
                                    "reduce 3 in 0 first last", "update 0 in 0 first last"));
-  EXPECT_EQ(schedule.getSlots(), 2);
+  EXPECT_EQ(schedule.getSlots(0), 2);
 }
 
 /// A reduction is of the last micro-batch whose backward it covers, however that is run.

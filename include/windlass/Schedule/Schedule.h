@@ -29,8 +29,8 @@ struct Action {
 struct Schedule {
   std::vector<Action> actions;
 
-  /// Returns the number of slots that each chunk needs.
-  int64_t getSlots() const;
+  /// Returns the number of slots that a chunk needs: its most micro-batches in flight, at least 1.
+  int64_t getSlots(int64_t chunk) const;
 };
 
 /// The most actions of a step, which has at most 2^20 micro-batches; larger tables are not expanded.

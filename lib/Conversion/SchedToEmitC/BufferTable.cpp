@@ -7,10 +7,12 @@ static std::string commentOf(const cpp::Label &label) { return label.empty() ? "
 
 std::string BufferTable::getName(const BufferPlace &place, MemRefType type, const cpp::Label &holds) {
   std::string text = cpp::bufferText(place.getNumbers(), type) + ";" + commentOf(holds);
-  std::string &name = names[(place.isColumn ? "r" : "v") + text];
+  char letter = place.isInSlot ? (place.isColumn ? 'q' : 's') : place.isColumn ? 'r' : 'v';
+  std::string &name = names[letter + text];
   if (name.empty()) {
-    name = place.isColumn ? "r" + std::to_string(inRows++) : "v" + std::to_string(fixed++);
-    lines.push_back((place.isColumn ? "constexpr row_buffer " : "constexpr buffer ") + name + text);
+    name = letter + std::to_string(counts[letter]++);
+    lines.push_back("constexpr " + std::string(place.isInSlot ? "slot_" : "") + (place.isColumn ? "row_" : "") +
+                    "buffer " + name + text);
   }
   return name;
 }

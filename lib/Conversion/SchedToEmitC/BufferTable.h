@@ -6,28 +6,30 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace windlass {
 
-/// The beginning of a buffer: bytes into an arena, or the column of a row that has them.
+/// The beginning of a buffer: bytes into an arena or the slot of the micro-batch, or the column of a row that has them.
 struct BufferPlace {
   int64_t arena = 0, number = 0;
-  bool isColumn = false;
+  bool isColumn = false, isInSlot = false;
 
-  std::vector<int64_t> getNumbers() const { return {arena, number}; }
+  std::vector<int64_t> getNumbers() const { return isInSlot ? std::vector{number} : std::vector{arena, number}; }
 };
 
 /// The places of the buffers of one parameter in an optimizer step that updates several. `rounded` has arena -1 where
 /// no weight is rounded.
 struct ParameterPlaces {
   int64_t elements = 0;
-  BufferPlace weight, average, squares, gradient, rounded = {-1, 0, false};
+  BufferPlace weight, average, squares, gradient, rounded = {-1};
   cpp::Label label;
 };
 
-/// Names each buffer by an ordinal, in the order of first use: `v0`, or `r0` where a row has the offset. A buffer is a
+/// Names each buffer by an ordinal, in the order of first use: `v0`, `r0` where a row has the offset, `s0` in a slot, `q0`
+/// in a slot where a row has the offset. A buffer is a
 /// place, a type, and what it holds, so that one place has several names where its content changes; equal buffers of
 /// all functions have one.
 class BufferTable {
@@ -50,7 +52,9 @@ private:
 
   std::vector<std::string> lines;
   llvm::StringMap<std::string> names; // all of a definition but the name -> the name
-  size_t fixed = 0, inRows = 0, tables = 0;
+  /// The number of names by their letter.
+  std::map<char, size_t> counts;
+  size_t tables = 0;
 };
 
 } // namespace windlass

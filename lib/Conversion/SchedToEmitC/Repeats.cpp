@@ -7,6 +7,11 @@ using namespace windlass;
 
 static constexpr char kEvent[] = "event";
 
+bool windlass::isInSlot(Value buffer, const sched::ArenaTable &arenas) {
+  std::optional<sched::ArenaTable::Area> area = arenas.find(sched::getPlace(buffer).arena);
+  return area && area->slots;
+}
+
 llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
   llvm::SmallVector<int64_t> numbers;
   for (Value buffer : command->getOperands())
@@ -16,8 +21,9 @@ llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
   return numbers;
 }
 
-/// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers.
-static std::string signatureOf(Operation *command) {
+/// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers. The
+/// slots of all chunks are one arena: a function uses those of its own chunk.
+static std::string signatureOf(Operation *command, const sched::ArenaTable &arenas) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << command->getName().getStringRef();
@@ -26,7 +32,8 @@ static std::string signatureOf(Operation *command) {
         attribute.getName() != train::kForwardAttr && attribute.getName() != kEvent)
       out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
   for (Value buffer : command->getOperands())
-    out << ' ' << buffer.getDefiningOp<sched::BufferOp>().getArena() << ' ' << buffer.getType();
+    out << ' ' << (isInSlot(buffer, arenas) ? "slot" : buffer.getDefiningOp<sched::BufferOp>().getArena()) << ' '
+        << buffer.getType();
   out << '\n';
   return text;
 }
@@ -37,7 +44,7 @@ static cpp::Label labelOf(Attribute attribute) {
                 : cpp::Label();
 }
 
-Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
+Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions, const sched::ArenaTable &arenas) {
   for (func::FuncOp function : functions) {
     std::vector<Segment> &cut = segments[function.getName().str()];
     Attribute last;
@@ -63,13 +70,15 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions) {
       std::string signature;
       std::vector<int64_t> places;
       for (Operation *command : segment.commands) {
-        signature += signatureOf(command);
+        signature += signatureOf(command, arenas);
         llvm::append_range(places, numbersOf(command));
       }
       auto [position, isNew] = found.try_emplace(signature, static_cast<int>(blocks.size()));
       if (isNew) {
         RepeatedBlock block;
         block.commands = segment.commands;
+        for (Operation *command : segment.commands)
+          block.hasSlot |= llvm::any_of(command->getOperands(), [&](Value buffer) { return isInSlot(buffer, arenas); });
         blocks.push_back(std::move(block));
         numbers.emplace_back();
         uses.emplace_back();

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
 #define WINDLASS_LIB_CONVERSION_SCHEDTOEMITC_REPEATS_H
 
-#include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Target/Cpp/Label.h"
 
 #include <map>
@@ -33,12 +33,14 @@ struct RepeatedBlock {
   std::vector<std::vector<int64_t>> rows;
   /// The first instance that uses each row.
   std::vector<cpp::Label> labels;
+  /// Whether some of its buffers are in the slot of the micro-batch.
+  bool hasSlot = false;
 };
 
 class Repeats {
 public:
   /// Cuts the functions into segments and finds the blocks that have at least two distinct rows or uses.
-  explicit Repeats(llvm::ArrayRef<mlir::func::FuncOp> functions);
+  Repeats(llvm::ArrayRef<mlir::func::FuncOp> functions, const sched::ArenaTable &arenas);
 
   std::vector<Segment> &segmentsOf(mlir::func::FuncOp function) { return segments[function.getName().str()]; }
   const std::vector<RepeatedBlock> &getBlocks() const { return blocks; }
@@ -47,6 +49,9 @@ private:
   std::map<std::string, std::vector<Segment>> segments;
   std::vector<RepeatedBlock> blocks;
 };
+
+/// Whether a buffer is in the slot of a micro-batch.
+bool isInSlot(mlir::Value buffer, const sched::ArenaTable &arenas);
 
 /// Returns the numbers of a command that may differ between instances: the offsets of its buffers in their arenas, in
 /// bytes, or the number of its event.

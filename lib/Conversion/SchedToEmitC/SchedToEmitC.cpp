@@ -3,6 +3,7 @@
 
 #include "windlass/Conversion/SchedToEmitC/Passes.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
+#include "windlass/Target/Cpp/StepSignature.h"
 
 #include "Constants.h"
 #include "ScalarFunctions.h"
@@ -16,27 +17,47 @@ namespace windlass {
 #include "windlass/Conversion/SchedToEmitC/Passes.h.inc"
 } // namespace windlass
 
-static constexpr char kNamespaceBegin[] = "namespace windlass_program {",
-                      kNamespaceEnd[] = "} // namespace windlass_program";
-
 static constexpr char kUsing[] = "using namespace windlass::rt;";
 
-/// Adds a file of the program's namespace: `begin`, with the includes, before it, and `lines` inside of it.
-static void addFile(ModuleOp module, llvm::StringRef name, llvm::ArrayRef<std::string> begin,
-                    llvm::ArrayRef<std::string> lines) {
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto file = emitc::FileOp::create(builder, module.getLoc(), name);
-  builder.setInsertionPointToEnd(&file.getBodyRegion().front());
-  auto add = [&](llvm::StringRef line) { emitc::VerbatimOp::create(builder, module.getLoc(), line); };
+namespace {
+
+/// Adds the files of one position's functions to a module.
+class PositionFiles {
+public:
+  explicit PositionFiles(sched::ProgramOp program)
+      : module(program->getParentOfType<ModuleOp>()), name(cpp::getPositionName(program)) {}
+
+  /// Adds a file of the position's namespace: `begin`, with the includes, before it, and `lines` inside of it.
+  void add(llvm::StringRef file, llvm::ArrayRef<std::string> begin, llvm::ArrayRef<std::string> lines) const;
+  FailureOr<llvm::StringMap<std::string>> addFused(sched::ProgramOp program) const;
+  void addTables(const Constants &constants, const StepEmitter &emitter) const;
+  /// Returns the path of the project's header from the position's folder.
+  std::string getStepHeader() const { return name.empty() ? "step.h" : "../step.h"; }
+
+private:
+  ModuleOp module;
+  /// That of the folder and namespace; empty in a job of one position.
+  std::string name;
+};
+
+} // namespace
+
+void PositionFiles::add(llvm::StringRef file, llvm::ArrayRef<std::string> begin,
+                        llvm::ArrayRef<std::string> lines) const {
+  OpBuilder builder = OpBuilder::atBlockEnd(const_cast<ModuleOp &>(module).getBody());
+  std::string scope = "windlass_program" + (name.empty() ? "" : "::" + name);
+  auto op = emitc::FileOp::create(builder, builder.getUnknownLoc(), name.empty() ? file.str() : name + "/" + file.str());
+  builder.setInsertionPointToEnd(&op.getBodyRegion().front());
+  auto write = [&](llvm::StringRef line) { emitc::VerbatimOp::create(builder, builder.getUnknownLoc(), line); };
   for (const std::string &line : begin)
-    add(line);
-  for (llvm::StringRef line : {"", kNamespaceBegin, ""})
-    add(line);
+    write(line);
+  for (const std::string &line : {std::string(), "namespace " + scope + " {", std::string()})
+    write(line);
   for (const std::string &line : lines)
-    add(line);
+    write(line);
   if (lines.empty() || !lines.back().empty())
-    add("");
-  add(kNamespaceEnd);
+    write("");
+  write("} // namespace " + scope);
 }
 
 /// Checks that the runtime can allocate the arenas of a program.
@@ -59,19 +80,18 @@ static LogicalResult checkBuffers(sched::ProgramOp program) {
   return failure(result.wasInterrupted());
 }
 
-static void addTables(ModuleOp module, const Constants &constants, const StepEmitter &emitter) {
+void PositionFiles::addTables(const Constants &constants, const StepEmitter &emitter) const {
   std::vector<std::string> buffers = {kUsing, ""};
   llvm::append_range(buffers, emitter.getBufferLines());
-  addFile(
-      module, kBuffersFile,
+  add(kBuffersFile,
       {"// The buffers that functions of the step name, in order of first use: arena, offset in bytes (or the row's "
        "column that",
        "// has it), elements, sizes, strides; and what a buffer holds where it has that name.", "#pragma once", "",
        "#include \"windlass/rt/emitted.h\""},
       buffers);
   if (!constants.empty())
-    addFile(module, kConstantsFile,
-            {"// Constants of the model whose elements differ: the bits of each element, in row-major order.",
+    add(kConstantsFile,
+        {"// Constants of the model whose elements differ: the bits of each element, in row-major order.",
              "#pragma once", "", "#include <cstdint>"},
             constants.getLines());
 }
@@ -86,12 +106,12 @@ static std::vector<std::string> beginFunctions(llvm::ArrayRef<std::string> begin
   return lines;
 }
 
-static FailureOr<llvm::StringMap<std::string>> addFusedFile(sched::ProgramOp program) {
+FailureOr<llvm::StringMap<std::string>> PositionFiles::addFused(sched::ProgramOp program) const {
   std::vector<std::string> lines = {kUsing, ""};
   auto functors = emitScalarFunctions(program, lines);
   if (succeeded(functors))
-    addFile(program->getParentOfType<ModuleOp>(), kFusedFile,
-            {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
+    add(kFusedFile,
+        {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
              "", "#include \"windlass/rt/emitted.h\""},
             lines);
   return functors;
@@ -108,54 +128,73 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
       functions.push_back(function);
   if (failed(checkArenas(*program)) || failed(checkBuffers(*program)))
     return failure();
-  auto functors = addFusedFile(*program);
+  PositionFiles files(*program);
+  auto functors = files.addFused(*program);
   if (failed(functors))
     return failure();
   Constants constants(*program);
   StepEmitter emitter(*program, functions, *functors, constants);
   if (failed(emitter.emitCommands()))
     return failure();
-  addTables(module, constants, emitter);
+  files.addTables(constants, emitter);
   std::vector<std::string> begin = beginFunctions({"// Commands of step programs, one by one."}, constants);
   llvm::append_range(
       begin, std::initializer_list<std::string>{"", "#include \"windlass/rt/measure.h\"", "", "#include <limits>"});
-  addFile(module, kCommandsFile, begin, emitter.getLines());
+  files.add(kCommandsFile, begin, emitter.getLines());
+  return success();
+}
+
+/// Returns the functions of a program's step in the order in which they run. Reports an error where a chunk lacks one
+/// that every step needs.
+static FailureOr<llvm::SmallVector<func::FuncOp>> listFunctions(sched::ProgramOp program) {
+  llvm::SmallVector<func::FuncOp> functions;
+  llvm::SmallVector<int64_t> chunks = sched::getChunks(program);
+  if (chunks.empty())
+    return program.emitOpError("has no functions of a step");
+  for (sched::StepRole role : sched::getStepRoles())
+    for (int64_t chunk : chunks) {
+      if (func::FuncOp function = sched::getStepFunction(program, role, chunk))
+        functions.push_back(function);
+      else if (role != sched::StepRole::init && role != sched::StepRole::evaluate)
+        return program.emitOpError("needs, at level L5, a function with the role ")
+               << stringifyStepRole(role) << " of chunk " << chunk;
+    }
+  return functions;
+}
+
+static LogicalResult convertProgram(sched::ProgramOp program) {
+  auto functions = listFunctions(program);
+  if (failed(functions) || failed(checkArenas(program)) || failed(checkBuffers(program)))
+    return failure();
+  PositionFiles files(program);
+  auto functors = files.addFused(program);
+  if (failed(functors))
+    return failure();
+  Constants constants(program);
+  StepEmitter emitter(program, *functions, *functors, constants);
+  if (failed(emitter.emitStep()))
+    return failure();
+  files.add(kRowsFile,
+            {"// What differs between the instances of a repeated block, a row for each: offsets in bytes, and events.",
+             "#pragma once", "", "#include <cstdint>"},
+            emitter.getRowLines());
+  files.addTables(constants, emitter);
+  std::vector<std::string> begin = beginFunctions(
+      {"// The step program: every kernel, copy and collective of a training step, in order, with its operator.",
+       "// buffers.h says what the buffers are.", "#include \"" + files.getStepHeader() + "\"", ""},
+      constants);
+  llvm::append_range(begin, std::initializer_list<std::string>{"#include \"rows.h\"", "", "#include <limits>"});
+  files.add(kStepFile, begin, emitter.getLines());
   return success();
 }
 
 LogicalResult windlass::convertSchedToEmitC(ModuleOp module) {
   module.getContext()->loadDialect<emitc::EmitCDialect>();
-  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
-  if (failed(program))
+  if (failed(sched::checkPrograms(module)))
     return failure();
-  llvm::SmallVector<func::FuncOp> functions;
-  for (sched::StepRole role : sched::getStepRoles()) {
-    func::FuncOp function = sched::getStepFunction(*program, role);
-    if (!function)
-      return program->emitOpError("needs, at level L5, a function with the role ") << stringifyStepRole(role);
-    functions.push_back(function);
-  }
-  if (failed(checkArenas(*program)) || failed(checkBuffers(*program)))
-    return failure();
-
-  auto functors = addFusedFile(*program);
-  if (failed(functors))
-    return failure();
-  Constants constants(*program);
-  StepEmitter emitter(*program, functions, *functors, constants);
-  if (failed(emitter.emitStep()))
-    return failure();
-  addFile(module, kRowsFile,
-          {"// What differs between the instances of a repeated block, a row for each: offsets in bytes, and events.",
-           "#pragma once", "", "#include <cstdint>"},
-          emitter.getRowLines());
-  addTables(module, constants, emitter);
-  std::vector<std::string> begin = beginFunctions(
-      {"// The step program: every kernel, copy and collective of a training step, in order, with its operator.",
-       "// buffers.h says what the buffers are.", "#include \"step.h\"", ""},
-      constants);
-  llvm::append_range(begin, std::initializer_list<std::string>{"#include \"rows.h\"", "", "#include <limits>"});
-  addFile(module, kStepFile, begin, emitter.getLines());
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    if (failed(convertProgram(program)))
+      return failure();
   return success();
 }
 

@@ -35,6 +35,7 @@ struct StepEmitter::Scope {
   }
   cpp::Context context() { return use<rt::context>(cpp::kContextName); }
   cpp::Row row() { return use<const std::int64_t *>(cpp::kRowName); }
+  cpp::Expr<rt::place> ownSlot() { return use<rt::place>(cpp::kOwnSlotName); }
   cpp::Expr<bool> adds() { return knownAdds ? cpp::boolean(*knownAdds) : use<bool>(cpp::kAddsName); }
 
   std::vector<std::string> body;
@@ -56,7 +57,7 @@ StepEmitter::StepEmitter(sched::ProgramOp program, llvm::ArrayRef<func::FuncOp> 
 }
 
 LogicalResult StepEmitter::emitStep() {
-  Repeats repeats(functions);
+  Repeats repeats(functions, arenas);
   for (auto [i, block] : llvm::enumerate(repeats.getBlocks())) {
     emitRows(block, i);
     if (failed(emitBlock(block, i)))
@@ -100,14 +101,15 @@ int StepEmitter::nextColumn(Scope &scope) { return scope.block ? scope.block->co
 BufferPlace StepEmitter::placeOf(Scope &scope, Value buffer) {
   // Commands that are measured by themselves share an arena.
   sched::Place place = sched::getPlace(buffer);
-  int64_t arena = arenas.find(place.arena).value_or(0);
+  sched::ArenaTable::Area area = arenas.find(place.arena).value_or(sched::ArenaTable::Area());
   int column = nextColumn(scope);
   scope.context();
   scope.usesBuffers = true;
-  if (column < 0)
-    return {arena, place.offset, /*isColumn=*/false};
-  scope.row();
-  return {arena, column, /*isColumn=*/true};
+  if (area.slots)
+    scope.ownSlot();
+  if (column >= 0)
+    scope.row();
+  return {area.arena, column < 0 ? place.offset : column, column >= 0, area.slots != nullptr};
 }
 
 cpp::Event StepEmitter::eventOf(Scope &scope, int64_t event) {
@@ -133,6 +135,9 @@ View StepEmitter::viewOf(Scope &scope, OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   BufferPlace place = placeOf(scope, operand.get());
   Label holds = contents.getLabel(operand);
+  if (place.isInSlot)
+    return place.isColumn ? RuntimeCalls::at(views(), buffers.get<rt::slot_row_place>(place, type, holds))
+                          : RuntimeCalls::at(views(), buffers.get<rt::slot_place>(place, type, holds));
   return place.isColumn ? RuntimeCalls::at(views(), buffers.get<rt::row_place>(place, type, holds))
                         : RuntimeCalls::at(views(), buffers.get<rt::place>(place, type, holds));
 }
@@ -218,6 +223,8 @@ LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const s
   }
   if (hasColumns && hasOffsets)
     return op.emitOpError("must not be part of a repeated block");
+  if (llvm::any_of(op.getOperands(), [&](Value buffer) { return isInSlot(buffer, arenas); }))
+    return op.emitOpError("updates what is in a slot");
   Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
   cpp::Parameters all =
       hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
@@ -289,14 +296,24 @@ void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
 }
 
 /// Writes the function around its body: the parameters that it does not use are marked, and what it uses is declared.
-void StepEmitter::finish(Scope &scope, const cpp::Signature &signature, const Label &label) {
+/// `slots` are those of its chunk; null for a block, which is given its slot.
+void StepEmitter::finish(Scope &scope, const cpp::Signature &signature, const Label &label, sched::SlotsOp slots) {
   std::vector<std::string> begin;
   RuntimeCalls declarations(begin);
+  bool usesSlot = scope.used.contains(cpp::kOwnSlotName);
+  if (usesSlot && slots) {
+    sched::ArenaTable::Area area = *arenas.find(slots.getSymNameAttr());
+    cpp::Expr<std::int64_t> slot =
+        signature.has(cpp::kSlotName) ? scope.use<std::int64_t>(cpp::kSlotName) : cpp::int64(0);
+    declarations.define(cpp::kOwnSlotName, RuntimeCalls::placeOfSlot(cpp::placeAt(area.arena, area.offset),
+                                                                     static_cast<int64_t>(slots.getBytes()), slot));
+  }
   if (!scope.knownAdds && !scope.block && scope.used.contains(cpp::kAddsName))
     declarations.define(cpp::kAddsName, RuntimeCalls::addsToEarlier(scope.use<std::int64_t>(cpp::kIndexName)));
   if (scope.usesBuffers)
     declarations.declareViews(kViewsName, scope.context(),
-                              scope.used.contains(cpp::kRowName) ? std::optional(scope.row()) : std::nullopt);
+                              scope.used.contains(cpp::kRowName) ? std::optional(scope.row()) : std::nullopt,
+                              usesSlot ? std::optional(scope.ownSlot()) : std::nullopt);
   for (int64_t number : scope.streams)
     declareStream(declarations, number);
   if (!label.empty())
@@ -321,16 +338,18 @@ LogicalResult StepEmitter::emitBlock(const RepeatedBlock &block, size_t index) {
   Label label;
   if (!block.labels.empty())
     label = "Labels are those of " + block.labels.front() + ".";
-  finish(scope, cpp::getBlockSignature(blockName(index), hasLast(block)), label);
+  finish(scope, cpp::getBlockSignature(blockName(index), block.hasSlot, hasLast(block)), label, nullptr);
   return success();
 }
 
 /// Emits the calls of a block with the rows of successive segments, which follow each other.
-void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasLast) {
+void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasSlot, bool hasLast) {
   const Segment &first = segments.front(), &last = segments.back();
   auto call = [&](const std::string &row) {
-    llvm::SmallVector<std::string> arguments = {scope.context().text, rowsName(first.block) + "[" + row + "]",
-                                                scope.adds().text};
+    llvm::SmallVector<std::string> arguments = {scope.context().text, rowsName(first.block) + "[" + row + "]"};
+    if (hasSlot)
+      arguments.push_back(scope.ownSlot().text);
+    arguments.push_back(scope.adds().text);
     if (hasLast)
       arguments.push_back(scope.use<bool>(cpp::kIsLastName).text);
     return cpp::Expr<rt::status>(RuntimeCalls::callText(blockName(first.block), arguments));
@@ -361,10 +380,11 @@ LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
       while (count < segments.size() && segments[count].block == first.block &&
              segments[count].row == first.row + static_cast<int>(count))
         ++count;
-      callBlock(scope, segments.take_front(count), hasLast);
+      callBlock(scope, segments.take_front(count), repeats.getBlocks()[first.block].hasSlot, hasLast);
     }
     segments = segments.drop_front(count);
   }
-  finish(scope, cpp::getStepSignature(sched::getStep(source)), {});
+  sched::StepAttr step = sched::getStep(source);
+  finish(scope, cpp::getStepSignature(step), {}, sched::getSlots(program, step.getChunk()));
   return success();
 }

@@ -48,9 +48,9 @@ private:
   llvm::LogicalResult emitCollective(Scope &scope, sched::LaunchCollectiveOp op);
   llvm::LogicalResult emitBlock(const RepeatedBlock &block, size_t index);
   llvm::LogicalResult emitFunction(mlir::func::FuncOp source, Repeats &repeats);
-  void callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasLast);
+  void callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasSlot, bool hasLast);
   void emitRows(const RepeatedBlock &block, size_t index);
-  void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label);
+  void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label, sched::SlotsOp slots);
   void declareStream(cpp::RuntimeCalls &calls, int64_t number) const;
 
   sched::ProgramOp program;

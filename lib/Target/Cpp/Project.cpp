@@ -40,12 +40,29 @@ const job &describe();
 } // namespace windlass_program
 )";
 
-static std::string stepHeader(sched::ProgramOp program) {
+static std::string stepHeader(ModuleOp module) {
   auto [begin, end] = llvm::StringRef(kStepHeader).split("@functions@");
   std::string functions;
-  for (func::FuncOp function : sched::getStepFunctions(program))
-    functions += getStepSignature(sched::getStep(function)).getText([](llvm::StringRef) { return true; }) + ";\n";
+  for (sched::ProgramOp program : sched::getPrograms(module)) {
+    std::string position = getPositionName(program);
+    if (!position.empty())
+      functions += "namespace " + position + " {\n";
+    for (func::FuncOp function : sched::getStepFunctions(program))
+      functions += getStepSignature(sched::getStep(function)).getText([](llvm::StringRef) { return true; }) + ";\n";
+    if (!position.empty())
+      functions += "} // namespace " + position + "\n";
+  }
   return (begin + functions + end).str();
+}
+
+/// Returns the sources with the functions of all positions.
+static std::string stepSources(ModuleOp module) {
+  std::string sources;
+  for (sched::ProgramOp program : sched::getPrograms(module)) {
+    std::string position = getPositionName(program);
+    sources += (sources.empty() ? "src/" : " src/") + (position.empty() ? position : position + "/") + "step.cpp";
+  }
+  return sources;
 }
 
 static constexpr char kCMake[] = R"(cmake_minimum_required(VERSION 3.25)
@@ -171,20 +188,19 @@ void cpp::addRuntime(ProjectFiles &files) {
 
 FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &options) {
   ProjectFiles files;
-  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(module);
-  if (failed(program) || failed(addSources(module, files)))
+  if (failed(sched::checkPrograms(module)) || failed(addSources(module, files)))
     return failure();
-  auto tables = writeProgramTables(*program, options);
+  auto tables = writeProgramTables(module, options);
   if (failed(tables))
     return failure();
   files["src/tables.cpp"] = *tables;
-  files["src/step.h"] = stepHeader(*program);
+  files["src/step.h"] = stepHeader(module);
   files["src/main.cpp"] = kMain;
-  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/tables.cpp", "src/step.cpp", options.backend,
+  files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/tables.cpp", stepSources(module), options.backend,
                                       !options.attention.choices.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
-  files["operators.json"] = writeOperatorNames(*program);
+  files["operators.json"] = writeOperatorNames(module);
   files["run.sh"] = runScript(options.ranks, "train");
   files["run.slurm"] = slurmScript(options.ranks);
   addRuntime(files);

@@ -29,9 +29,15 @@ Communicator RuntimeCalls::peerOf(const Context &c, int64_t index) {
   return Communicator(callText("peer_of", {c.text, std::to_string(index)}));
 }
 
-Views RuntimeCalls::declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row) {
-  line(("const buffer_views " + name + "(").str() + c.text + (row ? ", " + row->text : "") + ");");
+Views RuntimeCalls::declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row,
+                                 const std::optional<Expr<rt::place>> &slot) {
+  std::string rowText = row ? ", " + row->text : slot ? ", nullptr" : "";
+  line(("const buffer_views " + name + "(").str() + c.text + rowText + (slot ? ", " + slot->text : "") + ");");
   return Views(name.str());
+}
+
+Expr<rt::place> RuntimeCalls::placeOfSlot(const Expr<rt::place> &first, int64_t bytes, const Expr<std::int64_t> &slot) {
+  return Call<decltype(rt::place_of_slot)>::build("place_of_slot", first, int64(bytes), slot);
 }
 
 View RuntimeCalls::absentView() { return View(callText("absent_view", {})); }

@@ -1,9 +1,16 @@
 #include "windlass/Target/Cpp/StepSignature.h"
 
+#include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
 using namespace windlass;
 using namespace windlass::cpp;
+
+std::string cpp::getPositionName(sched::ProgramOp program) {
+  if (sched::getPrograms(program->getParentOfType<mlir::ModuleOp>()).size() == 1)
+    return "";
+  return "position_" + std::to_string(program.getPosition());
+}
 
 Signature cpp::getStepSignature(sched::StepAttr step) {
   Signature signature(sched::getFunctionName(step), /*isStatic=*/false);
@@ -17,10 +24,12 @@ Signature cpp::getStepSignature(sched::StepAttr step) {
   return signature;
 }
 
-Signature cpp::getBlockSignature(const std::string &name, bool hasLast) {
+Signature cpp::getBlockSignature(const std::string &name, bool hasSlot, bool hasLast) {
   Signature signature(name, /*isStatic=*/true);
   signature.add<rt::context &>(kContextName);
   signature.add<const std::int64_t *>(kRowName);
+  if (hasSlot)
+    signature.add<const rt::place &>(kOwnSlotName);
   signature.add<bool>(kAddsName);
   if (hasLast)
     signature.add<bool>(kIsLastName);

@@ -160,7 +160,8 @@ const action two_actions[] = {act(action_kind::forward), act(action_kind::backwa
                               act(action_kind::update)};
 
 template <bool scales> one_job make(span<axis> axes, span<action> actions) {
-  static const chunk_entry chunks[] = {{0, 1, forward, backward<scales>, reduce_gradients, update<scales>}};
+  static const chunk_entry chunks[] = {{0, 1, forward, backward<scales>, reduce_gradients, update<scales>, nullptr, evaluate}};
+  static const action evaluation[] = {act(action_kind::evaluate)};
   program p = {};
   p.arenas = {arenas, 1};
   p.scratch_bytes = 1 << 20;
@@ -177,7 +178,7 @@ template <bool scales> one_job make(span<axis> axes, span<action> actions) {
   p.evaluated = {0, evaluate_at};
   p.chunks = {chunks, 1};
   p.actions = actions;
-  p.evaluate = evaluate;
+  p.evaluation = {evaluation, 1};
   job j = {};
   j.model = "bigram";
   j.plan_hash = "0123";

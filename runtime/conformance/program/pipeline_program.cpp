@@ -128,21 +128,9 @@ template <bool has_table> status update_bias(context &c) {
   return apply(c, bias_at, bias_m_at, bias_v_at, bias_gradient_at, V);
 }
 
-/// The chunks follow each other; between two positions the hidden values go through a message.
-template <bool has_table, bool has_bias> status evaluate(context &c) {
-  const view hidden = floats(c, hidden_at, {B, T, V});
-  if (has_table)
-    WINDLASS_TRY(embed(c, 0, 0));
-  if (has_table && !has_bias) {
-    WINDLASS_TRY(record_event(c.compute(), event_of(c, 0)));
-    WINDLASS_TRY(wait_event(stream_of(c, messages), event_of(c, 0)));
-    return send(stream_of(c, messages), peer_of(c, 0), hidden, 1);
-  }
-  if (!has_table) {
-    WINDLASS_TRY(receive(stream_of(c, messages), peer_of(c, 0), hidden, 0));
-    WINDLASS_TRY(record_event(stream_of(c, messages), event_of(c, 0)));
-    WINDLASS_TRY(wait_event(c.compute(), event_of(c, 0)));
-  }
+status evaluate_table(context &c) { return embed(c, 0, 0); }
+
+status evaluate_bias(context &c) {
   WINDLASS_TRY(cross_entropy(c, 0));
   value(c, evaluated_at) = value(c, sum_at) / value(c, count_at);
   return ok_status();
@@ -177,8 +165,9 @@ const scalar_entry scalars[] = {
     {scalar::weight_decay, {0, scalars_at + 16}},     {scalar::bias_correction1, {0, scalars_at + 20}},
     {scalar::bias_correction2, {0, scalars_at + 24}}, {scalar::clip_norm, {0, scalars_at + 28}}};
 template <int G, bool is_alone>
-const chunk_entry chunks[] = {{0, slots, embed, embed_backward, reduce_table, update_table<is_alone>},
-                              {1, slots, predict<G>, predict_backward<G>, reduce_bias, update_bias<is_alone>}};
+const chunk_entry chunks[] = {
+    {0, slots, embed, embed_backward, reduce_table, update_table<is_alone>, nullptr, evaluate_table},
+    {1, slots, predict<G>, predict_backward<G>, reduce_bias, update_bias<is_alone>, nullptr, evaluate_bias}};
 const peer_entry peers[] = {{1, messages}, {0, messages}};
 const message_entry message_rows[] = {
     {direction::send, 0, 1, 0, f32, {hidden_sizes, 3}, {}, {0, hidden_at}, slot_bytes},
@@ -200,16 +189,22 @@ action act(action_kind kind, std::int32_t chunk, std::int32_t micro_batch) {
   return out;
 }
 
-/// Actions as letters with a micro-batch each: forward, backward, send, receive.
+/// Actions as letters with a micro-batch each: forward, backward, evaluate, send, receive.
 std::vector<action> actions_of(std::int32_t chunk, const char *letters) {
   std::vector<action> out;
   for (const char *at = letters; *at != 0; at += 2)
     out.push_back(act(*at == 'f'   ? action_kind::forward
                       : *at == 'b' ? action_kind::backward
+                      : *at == 'e' ? action_kind::evaluate
                       : *at == 's' ? action_kind::send
                                    : action_kind::receive,
                       chunk, at[1] - '0'));
   return out;
+}
+
+std::vector<action> operator+(std::vector<action> first, const std::vector<action> &second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
 void finish(std::vector<action> &step, std::initializer_list<std::int32_t> of) {
@@ -278,7 +273,11 @@ template <int G, bool has_table, bool has_bias> program make(const std::vector<a
   p.grad_norm = {0, norm_at};
   p.chunks = part(chunks<G, count == 2>, first, count);
   p.actions = {step.data(), static_cast<std::int64_t>(step.size())};
-  p.evaluate = evaluate<has_table, has_bias>;
+  // Between two positions the hidden values go through a message.
+  static const std::vector<action> evaluation = count == 2  ? actions_of(0, "e0") + actions_of(1, "e0")
+                                                : has_table ? actions_of(0, "e0s0")
+                                                            : actions_of(1, "r0e0");
+  p.evaluation = {evaluation.data(), static_cast<std::int64_t>(evaluation.size())};
   return p;
 }
 

@@ -166,11 +166,18 @@ TEST(PositionTables, ThatDoNotAreRefused) {
     spoil(s);
     EXPECT_THAT(s.check(), HasSubstr(why));
   };
-  refused([](spoilt_job &s) { s.j.version = 1; }, "version 1, the runtime reads 2");
+  refused([](spoilt_job &s) { s.j.version = 1; }, "version 1, the runtime reads 3");
   refused([](spoilt_job &s) { s.positions[1].first_rank = 2; }, "whose ranks are not those of its mesh");
   refused([](spoilt_job &s) { s.programs[0].loss = s.programs[0].evaluated = s.programs[1].loss; },
           "the loss of a step is in 2 positions");
-  refused([](spoilt_job &s) { s.programs[0].evaluate = nullptr; }, "evaluation that only some positions have");
+  refused([](spoilt_job &s) { s.programs[0].evaluation = {}; }, "evaluation that only some positions have");
+  refused(
+      [](spoilt_job &s) {
+        static const std::vector<action> twice(2, s.programs[0].evaluation[0]);
+        s.programs[0].evaluation = {twice.data(), 2};
+      },
+      "of chunk 0 that is none, or is not its only one");
+  refused([](spoilt_job &s) { s.programs[0].evaluation.size = 1; }, "position 1 waits for ever at the receive");
   refused([](spoilt_job &s) { s.programs[1].communicators.size = 1; }, "communicators over all positions that differ");
   refused([](spoilt_job &s) { s.parameters[0][0].master = no_place; }, "state of no parameter in position 0");
   refused([](spoilt_job &s) { s.parameters[0][0].at.arena = 1; }, "'table' lies outside the arena in position 0");

@@ -15,15 +15,15 @@ using testing::HasSubstr;
 namespace {
 
 /// operators.json of a program with a stream for compute and one for a communicator.
-constexpr char emitted[] = R"({"version": 2, "names": ["a", "", "b\"}]\n</script>"], "commands": {
+constexpr char emitted[] = R"({"version": 3, "names": ["a", "", "b\"}]\n</script>"], "positions": [[{"chunk": 0,
   "forward": [[0, 2], []], "backward": [[2], [1]], "last_backward": [[2, 0], [0]], "reduce": [[], [2]],
-  "update": [[1], []]}})";
+  "update": [[1], []]}]]})";
 
 std::string refusal_of(const std::string &what, const std::string &by) {
   std::string text = emitted;
   text.replace(text.find(what), what.size(), by);
   operator_names names;
-  status read = names.read(text, 2);
+  status read = names.read(text, 0, 2);
   return read.is_ok() ? "" : read.message();
 }
 
@@ -31,7 +31,7 @@ std::string refusal_of(const std::string &what, const std::string &by) {
 
 TEST(OperatorNames, FollowTheActionsOfAStep) {
   operator_names names;
-  ASSERT_TRUE(names.read(emitted, 2).is_ok());
+  ASSERT_TRUE(names.read(emitted, 0, 2).is_ok());
   const auto act = [](action_kind kind, bool is_last) {
     action out;
     out.kind = kind;
@@ -50,7 +50,13 @@ TEST(OperatorNames, FollowTheActionsOfAStep) {
 
 TEST(OperatorNames, OtherTextsAreRefused) {
   EXPECT_EQ(refusal_of("[1]", "[2]"), ""); // what is refused below is the change
-  EXPECT_THAT(refusal_of("\"version\": 2", "\"version\": 1"), HasSubstr("version 2"));
+  EXPECT_THAT(refusal_of("\"version\": 3", "\"version\": 2"), HasSubstr("version 3"));
+  EXPECT_THAT(refusal_of("\"positions\"", "\"other\""), HasSubstr("'positions'"));
+  EXPECT_THAT(refusal_of("[[{", "[{"), HasSubstr("no list of chunks"));
+  EXPECT_THAT(refusal_of("\"chunk\": 0", "\"chunk\": -1"), HasSubstr("a chunk without a number"));
+  EXPECT_THAT(refusal_of("\"chunk\": 0", "\"chunk\": 3000000000"), HasSubstr("a chunk without a number"));
+  operator_names names;
+  EXPECT_THAT(names.read(emitted, 1, 2).message(), HasSubstr("lacks position 1"));
   EXPECT_THAT(refusal_of("\"names\"", "\"other\""), HasSubstr("lacks 'names'"));
   EXPECT_THAT(refusal_of("\"a\"", "7"), HasSubstr("a name that is no text"));
   EXPECT_THAT(refusal_of("\"a\"", "\"" + std::string(1025, 'x') + "\""), HasSubstr("at most 1024 bytes"));
@@ -58,7 +64,7 @@ TEST(OperatorNames, OtherTextsAreRefused) {
     EXPECT_THAT(refusal_of("[1]", place), HasSubstr("a name that it lacks")) << place;
   EXPECT_THAT(refusal_of("\"update\": [[1], []]", "\"update\": [[1]]"), HasSubstr("'update' for each of 2 streams"));
   EXPECT_THAT(refusal_of("\"update\"", "\"updates\""), HasSubstr("'update' for each of 2 streams"));
-  EXPECT_NE(refusal_of("]}}", "]}"), "");
+  EXPECT_NE(refusal_of("]}]]}", "]}]}"), "");
 }
 
 TEST(Timeline, NamesAreEscaped) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 namespace windlass::rt {
 
@@ -32,7 +33,7 @@ public:
       where_ = " in position " + std::to_string(number);
   }
 
-  /// `messages` are its sends and receives in their order.
+  /// Follows a step. `messages` are its sends and receives in their order.
   status run(std::deque<message_step> &messages) {
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
@@ -58,6 +59,24 @@ public:
     return ok_status();
   }
 
+  /// Follows the evaluation of a micro-batch, where there is one, in the same way.
+  status run_evaluation(std::deque<message_step> &messages) {
+    messages_ = &messages;
+    std::set<std::int32_t> evaluated;
+    for (const action &row : p_.evaluation) {
+      const auto *of = std::find_if(p_.chunks.begin(), p_.chunks.end(),
+                                    [&](const chunk_entry &chunk) { return chunk.chunk == row.chunk; });
+      if (of == p_.chunks.end() || row.slot != 0 || row.micro_batch != 0)
+        return wrong("an evaluation of chunk " + std::to_string(row.chunk) + ", which the position lacks, or outside of "
+                     "slot 0");
+      if (row.kind == action_kind::send || row.kind == action_kind::receive)
+        WINDLASS_TRY(follow_message(row, 0));
+      else if (row.kind != action_kind::evaluate || !of->evaluate || !evaluated.insert(row.chunk).second)
+        return wrong("an evaluation of chunk " + std::to_string(row.chunk) + " that is none, or is not its only one");
+    }
+    return ok_status();
+  }
+
 private:
   struct chunk_state {
     std::int32_t slots = 0;
@@ -68,8 +87,8 @@ private:
   status wrong(const std::string &what) const { return wrong_tables(what + where_); }
 
   status follow(const action &row, std::int32_t turn) {
-    if (row.kind == action_kind::repeat)
-      return wrong("a repeat in a repeat");
+    if (row.kind == action_kind::repeat || row.kind == action_kind::evaluate)
+      return wrong("a repeat in a repeat, or an evaluation in a step");
     const auto found = chunks_.find(row.chunk);
     if (found == chunks_.end())
       return wrong("an action of chunk " + std::to_string(row.chunk) + ", which the position lacks");
@@ -111,12 +130,8 @@ private:
   std::deque<message_step> *messages_ = nullptr;
 };
 
-} // namespace
-
-status check_actions(const job &j) {
-  std::vector<std::deque<message_step>> messages(static_cast<std::size_t>(j.positions.size));
-  for (std::int32_t i = 0; i < j.positions.size; ++i)
-    WINDLASS_TRY(step_check(j, i).run(messages[static_cast<std::size_t>(i)]));
+/// Checks that the messages of all positions meet.
+status check_meetings(std::vector<std::deque<message_step>> messages) {
   // Each position waits at its next message until the other end comes to it.
   const auto meets = [](const message_step &a, const message_step &b) {
     return a.way != b.way && a.chunk == b.peer_chunk && a.peer_chunk == b.chunk && a.micro_batch == b.micro_batch;
@@ -139,6 +154,19 @@ status check_actions(const job &j) {
     if (!messages[i].empty())
       return wrong_tables("position " + std::to_string(i) + " waits for ever at " + name_of(messages[i].front()));
   return ok_status();
+}
+
+} // namespace
+
+status check_actions(const job &j) {
+  std::vector<std::deque<message_step>> of_step(static_cast<std::size_t>(j.positions.size)), of_evaluation = of_step;
+  for (std::int32_t i = 0; i < j.positions.size; ++i) {
+    step_check check(j, i);
+    WINDLASS_TRY(check.run(of_step[static_cast<std::size_t>(i)]));
+    WINDLASS_TRY(check.run_evaluation(of_evaluation[static_cast<std::size_t>(i)]));
+  }
+  WINDLASS_TRY(check_meetings(std::move(of_step)));
+  return check_meetings(std::move(of_evaluation));
 }
 
 } // namespace windlass::rt

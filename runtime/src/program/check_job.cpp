@@ -283,8 +283,8 @@ status check_together(const job &j) {
       if (!chunks.insert(row.chunk).second)
         return wrong_tables("chunk " + std::to_string(row.chunk) + " stands twice");
     losses += !p.loss.is_absent();
-    const bool evaluates = j.positions[0].runs->evaluate != nullptr;
-    if (evaluates != (p.evaluate != nullptr) || (evaluates && p.loss.is_absent() != p.evaluated.is_absent()))
+    const bool evaluates = j.positions[0].runs->evaluation.size > 0;
+    if (evaluates != (p.evaluation.size > 0) || (evaluates && p.loss.is_absent() != p.evaluated.is_absent()))
       return wrong_tables("evaluation that only some positions have");
   }
   if (losses != 1)

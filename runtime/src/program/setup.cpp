@@ -164,8 +164,9 @@ status trainer::set_up() {
     if (p_.attentions.choices.size > 0)
       say(detail::choose_attentions(context_.compute(), p_.attentions));
   }
-  if (p_.init)
-    WINDLASS_TRY(p_.init(context_));
+  for (const chunk_entry &chunk : p_.chunks)
+    if (chunk.init)
+      WINDLASS_TRY(chunk.init(context_));
   return context_.synchronize();
 }
 

@@ -78,7 +78,7 @@ static status count_steps(const job &j, const options &o, const data_source &dat
 
 bool evaluates(const job &j) {
   for (const position_entry &position : j.positions)
-    if (!position.runs->evaluate)
+    if (position.runs->evaluation.size == 0)
       return false;
   return true;
 }

@@ -20,7 +20,7 @@ namespace windlass::rt {
 
 namespace {
 
-/// Names of action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
+/// Names of a step's action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
 constexpr const char *activity_names[] = {"repeat", "forward", "backward", "send", "receive",
                                           "reduce", "update",  "inputs",   "wait", "save"};
 constexpr std::size_t inputs_activity = 7, wait_activity = 8, save_activity = 9;
@@ -148,24 +148,42 @@ status trainer::compute(const action &what, std::int64_t micro_batch) {
   if (is_traced_)
     traced_.push_back(&what);
   const bool has_slot = what.kind == action_kind::forward || what.kind == action_kind::backward;
-  const chunk_entry *chunk = p_.chunks.begin();
-  while (chunk->chunk != what.chunk)
-    ++chunk;
+  const chunk_entry &chunk = chunk_of(what);
   if (has_slot)
     WINDLASS_TRY(messages_.begin(what));
   WINDLASS_TRY(graphs_.run(what, [&]() -> status {
     switch (what.kind) {
     case action_kind::forward:
-      return chunk->forward(context_, micro_batch, what.slot);
+      return chunk.forward(context_, micro_batch, what.slot);
     case action_kind::backward:
-      return chunk->backward(context_, micro_batch, what.slot, what.is_last);
+      return chunk.backward(context_, micro_batch, what.slot, what.is_last);
     case action_kind::reduce:
-      return chunk->reduce(context_);
+      return chunk.reduce(context_);
     default:
-      return chunk->update(context_);
+      return chunk.update(context_);
     }
   }));
   return has_slot ? messages_.end(what) : ok_status();
+}
+
+const chunk_entry &trainer::chunk_of(const action &what) const {
+  const chunk_entry *chunk = p_.chunks.begin();
+  while (chunk->chunk != what.chunk)
+    ++chunk;
+  return *chunk;
+}
+
+status trainer::run_evaluation() {
+  for (const action &what : p_.evaluation) {
+    if (what.kind != action_kind::evaluate) {
+      WINDLASS_TRY(messages_.move(what));
+      continue;
+    }
+    WINDLASS_TRY(messages_.begin(what));
+    WINDLASS_TRY(chunk_of(what).evaluate(context_));
+    WINDLASS_TRY(messages_.end(what));
+  }
+  return context_.synchronize();
 }
 
 status trainer::run_actions() {
@@ -287,8 +305,7 @@ status trainer::evaluate(std::int64_t step) {
     std::int64_t k = first + group_;
     for (const chunk_entry &chunk : p_.chunks)
       WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0, chunk.chunk, 0));
-    WINDLASS_TRY(p_.evaluate(context_));
-    WINDLASS_TRY(context_.synchronize());
+    WINDLASS_TRY(run_evaluation());
     if (k < count && !p_.evaluated.is_absent()) {
       float loss;
       std::int64_t weight;
@@ -427,13 +444,22 @@ void trainer::count_kernels(bool on, bool keeps) {
     context_.get_stream(i).count_times(on ? &kernel_times_[static_cast<std::size_t>(i)] : nullptr);
 }
 
+std::int32_t trainer::count_function_streams() const {
+  return static_cast<std::int32_t>(std::count_if(
+      p_.streams.begin(), p_.streams.end(), [](const stream_entry &row) { return row.kind != stream_kind::peer; }));
+}
+
 status trainer::name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const {
   constexpr std::int64_t max_bytes = 1 << 28;
   std::string path, text;
   WINDLASS_TRY(find_program_file("operators.json", path));
   WINDLASS_TRY(read_text(path, max_bytes, text));
-  WINDLASS_TRY(names.read(text, static_cast<std::int32_t>(p_.streams.size)));
+  WINDLASS_TRY(names.read(text, position_of(j_, context_.rank()), count_function_streams()));
   for (std::size_t i = 0; i < kernel_times_.size(); ++i) {
+    if (p_.streams[static_cast<std::int64_t>(i)].kind == stream_kind::peer) {
+      out.emplace_back(); // messages are of no operator
+      continue;
+    }
     std::vector<std::string_view> of = names.of(i, traced_);
     if (const std::size_t ran = kernel_times_[i].commands().size(); ran != of.size())
       return bad_input(quote(path) + " names the operators of " +

@@ -76,10 +76,15 @@ private:
   /// Agrees, after a step, on requests to stop and on NaN.
   status after_step(std::int64_t s, const step_metrics &row, bool &stops);
 
+  const chunk_entry &chunk_of(const action &what) const;
   status evaluate(std::int64_t step);
+  /// Computes the loss of the micro-batch whose inputs are in slot 0 of each chunk.
+  status run_evaluation();
   status save(std::int64_t step);
   status finish();
   status write_profile();
+  /// Returns the number of streams that functions use: messages have streams of their own, behind them.
+  std::int32_t count_function_streams() const;
   /// Gives the operators' names of the timeline's commands, by stream, from the project's file; none where the file has
   /// none.
   status name_operators(operator_names &names, std::vector<std::vector<std::string_view>> &out) const;

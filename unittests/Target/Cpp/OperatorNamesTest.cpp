@@ -61,9 +61,9 @@ sched.program @program on <[]> {
       op->setAttr(train::kIdAttr, mlir::StringAttr::get(&context, id));
   });
   EXPECT_EQ(next, 4);
-  EXPECT_EQ(cpp::writeOperatorNames(*sched::getOnlyProgram(*module)),
-            R"({"version":2,"names":["a\"}","","sum"],"commands":{"forward":[[0],[]],"backward":[[1],[]],)"
-            R"("last_backward":[[1],[2]],"reduce":[[0],[]],"update":[[],[]]}})"
+  EXPECT_EQ(cpp::writeOperatorNames(*module),
+            R"({"version":3,"names":["a\"}","","sum"],"positions":[[{"chunk":0,"forward":[[0],[]],"backward":[[1],[]],)"
+            R"("last_backward":[[1],[2]],"reduce":[[0],[]],"update":[[],[]]}]]})"
             "\n");
 }
 

@@ -64,7 +64,7 @@ sched.program @program on <[<"a", 2>, <"b", 2>, <"c", 2>]> {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return diagnostics;
-    auto tables = windlass::cpp::writeProgramTables(*windlass::sched::getOnlyProgram(*module), options);
+    auto tables = windlass::cpp::writeProgramTables(*module, options);
     return failed(tables) ? diagnostics : *tables;
   }
 

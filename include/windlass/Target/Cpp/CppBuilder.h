@@ -52,12 +52,18 @@ Expr<rt::place> placeAt(std::int64_t arena, std::int64_t offset);
 /// Returns a list such as `{1, 2, 3}`.
 std::string listText(llvm::ArrayRef<int64_t> values);
 /// Returns the definition of a buffer without its name: `({0, 64}, element_type::f32, {2, 8})`, with strides where they
-/// are not row-major. `where` has the two numbers of a place or of a `row_place`.
+/// are not row-major. `where` has the numbers of the place.
 std::string bufferText(llvm::ArrayRef<int64_t> where, mlir::MemRefType type);
 
 template <class T> struct TypeName;
 template <> struct TypeName<rt::context &> {
   static constexpr char text[] = "context &";
+};
+template <> struct TypeName<const rt::place &> {
+  static constexpr char text[] = "const place &";
+};
+template <> struct TypeName<rt::place> {
+  static constexpr char text[] = "place";
 };
 template <> struct TypeName<bool> {
   static constexpr char text[] = "bool";
@@ -78,6 +84,10 @@ public:
   Signature(std::string name, bool isStatic) : name(std::move(name)), isStatic(isStatic) {}
 
   template <class T> void add(llvm::StringRef parameter) { parameters.push_back({TypeName<T>::text, parameter.str()}); }
+  /// Whether it has a parameter of that name.
+  bool has(llvm::StringRef parameter) const {
+    return llvm::any_of(parameters, [&](const Parameter &each) { return each.name == parameter; });
+  }
   /// Returns `status name(type parameter, ...)`; a parameter for which `isUsed` returns false is marked as one that may
   /// go unused.
   std::string getText(llvm::function_ref<bool(llvm::StringRef parameter)> isUsed) const;
@@ -147,8 +157,12 @@ public:
   static Communicator communicatorOf(const Context &c, int64_t index);
   /// Returns the communicator of this rank and one of its program's peers.
   static Communicator peerOf(const Context &c, int64_t index);
-  /// Adds the declaration, by a name, of the views of the buffers of a context, and of a row where there is one.
-  Views declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row);
+  /// Adds the declaration, by a name, of the views of the buffers of a context, and of a row and a slot where there are
+  /// these.
+  Views declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row,
+                     const std::optional<Expr<rt::place>> &slot);
+  /// Returns the first byte of a slot, where slot 0 begins at `first` and each has `bytes` bytes.
+  static Expr<rt::place> placeOfSlot(const Expr<rt::place> &first, int64_t bytes, const Expr<std::int64_t> &slot);
   template <class Place> static View at(const Views &views, const Expr<rt::buffer_of<Place>> &buffer) {
     return View(callText(views.text, {buffer.text}));
   }

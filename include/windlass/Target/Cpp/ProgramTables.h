@@ -13,7 +13,7 @@ namespace windlass::cpp {
 std::string quoted(llvm::StringRef text);
 
 /// Returns the text of `tables.cpp` for a module of level L5. Fails with a diagnostic where the module lacks a part.
-llvm::FailureOr<std::string> writeProgramTables(sched::ProgramOp program, const ProjectOptions &options);
+llvm::FailureOr<std::string> writeProgramTables(mlir::ModuleOp module, const ProjectOptions &options);
 
 } // namespace windlass::cpp
 

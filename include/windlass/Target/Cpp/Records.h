@@ -42,7 +42,7 @@ WINDLASS_MEMBERS(stream_entry, kind, name);
 WINDLASS_MEMBERS(communicator_entry, axes, stream, exchanges, spans_positions);
 WINDLASS_MEMBERS(peer_entry, position, stream);
 WINDLASS_MEMBERS(message_entry, way, chunk, peer_chunk, peer, type, sizes, splits, at, slot_stride);
-WINDLASS_MEMBERS(chunk_entry, chunk, slots, forward, backward, reduce, update);
+WINDLASS_MEMBERS(chunk_entry, chunk, slots, forward, backward, reduce, update, init, evaluate);
 WINDLASS_MEMBERS(action, kind, chunk, peer_chunk, micro_batch, per_turn, slot, is_first, is_last, count, length);
 WINDLASS_MEMBERS(product_choice, product, algorithm);
 WINDLASS_MEMBERS(product_choices, device, library, choices);
@@ -51,8 +51,8 @@ WINDLASS_MEMBERS(attention_shape, type, is_gradient, is_causal, scale, batch, he
 WINDLASS_MEMBERS(attention_choice, shape, workspace_bytes);
 WINDLASS_MEMBERS(attention_choices, device, library, choices);
 WINDLASS_MEMBERS(program, arenas, scratch_bytes, streams, events, communicators, peers, parameters, states, gradients,
-                 inputs, messages, scalars, loss, grad_norm, evaluated, chunks, actions, products, attentions, init,
-                 evaluate);
+                 inputs, messages, scalars, loss, grad_norm, evaluated, chunks, actions, evaluation, products,
+                 attentions);
 WINDLASS_MEMBERS(position_entry, axes, first_rank, ranks, runs);
 WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, parameters, inputs, labels,
                  positions);

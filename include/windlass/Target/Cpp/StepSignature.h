@@ -8,17 +8,21 @@
 namespace windlass::cpp {
 
 /// The names of parameters: the context, the row of a repeated block, the micro-batch's index among those of the step,
-/// the slot of its inputs and stash, whether results add to earlier ones, and whether the micro-batch is the step's
-/// last.
+/// the slot of its inputs and stash, the place of that slot, whether results add to earlier ones, and whether the
+/// micro-batch is the step's last.
 constexpr char kContextName[] = "c", kRowName[] = "r", kIndexName[] = "index", kSlotName[] = "slot",
-               kAddsName[] = "adds", kIsLastName[] = "is_last";
+               kOwnSlotName[] = "own", kAddsName[] = "adds", kIsLastName[] = "is_last";
+
+/// Returns the name of the folder and the namespace of a position's functions, `position_1`; empty in a job of one
+/// position, which needs none.
+std::string getPositionName(sched::ProgramOp program);
 
 /// Returns the signature of the function of a role of the step.
 Signature getStepSignature(sched::StepAttr step);
 
-/// Returns the signature of the function of a repeated block; `hasLast` says that some of its commands run in the last
-/// micro-batch only.
-Signature getBlockSignature(const std::string &name, bool hasLast);
+/// Returns the signature of the function of a repeated block; `hasSlot` says that some of its buffers are in the slot of
+/// the micro-batch, `hasLast` that some of its commands run in the last micro-batch only.
+Signature getBlockSignature(const std::string &name, bool hasSlot, bool hasLast);
 
 } // namespace windlass::cpp
 

@@ -52,12 +52,23 @@ ArenaOp sched::getArena(ProgramOp program, plan::MemoryKind kind) {
   return nullptr;
 }
 
-ArenaTable::ArenaTable(ProgramOp program) : arenas(program.getOps<ArenaOp>()) {}
+SlotsOp sched::getSlots(ProgramOp program, int64_t chunk) {
+  for (SlotsOp slots : program.getOps<SlotsOp>())
+    if (static_cast<int64_t>(slots.getChunk()) == chunk)
+      return slots;
+  return nullptr;
+}
 
-std::optional<int64_t> ArenaTable::find(StringAttr name) const {
+ArenaTable::ArenaTable(ProgramOp program) : arenas(program.getOps<ArenaOp>()), slots(program.getOps<SlotsOp>()) {}
+
+std::optional<ArenaTable::Area> ArenaTable::find(StringAttr name) const {
   for (size_t number = 0; number < arenas.size(); ++number)
     if (ArenaOp arena = arenas[number]; arena.getSymNameAttr() == name)
-      return number;
+      return Area{static_cast<int64_t>(number), 0, nullptr};
+  for (SlotsOp each : slots)
+    if (each.getSymNameAttr() == name)
+      if (std::optional<Area> around = find(each.getArenaAttr().getAttr()))
+        return Area{around->arena, static_cast<int64_t>(each.getOffset()), each};
   return std::nullopt;
 }
 

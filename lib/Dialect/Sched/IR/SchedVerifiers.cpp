@@ -103,6 +103,32 @@ LogicalResult ArenaOp::verify() {
   return success();
 }
 
+LogicalResult SlotsOp::verify() {
+  // Bounds, so that no sum of what the attributes say overflows.
+  constexpr int64_t most = int64_t(1) << 48;
+  auto isBetween = [](int64_t value, int64_t least, int64_t most) { return least <= value && value <= most; };
+  if (!isBetween(getChunk(), 0, schedule::kMaxChunks - 1))
+    return emitOpError("is of chunk ") << static_cast<int64_t>(getChunk()) << ", but chunks are numbered from 0 to "
+                                       << schedule::kMaxChunks - 1;
+  if (!isBetween(getCount(), 1, schedule::kMaxActions))
+    return emitOpError("has ") << static_cast<int64_t>(getCount()) << " slots, but a chunk has 1 to "
+                               << schedule::kMaxActions;
+  if (!isBetween(getOffset(), 0, most) || !isBetween(getBytes(), 0, most / getCount()))
+    return emitOpError("begins at byte ") << static_cast<int64_t>(getOffset()) << " with "
+                                          << static_cast<int64_t>(getBytes())
+                                          << " bytes to a slot: both are at least 0, and the last slot ends before 2^49";
+  if (getOffset() % kAlignment || getBytes() % kAlignment)
+    return emitOpError("begins at byte ") << getOffset() << " with " << getBytes()
+                                          << " bytes to a slot, which are no multiples of " << kAlignment;
+  return success();
+}
+
+LogicalResult SlotsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (tables.lookupNearestSymbolFrom<ArenaOp>(*this, getArenaAttr()))
+    return success();
+  return emitOpError("names ") << getArenaAttr() << ", which is no sched.arena of the program";
+}
+
 LogicalResult CommunicatorOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<StreamOp> stream = findStream(*this, getStreamAttr(), tables);
   if (failed(stream))

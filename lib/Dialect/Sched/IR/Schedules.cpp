@@ -1,7 +1,10 @@
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace windlass;
@@ -111,8 +114,16 @@ LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
   FailureOr<schedule::Schedule> step = expandSchedule(op);
   if (failed(step))
     return failure();
-  if (int64_t slots = step->getSlots(); slots > 1)
-    return op.emitOpError("keeps ") << slots << " micro-batches in flight, but there is one slot for the stash";
+  auto program = op->getParentOfType<ProgramOp>();
+  std::set<int64_t> chunks;
+  for (const schedule::Action &action : step->actions)
+    if (chunks.insert(action.chunk).second) {
+      SlotsOp slots = getSlots(program, action.chunk);
+      int64_t needed = step->getSlots(action.chunk), given = slots ? slots.getCount() : 1;
+      if (needed > given)
+        return op.emitOpError("keeps ") << needed << " micro-batches of chunk " << action.chunk
+                                        << " in flight, but the chunk has " << given << (given == 1 ? " slot" : " slots");
+    }
   return success();
 }
 

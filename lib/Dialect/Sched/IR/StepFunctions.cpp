@@ -35,17 +35,12 @@ SmallVector<func::FuncOp> windlass::sched::getStepFunctions(ProgramOp program) {
   return functions;
 }
 
-FailureOr<int64_t> windlass::sched::getOnlyChunk(ProgramOp program) {
-  SmallVector<func::FuncOp> functions = getStepFunctions(program);
-  if (functions.empty())
-    return 0;
-  int64_t chunk = getStep(functions.front()).getChunk();
-  for (func::FuncOp function : functions)
-    if (int64_t other = getStep(function).getChunk(); other != chunk)
-      return function.emitOpError("is of chunk ")
-             << other << ", but @" << functions.front().getName() << " is of chunk " << chunk
-             << ": commands are made of one chunk for each position";
-  return chunk;
+SmallVector<int64_t> windlass::sched::getChunks(ProgramOp program) {
+  SmallVector<int64_t> chunks;
+  for (func::FuncOp function : getStepFunctions(program))
+    if (int64_t chunk = getStep(function).getChunk(); chunks.empty() || chunks.back() != chunk)
+      chunks.push_back(chunk);
+  return chunks;
 }
 
 LogicalResult windlass::sched::checkStepFunctions(ProgramOp program) {

@@ -197,10 +197,11 @@ private:
 } // namespace
 
 std::vector<Command> windlass::sched::composeReduction(Program &program, std::vector<Command> backward,
-                                                       std::vector<Command> reduce, Location loc) {
+                                                       std::vector<Command> reduce, int64_t chunk, Location loc) {
   Composer composer(program, std::move(backward), loc);
   for (Bucket &bucket : program.buckets)
-    composer.addBucket(bucket);
+    if (bucket.chunk == chunk)
+      composer.addBucket(bucket);
   composer.addReduce(std::move(reduce));
   return composer.compose();
 }

@@ -6,12 +6,12 @@
 
 namespace windlass::sched {
 
-/// Places the reduction of the program's buckets and the commands of `reduce`, which are the rest of `@reduce`, among
-/// and behind those of `backward`: each collective at the first border of a repeated block behind the last command that
+/// Places the reduction of a chunk's buckets and the commands of `reduce`, which are the rest of its `@reduce`, among and
+/// behind those of `backward`, its backward: each collective at the first border of a repeated block behind the last command that
 /// uses its buffer. Commands among those of the backward run in the last backward of a step only; commands behind it,
 /// with the waits for all collectives, belong to `@reduce`.
 std::vector<Command> composeReduction(Program &program, std::vector<Command> backward, std::vector<Command> reduce,
-                                      mlir::Location loc);
+                                      int64_t chunk, mlir::Location loc);
 
 } // namespace windlass::sched
 

@@ -27,26 +27,54 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
   LogicalResult lower(ProgramOp op) {
     if (failed(checkStepFunctions(op)))
       return failure();
-    FailureOr<int64_t> chunk = getOnlyChunk(op);
-    if (failed(chunk))
-      return failure();
-    func::FuncOp forward = getStepFunction(op, StepRole::forward, *chunk),
-                 backward = getStepFunction(op, StepRole::backward, *chunk),
-                 reduce = getStepFunction(op, StepRole::reduce, *chunk);
-    if (!forward != !backward)
-      return op.emitError("has one of @forward and @backward: a step needs both");
     for (func::FuncOp function : getStepFunctions(op))
       if (!function.getBody().hasOneBlock())
         return function.emitOpError("must have one block");
-    for (ScheduleOp schedule : op.getOps<ScheduleOp>())
-      if (failed(checkSlots(schedule)))
-        return failure();
     if (op.lookupSymbol(kDeviceArena))
       return op.emitError("is at the level of commands already");
 
-    Program program(op, reduce);
+    FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op);
+    if (failed(slots))
+      return failure();
+    Program program(op, std::move(*slots));
+    for (int64_t chunk : getChunks(op))
+      if (failed(lowerChunk(program, chunk)))
+        return failure();
+    program.numberEvents();
+    program.shareStorages();
+    program.assignSlots();
+    program.placeStorages();
+    program.emit();
+    return success();
+  }
+
+  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight.
+  static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op) {
+    llvm::MapVector<int64_t, Slots> slots;
+    SmallVector<int64_t> chunks = getChunks(op);
+    for (int64_t chunk : chunks)
+      slots[chunk];
+    for (ScheduleOp schedule : op.getOps<ScheduleOp>()) {
+      FailureOr<schedule::Schedule> step = expandSchedule(schedule);
+      if (failed(step))
+        return failure();
+      for (int64_t chunk : chunks)
+        slots[chunk].count = step->getSlots(chunk);
+    }
+    if (chunks.size() == 1 && slots.front().second.count == 1)
+      slots.clear();
+    return slots;
+  }
+
+  LogicalResult lowerChunk(Program &program, int64_t chunk) {
+    ProgramOp op = program.program;
+    func::FuncOp forward = getStepFunction(op, StepRole::forward, chunk),
+                 backward = getStepFunction(op, StepRole::backward, chunk),
+                 reduce = getStepFunction(op, StepRole::reduce, chunk);
+    if (!forward != !backward)
+      return op.emitError("has one of @forward and @backward: a step needs both");
     auto lowerFunction = [&](StepRole role, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
-      func::FuncOp function = getStepFunction(op, role, *chunk);
+      func::FuncOp function = getStepFunction(op, role, chunk);
       if (!function)
         return success();
       FunctionLowering lowering(program, function);
@@ -64,6 +92,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     if (reduce) {
       DenseSet<Operation *> inBuckets;
       for (Bucket &bucket : program.buckets) {
+        if (bucket.chunk != chunk)
+          continue;
         inBuckets.insert(bucket.op);
         for (Value input : bucket.op.getInputs())
           inBuckets.insert(input.getDefiningOp());
@@ -77,17 +107,12 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     }
     if (backward) {
       std::vector<Command> &commands = program.functions[backward];
-      commands = composeReduction(program, std::move(commands), std::move(rest), backward.getLoc());
+      commands = composeReduction(program, std::move(commands), std::move(rest), chunk, backward.getLoc());
     } else if (reduce) {
       return reduce.emitOpError("reduces gradients, but there is no @backward");
     }
-    if (failed(lowerFunction(StepRole::update, {}, none)) || failed(lowerFunction(StepRole::evaluate, {}, none)))
-      return failure();
-    program.numberEvents();
-    program.shareStorages();
-    program.placeStorages();
-    program.emit();
-    return success();
+    return success(succeeded(lowerFunction(StepRole::update, {}, none)) &&
+                   succeeded(lowerFunction(StepRole::evaluate, {}, none)));
   }
 };
 

@@ -14,10 +14,12 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-Program::Program(ProgramOp program, func::FuncOp reduce) : program(program), symbols(program) {
+Program::Program(ProgramOp program, llvm::MapVector<int64_t, Slots> slots)
+    : program(program), slots(std::move(slots)), symbols(program) {
   streams.push_back({"compute", StreamKind::compute});
-  if (reduce)
-    collectBuckets(reduce);
+  for (func::FuncOp function : getStepFunctions(program))
+    if (hasRole(function, StepRole::reduce))
+      collectBuckets(function);
   for (ResourceOp resource : program.getOps<ResourceOp>()) {
     if (resourceViews.contains(resource.getSymNameAttr()))
       continue;
@@ -28,6 +30,8 @@ Program::Program(ProgramOp program, func::FuncOp reduce) : program(program), sym
         !llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value,
                              ResourceKind::scalar, ResourceKind::received, ResourceKind::sent},
                             resource.getKind());
+    if (resource.isOfSlot() && this->slots.contains(resource.getChunkNumber()))
+      storage.chunk = resource.getChunkNumber();
     resourceViews[resource.getSymNameAttr()] = View::dense(storages.size(), resource.getTensorType());
     storages.push_back(storage);
   }
@@ -43,6 +47,7 @@ void Program::collectBuckets(func::FuncOp reduce) {
   for (AllReduceOp op : reduce.getOps<AllReduceOp>()) {
     Bucket bucket;
     bucket.op = op;
+    bucket.chunk = getStep(reduce).getChunk();
     for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults())) {
       auto load = input.getDefiningOp<LoadOp>();
       auto store = result.hasOneUse() ? dyn_cast<StoreOp>(*result.user_begin()) : StoreOp();
@@ -243,31 +248,89 @@ void Program::shareStorages() {
   }
 }
 
-void Program::placeStorages() {
-  // Resources by kind, so that what the runtime walks (parameters, then state, then gradients) is adjacent.
+void Program::assignSlots() {
+  auto list = [&](StepRole role, int64_t chunk, bool ofReduce) {
+    DenseSet<unsigned> touched;
+    for (const Command &command : functions.lookup(getStepFunction(program, role, chunk)))
+      if ((command.runs == Command::Runs::InReduce) == ofReduce) {
+        for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+          touched.insert(view.storage);
+        touched.insert(command.keepsAlive.begin(), command.keepsAlive.end());
+      }
+    return touched;
+  };
+  bool hasSeveralChunks = slots.size() > 1;
+  for (auto &[chunk, its] : slots) {
+    DenseSet<unsigned> inForward = list(StepRole::forward, chunk, false),
+                       inBackward = list(StepRole::backward, chunk, false),
+                       inReduce = list(StepRole::backward, chunk, true);
+    for (auto [number, storage] : llvm::enumerate(storages)) {
+      if (!storage.isTransient || !inBackward.contains(number))
+        continue;
+      if (inForward.contains(number))
+        storage.chunk = chunk;
+      else if (hasSeveralChunks && inReduce.contains(number)) // the backward of another chunk may come between
+        storage.isTransient = false;
+    }
+  }
+}
+
+llvm::SetVector<unsigned> Program::listResources() {
+  llvm::SetVector<unsigned> listed;
+  for (const Bucket &bucket : buckets)
+    listed.insert(bucket.storage);
   std::map<ResourceKind, SmallVector<ResourceOp>> resources;
   for (ResourceOp resource : program.getOps<ResourceOp>())
     resources[resource.getKind()].push_back(resource);
-  int64_t end = 0;
-  auto place = [&](unsigned storage) {
-    storages[storage].offset = end;
-    end = llvm::alignTo(end + storages[storage].bytes, kAlignment);
-  };
-  for (const Bucket &bucket : buckets)
-    place(bucket.storage);
   for (auto &[kind, ofKind] : resources)
-    for (ResourceOp resource : ofKind) {
-      unsigned storage = getView(resource).storage;
-      if (llvm::none_of(buckets, [&](const Bucket &bucket) { return bucket.storage == storage; }))
-        place(storage);
-    }
+    for (ResourceOp resource : ofKind)
+      listed.insert(getView(resource).storage);
+  return listed;
+}
+
+void Program::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
+  for (auto &[chunk, its] : slots) {
+    auto place = [&, chunk = chunk, &its = its](unsigned number) {
+      Storage &storage = storages[number];
+      if (storage.chunk != chunk)
+        return;
+      storage.offset = its.bytes;
+      its.bytes = llvm::alignTo(its.bytes + storage.bytes, kAlignment);
+      if (storage.isTransient)
+        stashBytes += its.count * static_cast<int64_t>(llvm::alignTo(storage.bytes, kAlignment));
+    };
+    llvm::for_each(resources, place);
+    // All of the stash is live between forward and backward, so nothing of it can share bytes.
+    for (unsigned number = 0; number < storages.size(); ++number)
+      if (storages[number].isTransient)
+        place(number);
+    its.offset = end;
+    end += its.count * its.bytes;
+  }
+}
+
+void Program::placeStorages() {
+  int64_t end = 0;
+  auto place = [&](unsigned number) {
+    Storage &storage = storages[number];
+    if (!isPermanent(storage))
+      return;
+    storage.offset = end;
+    end = llvm::alignTo(end + storage.bytes, kAlignment);
+  };
+  llvm::SetVector<unsigned> resources = listResources();
+  llvm::for_each(resources, place);
+  for (unsigned number = 0; number < storages.size(); ++number)
+    if (!resources.contains(number))
+      place(number);
+  placeSlots(resources.getArrayRef(), end);
 
   std::vector<Command *> timeline = getTimeline();
   std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
   std::vector<schedule::LiveInterval> intervals;
   std::vector<unsigned> transients;
   for (auto [index, storage] : llvm::enumerate(storages))
-    if (storage.isTransient && lifetimes[index].first >= 0) {
+    if (storage.isTransient && !storage.chunk && lifetimes[index].first >= 0) {
       intervals.push_back({storage.bytes, lifetimes[index].first, lifetimes[index].last});
       transients.push_back(index);
     }
@@ -279,6 +342,7 @@ void Program::placeStorages() {
   peak = describePeak(program.getContext(), timeline, intervals, packing.peak);
   // What lives between forward and backward pass.
   int64_t border = 0;
+  if (slots.empty())
   for (auto &[function, commands] : functions)
     if (hasRole(function, StepRole::init) || hasRole(function, StepRole::forward))
       border += static_cast<int64_t>(commands.size());
@@ -291,22 +355,18 @@ void Program::placeStorages() {
       << remark::metric("largest_live_set", liveBytes);
 }
 
+FlatSymbolRefAttr Program::getArenaName(unsigned storage) const {
+  std::optional<int64_t> chunk = storages[storage].chunk;
+  return chunk ? slotsNames.lookup(*chunk) : FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(), kDeviceArena);
+}
+
 void Program::emit() {
-  MLIRContext *context = program.getContext();
-  auto arena = FlatSymbolRefAttr::get(context, kDeviceArena);
-  Builder attributes(context);
+  emitArena();
   for (ResourceOp resource : program.getOps<ResourceOp>()) {
     View view = getView(resource);
-    resource.setArenaAttr(arena);
+    resource.setArenaAttr(getArenaName(view.storage));
     resource.setOffset(storages[view.storage].offset + view.offset);
   }
-
-  auto builder = OpBuilder::atBlockBegin(program.getBody());
-  auto arenaOp = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device, arenaBytes);
-  arenaOp->setAttr(kLargestLiveSetAttr, attributes.getI64IntegerAttr(liveBytes));
-  arenaOp->setAttr(kPeakAttr, peak);
-  arenaOp->setAttr(kStashBytesAttr, attributes.getI64IntegerAttr(stashBytes));
-  emitQueues(builder);
   for (auto &[function, commands] : functions)
     emitFunction(function, commands, /*isReduce=*/false);
   for (func::FuncOp reduce : getStepFunctions(program))
@@ -319,9 +379,17 @@ void Program::emit() {
   });
 }
 
-void Program::emitQueues(OpBuilder &builder) {
+void Program::emitArena() {
+  auto builder = OpBuilder::atBlockBegin(program.getBody());
+  auto arena = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device, arenaBytes);
+  arena->setAttr(kLargestLiveSetAttr, builder.getI64IntegerAttr(liveBytes));
+  arena->setAttr(kPeakAttr, peak);
+  arena->setAttr(kStashBytesAttr, builder.getI64IntegerAttr(stashBytes));
   // The model may have parameters of these names.
   auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
+  for (auto &[chunk, its] : slots)
+    slotsNames[chunk] = declare(SlotsOp::create(builder, program.getLoc(), ("slots_" + Twine(chunk)).str(), chunk,
+                                                kDeviceArena, its.offset, its.count, its.bytes));
   for (const Stream &stream : streams)
     streamNames.push_back(declare(StreamOp::create(builder, program.getLoc(), stream.name, stream.kind)));
   for (auto [index, communicator] : llvm::enumerate(communicators))
@@ -337,12 +405,11 @@ void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bo
   Block &block = body.emplaceBlock();
   builder.setInsertionPointToEnd(&block);
 
-  auto arena = FlatSymbolRefAttr::get(context, kDeviceArena);
   llvm::DenseMap<std::tuple<unsigned, int64_t, Type>, Value> buffers;
   auto toBuffer = [&](const View &view, Location loc) -> Value {
     Value &buffer = buffers[{view.storage, view.offset, view.getType()}];
     if (!buffer) {
-      auto op = BufferOp::create(builder, loc, view.getType(), arena,
+      auto op = BufferOp::create(builder, loc, view.getType(), getArenaName(view.storage),
                                  builder.getI64IntegerAttr(storages[view.storage].offset + view.offset));
       op->setAttr(kStorageAttr, builder.getI64IntegerAttr(view.storage));
       buffer = op;

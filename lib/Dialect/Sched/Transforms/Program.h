@@ -6,6 +6,7 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace windlass::sched {
 
@@ -15,8 +16,15 @@ struct Storage {
   bool isTransient = true;
   /// Whether forward or backward may change what it holds while others still read it.
   bool isMutableInStep = false;
-  /// The bytes from the arena's start; set by packing.
+  /// The chunk each of whose slots has such a storage; none: there is one for all micro-batches.
+  std::optional<int64_t> chunk;
+  /// The bytes from the start of the arena or slot; set by packing.
   int64_t offset = 0;
+};
+
+/// The slots of a chunk; their place and size are set by packing.
+struct Slots {
+  int64_t count = 1, offset = 0, bytes = 0;
 };
 
 /// A queue of commands before it is an operation.
@@ -83,14 +91,16 @@ struct Communicator {
 struct Bucket {
   AllReduceOp op;
   llvm::SmallVector<ResourceOp> resources;
+  int64_t chunk = 0;
   unsigned storage = 0;
   unsigned communicator = 0;
 };
 
 class Program {
 public:
-  /// Makes the storages of all resources; `reduce`, which may be null, decides which stand together.
-  Program(ProgramOp program, mlir::func::FuncOp reduce);
+  /// Makes the storages of all resources; the functions @reduce decide which stand together. `slots` are those of the
+  /// chunks that have any.
+  Program(ProgramOp program, llvm::MapVector<int64_t, Slots> slots);
 
   ProgramOp program;
   std::vector<Storage> storages;
@@ -99,6 +109,7 @@ public:
   llvm::SmallVector<Stream> streams;
   llvm::SmallVector<Communicator> communicators;
   llvm::SmallVector<Bucket> buckets;
+  llvm::MapVector<int64_t, Slots> slots;
   int64_t events = 0;
 
   unsigned addTransient(int64_t bytes);
@@ -115,7 +126,9 @@ public:
   /// Merges the waits at the end of functions, and renumbers events: functions, and instances of a repeated block,
   /// reuse the same numbers.
   void numberEvents();
-  /// Gives every storage its offset and writes those of resources; reports the arena.
+  /// Decides which storages are in slots, and which transients are kept from one function to another.
+  void assignSlots();
+  /// Gives every storage its offset; reports the arena.
   void placeStorages();
   /// Replaces the bodies of all functions by their commands.
   void emit();
@@ -126,14 +139,25 @@ private:
   llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
   /// The symbols of streams and communicators, by number, once `emit` has declared them.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> streamNames, communicatorNames;
+  /// By chunk, once `emit` has declared them.
+  llvm::DenseMap<int64_t, mlir::FlatSymbolRefAttr> slotsNames;
   int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);
+  /// Whether the storage has a place of its own in the arena for the whole run.
+  bool isPermanent(const Storage &storage) const { return !storage.isTransient && !storage.chunk; }
+  /// Returns the storages of resources, by kind, so that what the runtime walks (parameters, then state, then
+  /// gradients) is adjacent, each once.
+  llvm::SetVector<unsigned> listResources();
+  /// Gives the storages of each chunk's slots their offsets, and the slots a place from `end` of the arena on.
+  void placeSlots(llvm::ArrayRef<unsigned> resources, int64_t &end);
+  /// Returns the symbol of the arena or slots that a storage is in.
+  mlir::FlatSymbolRefAttr getArenaName(unsigned storage) const;
   /// Returns the commands of all functions in the order of time in which their transients are live.
   std::vector<Command *> getTimeline();
-  /// Declares the streams and communicators behind the arena.
-  void emitQueues(mlir::OpBuilder &builder);
+  /// Declares the arena, slots, streams and communicators at the program's beginning.
+  void emitArena();
   /// Writes the commands that are of @reduce, or those that are not.
   void emitFunction(mlir::func::FuncOp function, llvm::ArrayRef<Command> commands, bool isReduce);
 };

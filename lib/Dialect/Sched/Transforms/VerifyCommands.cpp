@@ -33,13 +33,18 @@ struct PlacedResource {
   std::optional<int64_t> owner;
 };
 
-/// An allocation, what lies in it, by offset, and what its bytes hold.
+/// An allocation or the slot of a chunk, what is in it, by offset, and what its bytes hold. What is true of one slot is
+/// true of all: the schedule says which of them a micro-batch has.
 struct Arena {
   StringAttr name;
   plan::MemoryKind kind = plan::MemoryKind::device;
   int64_t bytes = 0;
   schedule::MemoryTimeline memory;
   SmallVector<PlacedResource> resources;
+  /// The slots whose bytes are in the arena.
+  SmallVector<SlotsOp> slots;
+  /// The chunk, if it is a slot.
+  std::optional<int64_t> chunk;
 };
 
 /// What one buffer covers.
@@ -66,12 +71,8 @@ private:
   LogicalResult checkLevel() {
     if (failed(checkStepFunctions(program)))
       return failure();
-    FailureOr<int64_t> only = getOnlyChunk(program);
-    if (failed(only))
-      return failure();
-    chunk = *only;
     for (Operation &op : *program.getBody())
-      if (!isa<ResourceOp, ArenaOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp>(op))
+      if (!isa<ResourceOp, ArenaOp, SlotsOp, StreamOp, CommunicatorOp, ScheduleOp, func::FuncOp>(op))
         return op.emitOpError("does not belong to the level of commands");
     for (auto function : program.getOps<func::FuncOp>()) {
       if (function->hasAttr(kScalarFunctionAttr))
@@ -108,7 +109,7 @@ private:
         return arena.emitOpError("is a second arena of kind ") << stringifyMemoryKind(arena.getKind());
       int64_t bytes = arena.getBytes();
       arenas.insert({arena.getSymNameAttr(),
-                     {arena.getSymNameAttr(), arena.getKind(), bytes, schedule::MemoryTimeline(order), {}}});
+                     {arena.getSymNameAttr(), arena.getKind(), bytes, schedule::MemoryTimeline(order), {}, {}, {}}});
       // Each kind of memory has its own limit: no sum over arenas means anything.
       auto limit = limits.find(arena.getKind());
       if (limit != limits.end() && bytes > limit->second)
@@ -119,6 +120,38 @@ private:
     }
     if (!getDeviceArena(program))
       return program.emitOpError("has no arena of kind device");
+    return checkSlotAreas();
+  }
+
+  LogicalResult checkSlotAreas() {
+    DenseMap<int64_t, SlotsOp> ofChunk;
+    for (SlotsOp slots : program.getOps<SlotsOp>()) {
+      if (SlotsOp other = std::exchange(ofChunk[slots.getChunk()], slots))
+        return slots.emitOpError("is of chunk ") << slots.getChunk() << ", as is @" << other.getSymName();
+      Arena &around = arenas.find(slots.getArenaAttr().getAttr())->second;
+      if (slots.getEnd() > around.bytes)
+        return slots.emitOpError("ends at byte ")
+               << slots.getEnd() << " but @" << around.name.getValue() << " has " << around.bytes;
+      for (SlotsOp other : around.slots)
+        if (slots.getOffset() < static_cast<uint64_t>(other.getEnd()) &&
+            other.getOffset() < static_cast<uint64_t>(slots.getEnd()))
+          return slots.emitOpError("overlaps @") << other.getSymName();
+      around.slots.push_back(slots);
+      // Inserting moves what the map holds.
+      Arena slot{slots.getSymNameAttr(),        around.kind, static_cast<int64_t>(slots.getBytes()),
+                 schedule::MemoryTimeline(order), {},        {},
+                 static_cast<int64_t>(slots.getChunk())};
+      arenas.insert({slot.name, std::move(slot)});
+    }
+    return success();
+  }
+
+  /// Checks that bytes of an arena are in no slots: what is there names the slots as its arena.
+  static LogicalResult checkOutsideSlots(Operation *op, const Arena &arena, ByteRange bytes) {
+    for (SlotsOp slots : arena.slots)
+      if (bytes.first < bytes.second && bytes.first < slots.getEnd() &&
+          static_cast<int64_t>(slots.getOffset()) < bytes.second)
+        return op->emitOpError("overlaps the slots @") << slots.getSymName() << ", which it does not name as its arena";
     return success();
   }
 
@@ -142,6 +175,14 @@ private:
       if (begin < 0 || begin > (*arena)->bytes - size)
         return resource.emitOpError("ends at byte ")
                << begin + size << " but @" << (*arena)->name.getValue() << " has " << (*arena)->bytes;
+      if (failed(checkOutsideSlots(resource, **arena, {begin, begin + size})))
+        return failure();
+      std::optional<int64_t> chunk = resource.isOfSlot() ? std::optional(resource.getChunkNumber()) : std::nullopt;
+      SlotsOp slots = chunk ? getSlots(program, *chunk) : SlotsOp();
+      if (place->arena != (slots ? slots.getSymNameAttr() : place->arena) || (!slots && (*arena)->chunk))
+        return resource.emitOpError("is in @")
+               << place->arena.getValue() << ", but " << (slots ? "belongs to the slots @" : "exists once, outside slots")
+               << (slots ? slots.getSymName() : StringRef());
       (*arena)->resources.push_back({{begin, begin + size}, resource, std::nullopt});
     }
     for (auto &[name, arena] : arenas) {
@@ -189,6 +230,13 @@ private:
       if (offset < 0 || end > (*arena)->bytes)
         return buffer.emitOpError("ends at byte ")
                    << end << " but @" << (*arena)->name.getValue() << " has " << (*arena)->bytes,
+               WalkResult::interrupt();
+      if (failed(checkOutsideSlots(buffer, **arena, {offset, end})))
+        return WalkResult::interrupt();
+      StepAttr step = getStep(buffer->getParentOfType<func::FuncOp>());
+      if ((*arena)->chunk && (!step || step.getChunk() != (*arena)->chunk || !hasSlot(step.getRole())))
+        return buffer.emitOpError("is in the slots of chunk ")
+                   << *(*arena)->chunk << ", which only its forward, backward and evaluate have",
                WalkResult::interrupt();
       if (offset % element)
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,
@@ -289,9 +337,14 @@ private:
     int64_t chunk = 0;
     /// Whether what the function adds up begins anew, and whether it runs for the last time in the step.
     bool isFirst = true, isLast = true;
-    /// Whether it reads what the functions before it have left in transients.
+    /// Whether it reads what the function before it has left in transients.
     bool readsTransients = false;
   };
+
+  /// Whether a function of the role runs for a micro-batch, which is in a slot.
+  static bool hasSlot(StepRole role) {
+    return role == StepRole::forward || role == StepRole::backward || role == StepRole::evaluate;
+  }
 
   LogicalResult runFunction(const Call &call) {
     auto function = getStepFunction(program, call.role, call.chunk);
@@ -347,8 +400,11 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  void forgetTransients() {
+  /// Forgets what transients hold outside of slots, and in those of `chunk`.
+  void forgetTransients(std::optional<int64_t> chunk) {
     for (auto &[name, arena] : arenas) {
+      if (arena.chunk && arena.chunk != chunk)
+        continue;
       int64_t position = 0;
       for (const PlacedResource &place : arena.resources) {
         arena.memory.forget({position, place.range.first});
@@ -366,24 +422,39 @@ private:
   }
 
   /// What stands for a run: two steps in a row, of two micro-batches and of one, which hold each way in which one
-  /// action of a step may follow another.
+  /// action of a step may follow another. With slots it does not matter whether other micro-batches come between, since
+  /// what is in none is forgotten then.
   SmallVector<Call> listCalls() const {
-    SmallVector<Call> calls = {{StepRole::init, chunk}};
+    SmallVector<int64_t> chunks = getChunks(program);
+    SmallVector<Call> calls;
+    auto addForAll = [&](const Call &call) {
+      size_t begin = calls.size();
+      for (int64_t chunk : chunks) {
+        calls.push_back(call);
+        calls.back().chunk = chunk;
+      }
+      // Gradients come from the last chunk.
+      if (call.role != StepRole::forward)
+        std::reverse(calls.begin() + begin, calls.end());
+    };
+    addForAll({StepRole::init});
     for (int64_t microBatches : {2, 1}) {
       schedule::Pipeline step =
           llvm::cantFail(schedule::expandPipeline({}, schedule::makeSequentialStep(microBatches)));
       for (const schedule::Action &action : step.positions.front().actions)
-        calls.push_back({*getRole(action.kind), chunk, action.isFirst, action.isLast,
-                         action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
+        addForAll({*getRole(action.kind), 0, action.isFirst, action.isLast,
+                   action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
     }
-    calls.push_back({StepRole::evaluate, chunk});
+    addForAll({StepRole::evaluate});
     return calls;
   }
 
   LogicalResult checkStep() {
     if (failed(assignResources()))
       return failure();
-    bool hasInit = getStepFunction(program, StepRole::init, chunk) != nullptr;
+    bool hasInit = llvm::any_of(getStepFunctions(program), [](func::FuncOp f) { return hasRole(f, StepRole::init); });
+    bool hasSlots = llvm::any_of(arenas, [](const auto &entry) { return entry.second.chunk.has_value(); });
+    StepRole last = StepRole::init;
     for (auto &[name, arena] : arenas)
       for (PlacedResource &place : arena.resources) {
         ResourceKind kind = place.resource.getKind();
@@ -394,9 +465,13 @@ private:
           arena.memory.define(place.range, place.owner.value_or(0));
       }
     for (const Call &call : listCalls()) {
-      // All that functions leave to others is the stash, and buckets whose reduction a backward has begun.
+      // All that functions leave to others is the stash, and buckets whose reduction a backward has begun. Where there
+      // are slots, the stash is in them.
       if (!call.readsTransients)
-        forgetTransients();
+        forgetTransients(call.chunk);
+      else if (hasSlots && last == StepRole::forward)
+        forgetTransients(std::nullopt);
+      last = call.role;
       if (failed(runFunction(call)))
         return failure();
     }
@@ -466,7 +541,6 @@ private:
   }
 
   ProgramOp program;
-  int64_t chunk = 0;
   std::map<plan::MemoryKind, int64_t> limits;
   llvm::MapVector<StringAttr, Arena> arenas;
   DenseMap<Value, Window> windows;

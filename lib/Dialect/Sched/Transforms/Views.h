@@ -2,6 +2,7 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_VIEWS_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_VIEWS_H
 
+#include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -14,9 +15,6 @@ namespace windlass::sched {
 
 /// Views of the runtime have at most this many dims.
 constexpr int64_t kMaxViewRank = 8;
-
-/// Every storage and every part of a bucket starts at a multiple of this (bytes).
-constexpr int64_t kAlignment = 64;
 
 /// A window onto storage `storage`, `offset` bytes behind its start. Sizes and strides count elements.
 struct View {

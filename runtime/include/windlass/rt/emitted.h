@@ -24,6 +24,20 @@ struct row_place {
   std::int32_t arena, column;
 };
 
+/// A place in the slot of the micro-batch for which a function runs: the offset in bytes from the slot's first byte, or
+/// the column of a row that has the offset.
+struct slot_place {
+  std::int64_t offset;
+};
+struct slot_row_place {
+  std::int32_t column;
+};
+
+/// Returns the first byte of a slot, where slot 0 begins at `first` and each has `bytes` bytes.
+inline place place_of_slot(const place &first, std::int64_t bytes, std::int64_t slot) {
+  return {first.arena, first.offset + slot * bytes};
+}
+
 /// A buffer as the tables of an emitted program have it: a view without its memory, and the place of that memory.
 template <class Place> struct buffer_of {
   Place where;
@@ -37,14 +51,20 @@ template <class Place> struct buffer_of {
 };
 using buffer = buffer_of<place>;
 using row_buffer = buffer_of<row_place>;
+using slot_buffer = buffer_of<slot_place>;
+using slot_row_buffer = buffer_of<slot_row_place>;
 
-/// Makes views of buffers; those of a `row_buffer` begin at the offsets of one instance of a repeated block.
+/// Makes views of buffers: those in a row at the offsets of one instance of a repeated block, those in a slot behind
+/// the slot's first byte.
 class buffer_views {
 public:
-  explicit buffer_views(context &c, row offsets = nullptr) : context_(c), offsets_(offsets) {}
+  explicit buffer_views(context &c, row offsets = nullptr, const place &slot = {})
+      : context_(c), offsets_(offsets), slot_(c.at(slot)) {}
 
   std::byte *address(const place &where) const { return context_.at(where); }
   std::byte *address(const row_place &where) const { return context_.at({where.arena, offsets_[where.column]}); }
+  std::byte *address(const slot_place &where) const { return slot_ + where.offset; }
+  std::byte *address(const slot_row_place &where) const { return slot_ + offsets_[where.column]; }
   template <class Place> view operator()(const buffer_of<Place> &which) const {
     view v = which.shape;
     v.data = address(which.where);
@@ -54,6 +74,7 @@ public:
 private:
   context &context_;
   row offsets_;
+  std::byte *slot_;
 };
 
 /// Returns the view of a dense buffer, for programs that are written by hand.

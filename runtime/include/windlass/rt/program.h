@@ -209,6 +209,9 @@ struct chunk_entry {
   status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
   status (*reduce)(context &) = nullptr;
   status (*update)(context &) = nullptr; ///< after all chunks of the position are reduced
+  status (*init)(context &) = nullptr;   ///< runs once, after parameters are loaded; null where nothing is to do
+  /// Runs the forward pass of a micro-batch that is in slot 0, for its loss only; null in programs without evaluation.
+  status (*evaluate)(context &) = nullptr;
 };
 
 enum class action_kind : std::int32_t {
@@ -219,6 +222,7 @@ enum class action_kind : std::int32_t {
   receive,
   reduce, ///< runs the rest of the reductions, and waits for all
   update,
+  evaluate, ///< of an evaluation only
 };
 
 /// A row of a step. In turn t, from 0, of the repeat around it, the action works on the rank's micro-batch `micro_batch
@@ -252,14 +256,12 @@ struct program {
   span<scalar_entry> scalars;
   place loss = no_place;      ///< f32: the step's mean loss after reduce; one position has it
   place grad_norm;            ///< f32: global norm of the step's gradient before clipping, after update
-  place evaluated = no_place; ///< f32: loss of the micro-batch after evaluate; where the loss is
+  place evaluated = no_place; ///< f32: loss of the micro-batch after an evaluation; where the loss is
   span<chunk_entry> chunks;
-  span<action> actions; ///< the actions of one step
+  span<action> actions;    ///< the actions of one step
+  span<action> evaluation; ///< those that compute the loss of a micro-batch: evaluate, send and receive, in slot 0
   product_choices products;
   attention_choices attentions;
-  status (*init)(context &) = nullptr; ///< runs once, after parameters are loaded
-  /// Computes the loss of a micro-batch whose inputs are in slot 0 of each chunk.
-  status (*evaluate)(context &) = nullptr;
 };
 
 /// A position: ranks `first_rank` to `first_rank + ranks - 1` of the job, which are the members of its mesh in
@@ -293,7 +295,7 @@ std::int32_t position_of(const job &j, std::int32_t rank);
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
-constexpr std::int32_t job_version = 2;
+constexpr std::int32_t job_version = 3;
 
 /// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);

@@ -11,9 +11,13 @@
 
 namespace windlass::sched {
 
-/// The first byte of a buffer or resource. An offset alone identifies no byte: arenas are allocations of their own, so
-/// equal offsets into two of them are different bytes.
+/// Every storage, every part of a bucket and every slot begins at a multiple of this (bytes).
+constexpr int64_t kAlignment = 64;
+
+/// The first byte of a buffer or resource. An offset alone identifies no byte: equal offsets into two arenas, or into
+/// the slots of two chunks, are different bytes.
 struct Place {
+  /// The name of the arena or of the slots.
   mlir::StringAttr arena;
   /// The offset in bytes from the arena's first byte.
   int64_t offset = 0;
@@ -49,16 +53,29 @@ ArenaOp getArena(ProgramOp program, plan::MemoryKind kind);
 /// Returns the arena of kind `device`, whose bytes count against the memory of a device.
 inline ArenaOp getDeviceArena(ProgramOp program) { return getArena(program, plan::MemoryKind::device); }
 
+/// Returns the slots of a chunk; null where its values share the arena with all others.
+SlotsOp getSlots(ProgramOp program, int64_t chunk);
+
 /// Numbers the arenas of a program, in the order of their declaration, by which emitted programs name them.
 class ArenaTable {
 public:
+  /// An arena as emitted programs name it, and where an area begins in it.
+  struct Area {
+    int64_t arena = 0;
+    /// The offset of the area's first byte: 0 for a whole arena, that of slot 0 for slots.
+    int64_t offset = 0;
+    /// The slots; null for a whole arena.
+    SlotsOp slots;
+  };
+
   explicit ArenaTable(ProgramOp program);
   llvm::ArrayRef<ArenaOp> getArenas() const { return arenas; }
-  /// Returns the number of the arena called `name`; none where the program has no such arena.
-  std::optional<int64_t> find(mlir::StringAttr name) const;
+  /// Returns the area of the arena or slots called `name`; none where the program has neither.
+  std::optional<Area> find(mlir::StringAttr name) const;
 
 private:
   llvm::SmallVector<ArenaOp> arenas;
+  llvm::SmallVector<SlotsOp> slots;
 };
 
 /// Whether two buffers are the same elements in the same order.

@@ -30,7 +30,8 @@ def ResourceOp : Sched_Declaration<"resource", [Symbol]> {
     `<weight>/exp_avg`). `of` names the train.parameter of the module that a parameter, gradient or state belongs to. An
     `input`, `sent` or `received` belongs to a `chunk` (without the attribute: 0) and exists once in each of the chunk's
     slots; a `sent` or `received` names the neighbour as `peer`. A border's tensors are declared in the same order on
-    both sides. `arena` and `offset` (bytes) are set at L5. `scalar` names the hyperparameter of a scalar.
+    both sides. `arena`, which may be the slots of the chunk, and `offset` (bytes) are set at L5. `scalar` names the
+    hyperparameter of a scalar.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_ResourceKindAttr:$kind, TypeAttrOf<Train_Tensor>:$type,
                        TypeAttrOf<Train_Tensor>:$global_type, Plan_LayoutAttr:$layout,

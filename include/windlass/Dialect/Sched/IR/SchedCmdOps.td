@@ -30,6 +30,24 @@ def ArenaOp : Sched_Declaration<"arena", [Symbol]> {
   let hasVerifier = 1;
 }
 
+def SlotsOp : Sched_Declaration<"slots", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the slots of a chunk: `count` areas of `bytes` each, one after another in an arena from `offset` on";
+  let description = [{
+    A slot holds the inputs, the stash and the borders of one micro-batch in flight. Buffers and resources that name the
+    slots as their arena begin at their offset in the slot that the schedule gives to the micro-batch for which the
+    function runs, slot 0 for an evaluation; no other buffer is in the area. A program that has one chunk with one
+    micro-batch in flight needs no slots: these values then share the arena with all others.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$chunk, FlatSymbolRefAttr:$arena, I64Attr:$offset,
+                       I64Attr:$count, I64Attr:$bytes);
+  let assemblyFormat = "$sym_name `chunk` $chunk `in` $arena `[` $offset `]` `count` $count `bytes` $bytes attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Returns the offset in the arena of the byte behind the last slot.
+    int64_t getEnd() { return static_cast<int64_t>(getOffset() + getCount() * getBytes()); }
+  }];
+}
+
 def StreamOp : Sched_Declaration<"stream", [Symbol]> {
   let summary = "a queue of commands that run one after another, beside those of other streams";
   let description = [{
@@ -58,6 +76,7 @@ def BufferOp : Sched_Op<"buffer", [Pure]> {
   let summary = "a window onto an arena; `offset` counts bytes, strides of the type count elements";
   let description = [{
     Two windows may name the same bytes (a reshape, a transpose, the part of a concatenation). The type's own offset is 0.
+    `arena` names an arena or the slots of a chunk.
   }];
   let arguments = (ins FlatSymbolRefAttr:$arena, I64Attr:$offset);
   let results = (outs Sched_Buffer:$result);

@@ -25,8 +25,8 @@ mlir::FailureOr<schedule::Pipeline> expandSteps(mlir::ModuleOp module);
 /// (`checkPipeline`); reports an error where they are not.
 mlir::LogicalResult checkSteps(mlir::ModuleOp module);
 
-/// Checks that no chunk has two micro-batches in flight: commands have one slot for inputs and stash. Reports an error
-/// where one has, and where `expandSchedule` reports one.
+/// Checks that each chunk of a program at L5 has a slot for each micro-batch in flight: one, where the program has no
+/// slots of the chunk. Reports an error where it has not, and where `expandSchedule` reports one.
 mlir::LogicalResult checkSlots(ScheduleOp op);
 
 /// Whether a command of L5 runs when its function is called for the last micro-batch of a step (`isLast`), or for

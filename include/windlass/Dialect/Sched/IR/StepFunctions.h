@@ -21,9 +21,8 @@ mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chu
 /// Returns the functions of a step of a program, by chunk, then in the order of StepRole.
 llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(ProgramOp program);
 
-/// Returns the only chunk whose functions are in a program, 0 where there is none; reports an error at the first
-/// function of another chunk.
-mlir::FailureOr<int64_t> getOnlyChunk(ProgramOp program);
+/// Returns the chunks whose functions are in a program, in increasing order.
+llvm::SmallVector<int64_t> getChunks(ProgramOp program);
 
 /// Checks that no two functions in `program` have one role and chunk; reports an error at the second.
 mlir::LogicalResult checkStepFunctions(ProgramOp program);
