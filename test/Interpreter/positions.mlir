@@ -18,13 +18,25 @@
 // RUN: windlass-run %t/fused.mlir --level L4 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/fused.safetensors
 // RUN: windlass-run --compare %t/l2.safetensors %t/fused.safetensors --bound 1e-10
 
-// With one micro-batch in flight both positions are lowered to commands.
-// RUN: sed 's/#sched.action<forward>, #sched.action<send peer 1>, #sched.action<repeat x 3 of 4>, #sched.action<forward>, #sched.action<receive peer 1>, #sched.action<send peer 1>, #sched.action<backward>, /#sched.action<repeat x 4 of 4>, #sched.action<forward>, #sched.action<send peer 1>, /' %t/split.mlir > %t/in-turn.mlir
-// RUN: windlass-opt %t/in-turn.mlir --sched-verify-async --sched-fuse-pipeline --sched-to-commands-pipeline -o %t/l5.mlir
+// Commands have slots for the micro-batches in flight; with one there is nothing to tell apart, and so no slots.
+// RUN: windlass-opt %t/split.mlir --sched-verify-async --sched-fuse-pipeline --sched-to-commands-pipeline -o %t/l5.mlir
+// RUN: FileCheck %s --check-prefix=SLOTS --input-file=%t/l5.mlir
+// SLOTS: sched.slots @slots_0 chunk 0 in @device_arena[{{[0-9]+}}] count 2 bytes 704
+// SLOTS-NOT: sched.slots
 // RUN: windlass-run %t/l5.mlir --level L5 --ranks 2 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/l5.safetensors
 // RUN: windlass-run --compare %t/l2.safetensors %t/l5.safetensors --bound 1e-10
-// RUN: not windlass-opt %t/split.mlir --sched-to-commands-pipeline 2>&1 | FileCheck %s --check-prefix=SLOTS
-// SLOTS: error: 'sched.schedule' op keeps 2 micro-batches in flight, but there is one slot for the stash
+// RUN: sed 's/#sched.action<forward>, #sched.action<send peer 1>, #sched.action<repeat x 3 of 4>, #sched.action<forward>, #sched.action<receive peer 1>, #sched.action<send peer 1>, #sched.action<backward>, /#sched.action<repeat x 4 of 4>, #sched.action<forward>, #sched.action<send peer 1>, /' %t/split.mlir > %t/in-turn.mlir
+// RUN: windlass-opt %t/in-turn.mlir --sched-verify-async --sched-fuse-pipeline --sched-to-commands-pipeline -o %t/l5-in-turn.mlir
+// RUN: FileCheck %s --check-prefix=NO-SLOTS --input-file=%t/l5-in-turn.mlir
+// NO-SLOTS-NOT: sched.slots
+// RUN: windlass-run %t/l5-in-turn.mlir --level L5 --ranks 2 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/l5-in-turn.safetensors
+// RUN: windlass-run --compare %t/l2.safetensors %t/l5-in-turn.safetensors --bound 1e-10
+
+// A slot that is taken again too early, in commands and in their interpreter, which runs an order whatever the checker says.
+// RUN: sed 's/count 2 bytes/count 1 bytes/' %t/l5.mlir > %t/early-slot.mlir
+// RUN: not windlass-opt %t/early-slot.mlir --sched-verify-commands 2>&1 | FileCheck %s --check-prefix=EARLY-SLOT
+// RUN: not windlass-run %t/early-slot.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=EARLY-SLOT
+// EARLY-SLOT: error: 'sched.schedule' op keeps 2 micro-batches of chunk 0 in flight, but the chunk has 1 slot
 
 // What the checker refuses, one change each: a message that nobody receives, two that are exchanged, an order in which both
 // wait, a backward that is given another micro-batch's slot by running before its gradient has come.

@@ -1,7 +1,15 @@
 // RUN: windlass-opt --sched-to-emitc -split-input-file -verify-diagnostics %s
 
-// expected-error@+1 {{needs, at level L5, a function with the role init}}
+// expected-error@+1 {{has no functions of a step}}
 sched.program @program on <[]> {}
+
+// -----
+
+// expected-error@+1 {{needs, at level L5, a function with the role backward of chunk 0}}
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 64
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+}
 
 // -----
 
@@ -10,7 +18,7 @@ module {}
 
 // -----
 
-// expected-error@+1 {{has 2 programs: plans of one position are supported only}}
+// expected-error@+1 {{has no placement of its 2 programs: has 2 schedules for 1 positions}}
 module {
 sched.program @first on <[]> {}
 sched.program @second on <[]> {}

@@ -731,3 +731,44 @@ sched.program @program on <[]> {
   // expected-error @below {{names no peer, the chunk at the other end}}
   sched.resource sent @x : tensor<f32> of tensor<f32> <[]>
 }
+
+// -----
+
+// Slots.
+
+sched.program @program on <[]> {
+  // expected-error @below {{names @other, which is no sched.arena of the program}}
+  sched.slots @slots chunk 0 in @other[0] count 1 bytes 64
+}
+
+// -----
+
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 64
+  // expected-error @below {{is of chunk -1, but chunks are numbered from 0 to 65535}}
+  sched.slots @slots chunk -1 in @device_arena[0] count 1 bytes 64
+}
+
+// -----
+
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 64
+  // expected-error @below {{has 0 slots, but a chunk has 1 to 4194304}}
+  sched.slots @slots chunk 0 in @device_arena[0] count 0 bytes 64
+}
+
+// -----
+
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 64
+  // expected-error @below {{begins at byte 0 with 9223372036854775744 bytes to a slot: both are at least 0, and the last slot ends before 2^49}}
+  sched.slots @slots chunk 0 in @device_arena[0] count 2 bytes 9223372036854775744
+}
+
+// -----
+
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 64
+  // expected-error @below {{begins at byte 32 with 64 bytes to a slot, which are no multiples of 64}}
+  sched.slots @slots chunk 0 in @device_arena[32] count 1 bytes 64
+}

@@ -86,6 +86,8 @@ sched.program @program on <[<"data", 2>]> {
   sched.arena @device_arena device bytes 4096 {sched.largest_live_set = 512 : i64}
   // CHECK: sched.arena @host_arena host bytes 64
   sched.arena @host_arena host bytes 64
+  // CHECK: sched.slots @slots chunk 1 in @device_arena[512] count 4 bytes 128
+  sched.slots @slots chunk 1 in @device_arena[512] count 4 bytes 128
   // CHECK: sched.arena @file disk bytes 0
   sched.arena @file disk bytes 0
   // CHECK: sched.stream @compute compute

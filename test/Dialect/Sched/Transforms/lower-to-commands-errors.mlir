@@ -99,23 +99,6 @@ func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
 
 // -----
 
-sched.program @program on <[]> {
-// expected-error @below {{keeps 2 micro-batches in flight, but there is one slot for the stash}}
-sched.schedule [#sched.action<forward>, #sched.action<forward>, #sched.action<backward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
-}
-
-// -----
-
-module attributes {sched.placement = #sched.placement<[0, 0]>} {
-sched.program @program on <[]> {
-  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
-  // expected-error @below {{is of chunk 1, but @init is of chunk 0: commands are made of one chunk for each position}}
-  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 1>} { return }
-}
-}
-
-// -----
-
 sched.program @program position 1 on <[]> {
   // expected-error @below {{is of position 1, but chunks are placed on 1 positions only}}
   sched.schedule [#sched.action<forward>]
