@@ -119,3 +119,29 @@ SmallVector<Tensor> windlass::interpreter::ownPart(ArrayRef<Tensor> members, int
     results.push_back(sliceAlong(member, dim, i * size, size));
   return results;
 }
+
+FailureOr<RankValues> windlass::interpreter::allReduceOverPositions(Operation *op, plan::MeshAttr mesh, ArrayAttr axes,
+                                                                    train::ReductionKind kind, Crossings &crossings,
+                                                                    size_t position, const RankValues &own) {
+  auto communicators = communicatorsOver(mesh, axes);
+  if (!communicators)
+    return op->emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes " << axes;
+  std::optional<std::vector<RankValues>> all = crossings.meet(position, own);
+  if (!all)
+    return RankValues();
+  for (auto [other, values] : llvm::enumerate(*all))
+    if (values.size() != own.size() || values.front().getShape() != own.front().getShape())
+      return op->emitError("cannot be executed: meets a collective over positions of other ranks or sizes in position ")
+             << other;
+  RankValues result(own.size());
+  for (const SmallVector<int64_t> &members : *communicators) {
+    SmallVector<Tensor> parts;
+    for (const RankValues &values : *all)
+      for (int64_t rank : members)
+        parts.push_back(values[rank]);
+    Tensor combined = combineAll(parts, kind);
+    for (int64_t rank : members)
+      result[rank] = combined;
+  }
+  return result;
+}

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_INTERPRETER_COLLECTIVES_H
 #define WINDLASS_LIB_INTERPRETER_COLLECTIVES_H
 
-#include "Placement.h"
+#include "Crossings.h"
 
 namespace windlass::interpreter {
 
@@ -16,6 +16,13 @@ Tensor sliceAlong(const Tensor &tensor, int64_t dim, int64_t start, int64_t size
 Tensor joinAlong(llvm::ArrayRef<Tensor> tensors, int64_t dim);
 /// Combines tensors element by element, in their order.
 Tensor combineAll(llvm::ArrayRef<Tensor> tensors, train::ReductionKind kind);
+
+/// Combines what the ranks of all positions have, of those that differ on the axes only; `own` is that of the ranks of
+/// position `position`, which has `mesh`. Returns what each rank of the position gets; nothing where another position has
+/// not come to it. Fails with a diagnostic at `op` where the positions do not fit together.
+mlir::FailureOr<RankValues> allReduceOverPositions(mlir::Operation *op, plan::MeshAttr mesh, mlir::ArrayAttr axes,
+                                                   train::ReductionKind kind, Crossings &crossings, size_t position,
+                                                   const RankValues &own);
 
 // Each function takes the members' operands and returns the members' results.
 llvm::SmallVector<Tensor> allReduce(llvm::ArrayRef<Tensor> members, train::ReductionKind kind);

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_LIB_INTERPRETER_MACHINE_H
 #define WINDLASS_LIB_INTERPRETER_MACHINE_H
 
+#include "Crossings.h"
 #include "Placement.h"
 #include "RunInputs.h"
 
@@ -22,14 +23,17 @@ public:
   /// Writes the resource on all ranks, as the host.
   virtual mlir::LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) = 0;
   /// Runs a function for the rank's `index`-th micro-batch of the step, which is in `slot` of the function's chunk;
-  /// `isLast` says whether it runs for the last time in the step.
-  virtual mlir::LogicalResult run(mlir::func::FuncOp function, int64_t index, int64_t slot, bool isLast) = 0;
+  /// `isLast` says whether it runs for the last time in the step. Returns false where it waits for other positions; to
+  /// be called again with the same arguments.
+  virtual mlir::FailureOr<bool> run(mlir::func::FuncOp function, int64_t index, int64_t slot, bool isLast) = 0;
   virtual void waitForCompute() {}
   /// Waits for all streams and reads the resources, as the host.
   virtual mlir::LogicalResult finishStep(llvm::ArrayRef<sched::ResourceOp> outputs) { return mlir::success(); }
 };
 
-using MachineFactory = std::function<mlir::FailureOr<std::unique_ptr<Machine>>(sched::ProgramOp program)>;
+/// Makes the machine of a position; `crossings` outlives it.
+using MachineFactory =
+    std::function<mlir::FailureOr<std::unique_ptr<Machine>>(sched::ProgramOp program, Crossings &crossings)>;
 
 /// Runs the steps of a module, each program on a machine of its own. Fails with a diagnostic.
 mlir::FailureOr<RunResult> runSchedule(mlir::ModuleOp module, const RunInputs &inputs,

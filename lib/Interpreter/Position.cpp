@@ -101,7 +101,7 @@ LogicalResult Position::writeInputs(int64_t chunk, int64_t slot, int64_t firstK)
   return success();
 }
 
-LogicalResult Position::runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast) {
+FailureOr<bool> Position::runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast) {
   func::FuncOp function = sched::getStepFunction(program, role, chunk);
   if (!function)
     return program.emitOpError("has no function of the step with the role ")

@@ -30,8 +30,9 @@ public:
   mlir::LogicalResult writeScalars(int64_t step, const LossScaling &scaling);
   /// Writes the inputs of a chunk into a slot: group j takes micro-batch `firstK` + j.
   mlir::LogicalResult writeInputs(int64_t chunk, int64_t slot, int64_t firstK);
-  /// Runs the function of a role and chunk. Fails with a diagnostic where there is none.
-  mlir::LogicalResult runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast);
+  /// Runs the function of a role and chunk; false where it waits for other positions, to be called again. Fails with a
+  /// diagnostic where there is none.
+  mlir::FailureOr<bool> runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast);
   /// Adds the gradients, as the update reads them, to the tensors of the result.
   mlir::LogicalResult dumpGradients(int64_t step, const LossScaling &scaling, RunResult &result);
   /// Adds the parameters as `prefix` and their name.

@@ -34,9 +34,9 @@ struct Buffer {
 
 class BufferMachine : public Machine {
 public:
-  BufferMachine(sched::ProgramOp program, const RunOptions &options)
+  BufferMachine(sched::ProgramOp program, const RunOptions &options, Crossings &crossings)
       : program(program), mesh(program.getMesh()), precision(options.precision), rounds(options.rounds),
-        streams(program), arenas(program) {}
+        streams(program), arenas(program), crossings(crossings) {}
 
   LogicalResult prepare();
   RankValues read(sched::ResourceOp resource, int64_t slot) override {
@@ -46,7 +46,7 @@ public:
     return parts;
   }
   LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) override;
-  LogicalResult run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
+  FailureOr<bool> run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
   void waitForCompute() override {
     if (std::optional<int64_t> compute = streams.getCompute())
       checker->waitByHost(*compute);
@@ -74,6 +74,8 @@ private:
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
+  /// Combines over positions; false where another one has not come to it.
+  FailureOr<bool> runCrossing(sched::LaunchCollectiveOp op, sched::CommunicatorOp communicator);
   LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
                              int64_t rank);
 
@@ -93,6 +95,9 @@ private:
   DenseMap<Value, Buffer> buffers;
   /// The slot of the function that runs.
   int64_t slot = 0;
+  Crossings &crossings;
+  /// The command that waits for other positions.
+  Operation *waiting = nullptr;
   std::optional<ScheduleChecker> checker;
 };
 
@@ -419,11 +424,36 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   return success();
 }
 
-LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t ofSlot, bool isLast) {
+FailureOr<bool> BufferMachine::runCrossing(sched::LaunchCollectiveOp op, sched::CommunicatorOp communicator) {
+  FailureOr<Buffer> data = bufferOf(op, op.getIn());
+  if (failed(data))
+    return failure();
+  if (op.getKind() != sched::CollectiveKind::all_reduce || !sched::isSame(op.getIn(), op.getOut()))
+    return op.emitError("cannot be executed: is no all_reduce in place, the only collective over positions");
+  RankValues own;
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    own.push_back(load(*data, rank));
+  FailureOr<RankValues> combined = allReduceOverPositions(op, mesh, communicator.getAxes(), op.getReduction(), crossings,
+                                                          program.getPosition(), own);
+  if (failed(combined))
+    return failure();
+  if (combined->empty())
+    return false;
+  checker->begin(op, streams.getNumber(op));
+  if (failed(report(op, checker->read(data->window))) || failed(report(op, checker->write(data->window))))
+    return failure();
+  for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    store(*data, (*combined)[rank], rank);
+  return true;
+}
+
+FailureOr<bool> BufferMachine::run(func::FuncOp function, int64_t index, int64_t ofSlot, bool isLast) {
   slot = ofSlot;
   if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
     return function.emitError("cannot be executed: needs one block and no arguments");
-  for (Operation &op : function.getBody().front()) {
+  Block &block = function.getBody().front();
+  auto first = waiting ? Block::iterator(std::exchange(waiting, nullptr)) : block.begin();
+  for (Operation &op : llvm::make_range(first, block.end())) {
     if (!sched::runsIn(&op, isLast))
       continue;
     LogicalResult done = success();
@@ -432,7 +462,17 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t o
     } else if (auto map = llvm::dyn_cast<sched::LaunchMapOp>(op)) {
       done = runMap(map, index);
     } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
-      done = runCollective(collective);
+      auto over = SymbolTable::lookupNearestSymbolFrom<sched::CommunicatorOp>(&op, collective.getCommunicatorAttr());
+      if (over && over.getPositions()) {
+        FailureOr<bool> hasMet = runCrossing(collective, over);
+        if (succeeded(hasMet) && !*hasMet) {
+          waiting = &op;
+          return false;
+        }
+        done = hasMet;
+      } else {
+        done = runCollective(collective);
+      }
     } else if (auto record = llvm::dyn_cast<sched::RecordOp>(op)) {
       checker->record(record.getEvent(), streams.getNumber(record));
     } else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op)) {
@@ -444,7 +484,7 @@ LogicalResult BufferMachine::run(func::FuncOp function, int64_t index, int64_t o
     if (failed(done))
       return failure();
   }
-  return success();
+  return true;
 }
 
 FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const RunInputs &inputs) {
@@ -453,8 +493,8 @@ FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const R
     for (sched::ScheduleOp schedule : program.getOps<sched::ScheduleOp>())
       if (failed(sched::checkSlots(schedule)))
         return failure();
-  return runSchedule(module, inputs, [&](sched::ProgramOp program) -> FailureOr<std::unique_ptr<Machine>> {
-    auto machine = std::make_unique<BufferMachine>(program, inputs.options);
+  return runSchedule(module, inputs, [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
+    auto machine = std::make_unique<BufferMachine>(program, inputs.options, crossings);
     if (failed(machine->prepare()))
       return failure();
     return std::unique_ptr<Machine>(std::move(machine));

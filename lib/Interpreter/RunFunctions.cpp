@@ -294,8 +294,11 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
 
 FailureOr<SpmdValues> FunctionRunner::runFunction(func::FuncOp function, SpmdValues arguments, bool isPerGroup,
                                                   bool isUpdate) {
-  auto special = [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
-    return runSpecial(op, operands, results, isPerGroup, isUpdate);
+  auto special = [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) -> FailureOr<Progress> {
+    FailureOr<bool> isDone = runSpecial(op, operands, results, isPerGroup, isUpdate);
+    if (failed(isDone))
+      return failure();
+    return *isDone ? Progress::done : Progress::kernel;
   };
   auto localType = [&](OpResult result) {
     auto type = llvm::cast<RankedTensorType>(result.getType());

@@ -16,8 +16,8 @@ namespace {
 
 class TensorMachine : public Machine {
 public:
-  TensorMachine(sched::ProgramOp program, Precision precision)
-      : program(program), mesh(program.getMesh()), precision(precision) {}
+  TensorMachine(sched::ProgramOp program, Precision precision, Crossings &crossings)
+      : program(program), mesh(program.getMesh()), precision(precision), crossings(crossings) {}
 
   RankValues read(sched::ResourceOp resource, int64_t slot) override {
     RankValues &parts = contents[{resource.getSymNameAttr(), slot}];
@@ -32,7 +32,7 @@ public:
     contents[{resource.getSymNameAttr(), slot}] = parts;
     return success();
   }
-  LogicalResult run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
+  FailureOr<bool> run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
 
 private:
   /// What a resource holds, for a function that runs for a micro-batch in `slot`.
@@ -40,8 +40,10 @@ private:
     auto resource = program.lookupSymbol<sched::ResourceOp>(name.getAttr());
     return contents[{name.getAttr(), resource.isOfSlot() ? slot : 0}];
   }
-  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index,
-                             int64_t slot);
+  LogicalResult begin(func::FuncOp function, std::pair<int64_t, int64_t> place);
+  FailureOr<Progress> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index,
+                                 int64_t slot);
+  FailureOr<Progress> runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands, SpmdValues &results);
   /// Runs `collective(members' operands) -> members' results` in every communicator over the axes.
   template <class Function>
   LogicalResult onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
@@ -55,31 +57,62 @@ private:
   DenseMap<std::pair<StringAttr, int64_t>, RankValues> contents;
   /// By chunk and slot: what a forward has handed to a backward that is still to come.
   std::map<std::pair<int64_t, int64_t>, SpmdValues> stash;
+  Crossings &crossings;
+  /// The function that waits for other positions.
+  std::optional<FunctionRun> current;
 };
 
 } // namespace
 
-LogicalResult TensorMachine::run(func::FuncOp function, int64_t index, int64_t slot, bool) {
+LogicalResult TensorMachine::begin(func::FuncOp function, std::pair<int64_t, int64_t> place) {
   SpmdValues arguments;
-  std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), slot);
   if (sched::hasRole(function, sched::StepRole::backward)) {
     auto handed = stash.find(place);
     if (handed == stash.end())
-      return function.emitError("cannot be executed: no forward has handed over its stash in slot ") << slot;
+      return function.emitError("cannot be executed: no forward has handed over its stash in slot ") << place.second;
     arguments = std::move(handed->second);
     stash.erase(handed);
   }
-  FailureOr<SpmdValues> results = runFunction(
-      function, std::move(arguments), mesh.getRanks(), precision,
+  current.emplace(function, mesh.getRanks(), precision);
+  return current->begin(std::move(arguments));
+}
+
+FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t slot, bool) {
+  std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), slot);
+  if (!current && failed(begin(function, place)))
+    return failure();
+  FailureOr<bool> isDone = current->advance(
       [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
         return runSpecial(op, operands, results, index, slot);
       },
       [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
-  if (failed(results))
-    return failure();
-  if (sched::hasRole(function, sched::StepRole::forward) && !stash.try_emplace(place, std::move(*results)).second)
+  if (failed(isDone) || !*isDone)
+    return isDone;
+  SpmdValues results = current->takeResults();
+  current.reset();
+  if (sched::hasRole(function, sched::StepRole::forward) && !stash.try_emplace(place, std::move(results)).second)
     return function.emitError("cannot be executed: slot ") << slot << " still holds the stash of another micro-batch";
-  return success();
+  return true;
+}
+
+FailureOr<Progress> TensorMachine::runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands,
+                                                SpmdValues &results) {
+  if (!op.getPositions()) {
+    for (auto [operand, result] : llvm::zip_equal(operands, results))
+      if (failed(onMembers(*op, op.getAxes(), operand, result,
+                           [&](ArrayRef<Tensor> members) { return allReduce(members, op.getKind()); })))
+        return failure();
+    return Progress::done;
+  }
+  if (operands.size() != 1)
+    return op.emitError("cannot be executed: combines ") << operands.size() << " values over positions at once";
+  auto combined = allReduceOverPositions(op, mesh, op.getAxes(), op.getKind(), crossings, program.getPosition(), operands[0]);
+  if (failed(combined))
+    return failure();
+  if (combined->empty())
+    return Progress::waits;
+  results[0] = std::move(*combined);
+  return Progress::done;
 }
 
 template <class Function>
@@ -130,42 +163,37 @@ LogicalResult TensorMachine::runMap(sched::MapOp op, ArrayRef<RankValues> operan
   return success();
 }
 
-FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
-                                          int64_t index, int64_t slot) {
-  auto done = [](LogicalResult result) -> FailureOr<bool> {
+FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
+                                              int64_t index, int64_t slot) {
+  auto done = [](LogicalResult result) -> FailureOr<Progress> {
     if (failed(result))
       return failure();
-    return true;
+    return Progress::done;
   };
   if (auto load = llvm::dyn_cast<sched::LoadOp>(op)) {
     results[0] = contentsOf(load.getResourceAttr(), slot);
     if (results[0].empty())
       return op.emitError("reads ") << load.getResourceAttr() << " before anything wrote it";
-    return true;
+    return Progress::done;
   }
   if (auto store = llvm::dyn_cast<sched::StoreOp>(op)) {
     contentsOf(store.getResourceAttr(), slot) = operands[0];
-    return true;
+    return Progress::done;
   }
   if (auto add = llvm::dyn_cast<sched::AddToOp>(op)) {
     RankValues &held = contentsOf(add.getResourceAttr(), slot);
     if (index == 0 || held.empty()) {
       held = operands[0];
-      return true;
+      return Progress::done;
     }
     for (auto [sum, value] : llvm::zip_equal(held, operands[0]))
       sum = combineAll({sum, value}, train::ReductionKind::sum);
-    return true;
+    return Progress::done;
   }
   if (auto map = llvm::dyn_cast<sched::MapOp>(op))
     return done(runMap(map, operands, results));
-  if (auto reduce = llvm::dyn_cast<sched::AllReduceOp>(op)) {
-    for (auto [operand, result] : llvm::zip_equal(operands, results))
-      if (failed(onMembers(op, reduce.getAxes(), operand, result,
-                           [&](ArrayRef<Tensor> members) { return allReduce(members, reduce.getKind()); })))
-        return failure();
-    return true;
-  }
+  if (auto reduce = llvm::dyn_cast<sched::AllReduceOp>(op))
+    return runAllReduce(reduce, operands, results);
   auto isDim = [&](uint64_t dim) { return dim < static_cast<uint64_t>(operands[0].front().getRank()); };
   if (auto gather = llvm::dyn_cast<sched::AllGatherOp>(op); gather && isDim(gather.getDim()))
     return done(onMembers(op, gather.getAxes(), operands[0], results[0],
@@ -190,11 +218,11 @@ FailureOr<bool> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> op
   if (auto own = llvm::dyn_cast<sched::OwnPartOp>(op); own && isDim(own.getDim()))
     return done(onMembers(op, own.getAxes(), operands[0], results[0],
                           [&](ArrayRef<Tensor> members) { return ownPart(members, own.getDim()); }));
-  return false;
+  return Progress::kernel;
 }
 
 FailureOr<RunResult> windlass::interpreter::runResources(ModuleOp module, const RunInputs &inputs) {
-  return runSchedule(module, inputs, [&](sched::ProgramOp program) -> FailureOr<std::unique_ptr<Machine>> {
-    return std::unique_ptr<Machine>(std::make_unique<TensorMachine>(program, inputs.options.precision));
+  return runSchedule(module, inputs, [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
+    return std::unique_ptr<Machine>(std::make_unique<TensorMachine>(program, inputs.options.precision, crossings));
   });
 }

@@ -29,6 +29,8 @@ public:
 
 private:
   LogicalResult prepare();
+  /// Runs a function that is of no step, in slot 0.
+  LogicalResult runAlone(Position &position, sched::StepRole role, int64_t chunk);
   LogicalResult runStep(int64_t step, RunResult &result);
   LogicalResult finishStep(int64_t step, RunResult &result);
   /// Runs an action; false where it waits for a message.
@@ -56,6 +58,13 @@ private:
 
 } // namespace
 
+LogicalResult ScheduleRunner::runAlone(Position &position, sched::StepRole role, int64_t chunk) {
+  FailureOr<bool> isDone = position.runFunction(role, chunk, 0, /*slot=*/0, true);
+  if (succeeded(isDone) && !*isDone)
+    return position.getProgram().emitOpError("combines over positions outside of a step");
+  return isDone;
+}
+
 LogicalResult ScheduleRunner::prepare() {
   for (Position &position : positions) {
     if (failed(position.prepare()))
@@ -66,8 +75,8 @@ LogicalResult ScheduleRunner::prepare() {
     if (failed(position.loadParameters()))
       return failure();
     for (int64_t chunk : sched::getChunks(position.getProgram()))
-      if (func::FuncOp init = sched::getStepFunction(position.getProgram(), sched::StepRole::init, chunk))
-        if (failed(position.getMachine().run(init, 0, 0, true)))
+      if (sched::getStepFunction(position.getProgram(), sched::StepRole::init, chunk))
+        if (failed(runAlone(position, sched::StepRole::init, chunk)))
           return failure();
   }
   return success();
@@ -118,10 +127,8 @@ FailureOr<bool> ScheduleRunner::runAction(Position &position, const schedule::Ac
   if (action.kind == ActionKind::Update && failed(position.dumpGradients(step, scaling, result)))
     return failure();
   // What is expanded has actions that functions run, and transfers.
-  if (failed(position.runFunction(*sched::getRole(action.kind), action.chunk, action.microBatch, action.slot,
-                                  action.isLast)))
-    return failure();
-  return true;
+  return position.runFunction(*sched::getRole(action.kind), action.chunk, action.microBatch, action.slot,
+                              action.isLast);
 }
 
 LogicalResult ScheduleRunner::runStep(int64_t step, RunResult &result) {
@@ -139,9 +146,12 @@ LogicalResult ScheduleRunner::runStep(int64_t step, RunResult &result) {
       }
   }
   for (auto [position, cursor] : llvm::zip_equal(positions, cursors))
-    if (cursor < position.getActions().size())
-      return position.getProgram().emitOpError("waits at action ")
-             << cursor << " for chunk " << position.getActions()[cursor].peerChunk << ", which sends nothing more";
+    if (cursor < position.getActions().size()) {
+      InFlightDiagnostic error = position.getProgram().emitOpError("waits at action ") << cursor;
+      int64_t peer = position.getActions()[cursor].peerChunk;
+      return peer < 0 ? error << " for the other positions, which do not come to its collective"
+                      : error << " for chunk " << peer << ", which sends nothing more";
+    }
   return success();
 }
 
@@ -166,12 +176,13 @@ LogicalResult ScheduleRunner::finishStep(int64_t step, RunResult &result) {
   }
   if (norms.empty())
     return success();
-  // Each position has the norm of the gradients of its own parameters.
-  double norm = norms.front();
-  for (double other : ArrayRef(norms).drop_front())
-    norm = std::hypot(norm, other);
-  result.gradientNorms.push_back(norm);
-  return scaling.finishStep(module.getLoc(), step, norm);
+  // Each position has the norm of all gradients.
+  for (auto [position, norm] : llvm::zip(positions, norms))
+    if (norm != norms.front() && !(std::isnan(norm) && std::isnan(norms.front())))
+      return position.getProgram().emitOpError("has the gradient norm ")
+             << norm << ", but position 0 has " << norms.front() << ": a norm is that of all positions";
+  result.gradientNorms.push_back(norms.front());
+  return scaling.finishStep(module.getLoc(), step, norms.front());
 }
 
 LogicalResult ScheduleRunner::evaluate(int64_t k, RunResult &result) {
@@ -185,12 +196,14 @@ LogicalResult ScheduleRunner::evaluate(int64_t k, RunResult &result) {
         return failure();
     }
     if (failed(position.writeInputs(*chunk, /*slot=*/0, k)) ||
-        failed(position.runFunction(sched::StepRole::evaluate, *chunk, 0, /*slot=*/0, true)))
+        failed(runAlone(position, sched::StepRole::evaluate, *chunk)))
       return failure();
+    if (placement.getNext(*chunk))
+      continue;
     SmallVector<ResourceOp> outputs(position.resources(ResourceKind::evaluate));
     if (failed(position.getMachine().finishStep(outputs)))
       return failure();
-    if (placement.getNext(*chunk) || outputs.empty())
+    if (outputs.empty())
       continue;
     FailureOr<SmallVector<Tensor>> losses = position.wholesOf(outputs.front());
     if (failed(losses))
@@ -236,9 +249,10 @@ FailureOr<RunResult> windlass::interpreter::runSchedule(ModuleOp module, const R
                                                         const MachineFactory &makeMachine) {
   if (failed(sched::checkPrograms(module)))
     return failure();
+  Crossings crossings(sched::getPrograms(module).size());
   std::vector<Position> positions;
   for (sched::ProgramOp program : sched::getPrograms(module)) {
-    FailureOr<std::unique_ptr<Machine>> machine = makeMachine(program);
+    FailureOr<std::unique_ptr<Machine>> machine = makeMachine(program, crossings);
     if (failed(machine))
       return failure();
     positions.emplace_back(program, inputs, std::move(*machine));

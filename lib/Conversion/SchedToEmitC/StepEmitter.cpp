@@ -287,10 +287,15 @@ LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveO
 /// Declares a stream, with its purpose as a comment.
 void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
   Label label;
-  for (sched::CommunicatorOp communicator : const_cast<sched::ProgramOp &>(program).getOps<sched::CommunicatorOp>())
-    if (streams.getNumber(communicator) == number)
-      for (auto axis : communicator.getAxes().getAsRange<StringAttr>())
-        label = (label.empty() ? Label("collectives over ") : label + " x ") + Label::ofName(axis.getValue());
+  auto add = [&](const Label &part) { label = (label.empty() ? Label("collectives over ") : label + " x ") + part; };
+  for (sched::CommunicatorOp communicator : const_cast<sched::ProgramOp &>(program).getOps<sched::CommunicatorOp>()) {
+    if (streams.getNumber(communicator) != number)
+      continue;
+    for (auto axis : communicator.getAxes().getAsRange<StringAttr>())
+      add(Label::ofName(axis.getValue()));
+    if (communicator.getPositions())
+      add("positions");
+  }
   calls.setLabel(label);
   calls.declareStream(streamName(streams, number), cpp::Context(cpp::kContextName), number);
 }

@@ -251,7 +251,7 @@ Expr<rt::span<rt::communicator_entry>> PositionTables::communicatorTable() {
     WINDLASS_SET(row, axes, arrays.shared<std::int32_t>("communicator_axes", axes));
     WINDLASS_SET(row, stream, int32(streams.getNumber(communicator)));
     WINDLASS_SET(row, exchanges, boolean(communicator.getExchanges()));
-    WINDLASS_SET(row, spans_positions, boolean(false));
+    WINDLASS_SET(row, spans_positions, boolean(communicator.getPositions()));
     rows.push_back(row.build());
   }
   return arrays.table<rt::communicator_entry>(nameOf("communicators"), rows);

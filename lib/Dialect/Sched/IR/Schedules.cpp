@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/IR/PositionCollectives.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
@@ -102,7 +103,7 @@ LogicalResult windlass::sched::checkSteps(ModuleOp module) {
     return failure();
   llvm::Error error = schedule::checkPipeline(*step);
   if (!error)
-    return success();
+    return checkPositionCollectives(module, *step);
   ScheduleOp schedule = *getPrograms(module).front().getOps<ScheduleOp>().begin();
   InFlightDiagnostic diagnostic = schedule.emitOpError(llvm::toString(std::move(error)));
   if (step->positions.size() == 1)

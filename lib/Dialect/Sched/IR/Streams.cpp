@@ -14,7 +14,10 @@ StreamTable::StreamTable(ProgramOp program) {
   for (CommunicatorOp communicator : program.getOps<CommunicatorOp>()) {
     int64_t number = getNumber(communicator);
     numbers[communicator.getSymNameAttr()] = number;
-    shownNames[number] = "over " + llvm::join(communicator.getAxes().getAsValueRange<StringAttr>(), " x ");
+    SmallVector<StringRef> parts(communicator.getAxes().getAsValueRange<StringAttr>());
+    if (communicator.getPositions())
+      parts.push_back("positions");
+    shownNames[number] = "over " + llvm::join(parts, " x ");
   }
 }
 

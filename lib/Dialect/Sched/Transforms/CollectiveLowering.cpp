@@ -9,7 +9,8 @@ static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 
 void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train::ReductionKind reduction,
                                       ArrayAttr axes, const View &out, const View &in) {
-  unsigned communicator = program.getCommunicator(axes);
+  auto allReduce = dyn_cast<AllReduceOp>(op);
+  unsigned communicator = program.getCommunicator(axes, allReduce && allReduce.getPositions());
   unsigned stream = program.communicators[communicator].stream;
   int64_t ready = program.events++, done = program.events++;
   auto pushEvent = [&](Command::Kind what, unsigned onStream, int64_t event) {

@@ -45,6 +45,8 @@ void Program::collectBuckets(func::FuncOp reduce) {
       ++mentions[op.getAttrOfType<FlatSymbolRefAttr>("resource").getAttr()];
 
   for (AllReduceOp op : reduce.getOps<AllReduceOp>()) {
+    if (op.getPositions())
+      continue;
     Bucket bucket;
     bucket.op = op;
     bucket.chunk = getStep(reduce).getChunk();
@@ -100,12 +102,15 @@ FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
   return known = FlatSymbolRefAttr::get(program.getContext(), name);
 }
 
-unsigned Program::getCommunicator(ArrayAttr axes) {
+unsigned Program::getCommunicator(ArrayAttr axes, bool spansPositions) {
   for (auto [index, known] : llvm::enumerate(communicators))
-    if (known.axes == axes)
+    if (known.axes == axes && known.spansPositions == spansPositions)
       return index;
-  std::string name = "over_" + llvm::join(axes.getAsValueRange<StringAttr>(), "_x_");
-  communicators.push_back({axes, static_cast<unsigned>(streams.size())});
+  SmallVector<StringRef> parts(axes.getAsValueRange<StringAttr>());
+  if (spansPositions)
+    parts.push_back("positions");
+  std::string name = "over_" + llvm::join(parts, "_x_");
+  communicators.push_back({axes, spansPositions, static_cast<unsigned>(streams.size())});
   streams.push_back({name, StreamKind::communicator});
   return communicators.size() - 1;
 }
@@ -395,7 +400,7 @@ void Program::emitArena() {
   for (auto [index, communicator] : llvm::enumerate(communicators))
     communicatorNames.push_back(
         declare(CommunicatorOp::create(builder, program.getLoc(), ("communicator_" + Twine(index)).str(),
-                                       communicator.axes, streamNames[communicator.stream].getValue())));
+                                       communicator.axes, communicator.spansPositions, streamNames[communicator.stream].getValue())));
 }
 
 void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {

@@ -1,3 +1,4 @@
+#include "windlass/Dialect/Sched/IR/PositionCollectives.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
@@ -186,7 +187,7 @@ private:
 
   LogicalResult checkAxes(Operation &op, ArrayAttr axes) {
     llvm::StringSet<> used;
-    if (axes.empty())
+    if (axes.empty() && !spansPositions(&op))
       return op.emitOpError("names no axis");
     for (auto axis : axes.getAsRange<StringAttr>())
       if (failed(useAxis(&op, axis, used)))

@@ -43,7 +43,7 @@ sched.program @program on <[]> {
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
     %y = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
     %z = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 3 : i64}
-    // expected-error @below {{reads bytes 64 to 80, which nothing has written, in @device_arena}}
+    // expected-error @below {{reads byte 64 before it is written, in @device_arena}}
     sched.launch copy on @compute ins(%y) outs(%z) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }

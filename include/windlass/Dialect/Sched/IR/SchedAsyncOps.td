@@ -82,10 +82,17 @@ class Sched_Collective<string mnemonic, string text> : Sched_Op<mnemonic, [Pure]
 }
 
 def AllReduceOp : Sched_Collective<"all_reduce", "combines operands over axes; several operands are one bucket"> {
-  let arguments = (ins Variadic<Train_Tensor>:$inputs, StrArrayAttr:$axes, Train_ReductionKindAttr:$kind);
+  let description = [{
+    With `positions` it combines the operands of all positions too: of the ranks that differ on the axes only, in each
+    of them. An update is the only function in which it may, and those of all positions combine the same in one order.
+  }];
+  let arguments = (ins Variadic<Train_Tensor>:$inputs, StrArrayAttr:$axes, UnitAttr:$positions,
+                       Train_ReductionKindAttr:$kind);
   let results = (outs Variadic<Train_Tensor>:$results);
   let hasVerifier = 1;
-  let assemblyFormat = "$kind $inputs `over` $axes attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $kind $inputs `over` $axes (`and` `positions` $positions^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def AllGatherOp : Sched_Collective<"all_gather", "joins the members' parts along `dim`, in order of their coordinate"> {

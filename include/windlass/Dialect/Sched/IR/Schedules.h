@@ -22,7 +22,7 @@ mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 mlir::FailureOr<schedule::Pipeline> expandSteps(mlir::ModuleOp module);
 
 /// Checks that the steps of all programs together are legal for ranks that block in sends and receives
-/// (`checkPipeline`); reports an error where they are not.
+/// (`checkPipeline`), and that their collectives over positions meet; reports an error where they are not.
 mlir::LogicalResult checkSteps(mlir::ModuleOp module);
 
 /// Checks that each chunk of a program at L5 has a slot for each micro-batch in flight: one, where the program has no
