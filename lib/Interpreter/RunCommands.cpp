@@ -433,8 +433,8 @@ FailureOr<bool> BufferMachine::runCrossing(sched::LaunchCollectiveOp op, sched::
   RankValues own;
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
     own.push_back(load(*data, rank));
-  FailureOr<RankValues> combined = allReduceOverPositions(op, mesh, communicator.getAxes(), op.getReduction(), crossings,
-                                                          program.getPosition(), own);
+  FailureOr<RankValues> combined = allReduceOverPositions(op, mesh, communicator.getAxes(), op.getReduction(),
+                                                          crossings, program.getPosition(), own);
   if (failed(combined))
     return failure();
   if (combined->empty())
@@ -493,10 +493,11 @@ FailureOr<RunResult> windlass::interpreter::runCommands(ModuleOp module, const R
     for (sched::ScheduleOp schedule : program.getOps<sched::ScheduleOp>())
       if (failed(sched::checkSlots(schedule)))
         return failure();
-  return runSchedule(module, inputs, [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
-    auto machine = std::make_unique<BufferMachine>(program, inputs.options, crossings);
-    if (failed(machine->prepare()))
-      return failure();
-    return std::unique_ptr<Machine>(std::move(machine));
-  });
+  return runSchedule(module, inputs,
+                     [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
+                       auto machine = std::make_unique<BufferMachine>(program, inputs.options, crossings);
+                       if (failed(machine->prepare()))
+                         return failure();
+                       return std::unique_ptr<Machine>(std::move(machine));
+                     });
 }

@@ -81,11 +81,10 @@ FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t
   std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), slot);
   if (!current && failed(begin(function, place)))
     return failure();
-  FailureOr<bool> isDone = current->advance(
-      [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) {
-        return runSpecial(op, operands, results, index, slot);
-      },
-      [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
+  FailureOr<bool> isDone =
+      current->advance([&](Operation &op, ArrayRef<RankValues> operands,
+                           SpmdValues &results) { return runSpecial(op, operands, results, index, slot); },
+                       [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
   if (failed(isDone) || !*isDone)
     return isDone;
   SpmdValues results = current->takeResults();
@@ -106,7 +105,8 @@ FailureOr<Progress> TensorMachine::runAllReduce(sched::AllReduceOp op, ArrayRef<
   }
   if (operands.size() != 1)
     return op.emitError("cannot be executed: combines ") << operands.size() << " values over positions at once";
-  auto combined = allReduceOverPositions(op, mesh, op.getAxes(), op.getKind(), crossings, program.getPosition(), operands[0]);
+  auto combined =
+      allReduceOverPositions(op, mesh, op.getAxes(), op.getKind(), crossings, program.getPosition(), operands[0]);
   if (failed(combined))
     return failure();
   if (combined->empty())
@@ -222,7 +222,8 @@ FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues
 }
 
 FailureOr<RunResult> windlass::interpreter::runResources(ModuleOp module, const RunInputs &inputs) {
-  return runSchedule(module, inputs, [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
-    return std::unique_ptr<Machine>(std::make_unique<TensorMachine>(program, inputs.options.precision, crossings));
-  });
+  return runSchedule(
+      module, inputs, [&](sched::ProgramOp program, Crossings &crossings) -> FailureOr<std::unique_ptr<Machine>> {
+        return std::unique_ptr<Machine>(std::make_unique<TensorMachine>(program, inputs.options.precision, crossings));
+      });
 }

@@ -15,8 +15,8 @@ using SpmdValues = llvm::SmallVector<RankValues, 2>;
 /// What has become of an op: a kernel is to be used, it is done, or it waits for something outside of the function.
 enum class Progress { kernel, done, waits };
 
-/// Executes an op that is more than a kernel on each rank. Returns `done` with one entry per result, and failure after a
-/// diagnostic.
+/// Executes an op that is more than a kernel on each rank. Returns `done` with one entry per result, and failure after
+/// a diagnostic.
 using SpecialOp =
     llvm::function_ref<mlir::FailureOr<Progress>(mlir::Operation &, llvm::ArrayRef<RankValues>, SpmdValues &)>;
 /// Returns the type of a rank's part of an op's result.

@@ -21,7 +21,7 @@ static Value lowerStep(OpBuilder &builder, Location loc, Value part, const Step 
   ArrayAttr axes = builder.getArrayAttr(SmallVector<Attribute>(step.axes.begin(), step.axes.end()));
   if (step.kind == Step::Kind::AllReduce)
     return AllReduceOp::create(builder, loc, TypeRange(part.getType()), ValueRange(part), axes, /*positions=*/false,
-                                 step.reduction)
+                               step.reduction)
         .getResult(0);
   if (step.kind == Step::Kind::Permute)
     return PermuteOp::create(builder, loc, part.getType(), part, step.destinations, axes);

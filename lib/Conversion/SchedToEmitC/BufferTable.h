@@ -28,10 +28,9 @@ struct ParameterPlaces {
   cpp::Label label;
 };
 
-/// Names each buffer by an ordinal, in the order of first use: `v0`, `r0` where a row has the offset, `s0` in a slot, `q0`
-/// in a slot where a row has the offset. A buffer is a
-/// place, a type, and what it holds, so that one place has several names where its content changes; equal buffers of
-/// all functions have one.
+/// Names each buffer by an ordinal, in the order of first use: `v0`, `r0` where a row has the offset, `s0` in a slot,
+/// `q0` in a slot where a row has the offset. A buffer is a place, a type, and what it holds, so that one place has
+/// several names where its content changes; equal buffers of all functions have one.
 class BufferTable {
 public:
   template <class Place>

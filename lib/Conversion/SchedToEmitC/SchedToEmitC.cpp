@@ -46,7 +46,8 @@ void PositionFiles::add(llvm::StringRef file, llvm::ArrayRef<std::string> begin,
                         llvm::ArrayRef<std::string> lines) const {
   OpBuilder builder = OpBuilder::atBlockEnd(const_cast<ModuleOp &>(module).getBody());
   std::string scope = "windlass_program" + (name.empty() ? "" : "::" + name);
-  auto op = emitc::FileOp::create(builder, builder.getUnknownLoc(), name.empty() ? file.str() : name + "/" + file.str());
+  auto op =
+      emitc::FileOp::create(builder, builder.getUnknownLoc(), name.empty() ? file.str() : name + "/" + file.str());
   builder.setInsertionPointToEnd(&op.getBodyRegion().front());
   auto write = [&](llvm::StringRef line) { emitc::VerbatimOp::create(builder, builder.getUnknownLoc(), line); };
   for (const std::string &line : begin)
@@ -92,8 +93,8 @@ void PositionFiles::addTables(const Constants &constants, const StepEmitter &emi
   if (!constants.empty())
     add(kConstantsFile,
         {"// Constants of the model whose elements differ: the bits of each element, in row-major order.",
-             "#pragma once", "", "#include <cstdint>"},
-            constants.getLines());
+         "#pragma once", "", "#include <cstdint>"},
+        constants.getLines());
 }
 
 /// Returns the includes of a file of functions.
@@ -111,9 +112,9 @@ FailureOr<llvm::StringMap<std::string>> PositionFiles::addFused(sched::ProgramOp
   auto functors = emitScalarFunctions(program, lines);
   if (succeeded(functors))
     add(kFusedFile,
-        {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once",
-             "", "#include \"windlass/rt/emitted.h\""},
-            lines);
+        {"// Fused element-wise functions; each applies the definitions of windlass/rt/scalar.h.", "#pragma once", "",
+         "#include \"windlass/rt/emitted.h\""},
+        lines);
   return functors;
 }
 

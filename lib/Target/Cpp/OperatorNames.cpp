@@ -87,8 +87,7 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
                                          {"last_backward", sched::StepRole::backward, true},
                                          {"reduce", sched::StepRole::reduce, false},
                                          {"update", sched::StepRole::update, false}})
-        its.functions.emplace_back(title,
-                                   names.list(sched::getStepFunction(program, role, chunk), isLast, table));
+        its.functions.emplace_back(title, names.list(sched::getStepFunction(program, role, chunk), isLast, table));
     }
   }
 

@@ -100,8 +100,8 @@ FailureOr<Expr<rt::span<rt::parameter_placement>>> PositionTables::placementTabl
     if (failed(splits) || failed(masterSplits))
       return failure();
     // One position has the master of a parameter that several read.
-    bool hasMaster = static_cast<int64_t>(entries.parameters.find(resource.getOfAttr().getAttr())->second.position) ==
-                     position;
+    bool hasMaster =
+        static_cast<int64_t>(entries.parameters.find(resource.getOfAttr().getAttr())->second.position) == position;
     Record<rt::parameter_placement> row;
     WINDLASS_SET(row, parameter, parameterOf(resource));
     WINDLASS_SET(row, type, elementType(resource.getTensorType().getElementType()));

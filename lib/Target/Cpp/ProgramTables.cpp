@@ -240,7 +240,8 @@ FailureOr<std::string> JobTables::write() {
   WINDLASS_SET(all, parameters, *parameterSpan);
   WINDLASS_SET(all, inputs, inputSpan);
   WINDLASS_SET(all, labels, *counted);
-  WINDLASS_SET(all, positions, named<rt::span<rt::position_entry>>("{positions, " + std::to_string(positions.size()) + "}"));
+  WINDLASS_SET(all, positions,
+               named<rt::span<rt::position_entry>>("{positions, " + std::to_string(positions.size()) + "}"));
 
   return "// What the program tells the runtime about itself.\n#include \"step.h\"\n\n"
          "namespace windlass_program {\n\nusing namespace windlass::rt;\n\nnamespace {\n\n" +

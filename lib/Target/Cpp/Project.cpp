@@ -139,7 +139,8 @@ With `-DCMAKE_BUILD_TYPE=Quick` it is compiled in a third of the time; its eleme
 `src/step.cpp` holds every kernel, copy and collective of a step in order, each with its operator of the model;
 `src/buffers.h` says where the buffers are that it names, and what they hold; `src/rows.h` what differs between repeated
 layers; `src/fused.h` has the fused element-wise functions, `src/tables.cpp` the memory map and the tables of parameters
-and inputs; `runtime/` is the library that they call. Names of the model are in comments, as far as they are letters,
+and inputs; `runtime/` is the library that they call. A program of several positions has the first four for each of them, in
+`src/position_0` and so on. Names of the model are in comments, as far as they are letters,
 digits, `_` and `.`, and in `src/tables.cpp`. `operators.json` has names of operators as they are, by which `--profile`
 labels its timeline.
 )";

@@ -104,16 +104,17 @@ TEST(Mutation, OperatorNamesNeverCrash) {
                reduce = {action_kind::reduce, 0, 1, 0, 0, true, true, 0, 0},
                update = {action_kind::update, 0, 0, 0, 0, true, true, 0, 0};
   int read = 0;
-  mutate(R"({"version":3,"names":["a","","layers.0.add"],"positions":[[{"chunk":0,"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
-         R"("last_backward":[[2,0],[0]],"reduce":[[],[1]],"update":[[1,1,1],[]]}]]})",
-         [&](const std::string &bad) {
-           operator_names names;
-           if (!names.read(bad, 0, 2).is_ok())
-             return;
-           ++read;
-           for (std::size_t stream : {0, 1})
-             for (std::string_view name : names.of(stream, {&forward, &backward, &last, &reduce, &update}))
-               EXPECT_LE(name.size(), 1024u);
-         });
+  mutate(
+      R"({"version":3,"names":["a","","layers.0.add"],"positions":[[{"chunk":0,"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
+      R"("last_backward":[[2,0],[0]],"reduce":[[],[1]],"update":[[1,1,1],[]]}]]})",
+      [&](const std::string &bad) {
+        operator_names names;
+        if (!names.read(bad, 0, 2).is_ok())
+          return;
+        ++read;
+        for (std::size_t stream : {0, 1})
+          for (std::string_view name : names.of(stream, {&forward, &backward, &last, &reduce, &update}))
+            EXPECT_LE(name.size(), 1024u);
+      });
   EXPECT_GT(read, 5);
 }

@@ -67,7 +67,8 @@ public:
       const auto *of = std::find_if(p_.chunks.begin(), p_.chunks.end(),
                                     [&](const chunk_entry &chunk) { return chunk.chunk == row.chunk; });
       if (of == p_.chunks.end() || row.slot != 0 || row.micro_batch != 0)
-        return wrong("an evaluation of chunk " + std::to_string(row.chunk) + ", which the position lacks, or outside of "
+        return wrong("an evaluation of chunk " + std::to_string(row.chunk) +
+                     ", which the position lacks, or outside of "
                      "slot 0");
       if (row.kind == action_kind::send || row.kind == action_kind::receive)
         WINDLASS_TRY(follow_message(row, 0));

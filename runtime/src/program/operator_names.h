@@ -18,8 +18,8 @@ struct json;
 
 class operator_names {
 public:
-  /// Reads the text of the file, for the program of a position whose functions have `streams` streams. Views of the names
-  /// are valid as long as this object.
+  /// Reads the text of the file, for the program of a position whose functions have `streams` streams. Views of the
+  /// names are valid as long as this object.
   status read(std::string_view text, std::int32_t position, std::int32_t streams);
 
   /// Returns the operator's name for each command of a stream, in the order of issue, where a step runs these actions;

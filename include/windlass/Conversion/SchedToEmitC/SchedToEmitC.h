@@ -9,8 +9,8 @@
 
 namespace windlass {
 
-/// Names of the emitted files, as ids of `emitc.file`; in a job of several positions, those of each are in a folder of its
-/// name.
+/// Names of the emitted files, as ids of `emitc.file`; in a job of several positions, those of each are in a folder of
+/// its name.
 constexpr char kStepFile[] = "step.cpp";
 constexpr char kFusedFile[] = "fused.h";
 constexpr char kRowsFile[] = "rows.h";

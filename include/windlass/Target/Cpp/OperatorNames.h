@@ -11,8 +11,9 @@ namespace windlass::cpp {
 /// Returns the operator that a command belongs to, in UTF-8, cut where it is long; empty where it belongs to none.
 std::string getShownOperator(mlir::Operation *command);
 
-/// Returns the text of operators.json for a module of level L5 or L6: names, and by position and chunk, for each function
-/// of a step, a place among them for each command of each stream. Names of a model may hold anything, so no program is compiled with them.
+/// Returns the text of operators.json for a module of level L5 or L6: names, and by position and chunk, for each
+/// function of a step, a place among them for each command of each stream. Names of a model may hold anything, so no
+/// program is compiled with them.
 std::string writeOperatorNames(mlir::ModuleOp module);
 
 } // namespace windlass::cpp

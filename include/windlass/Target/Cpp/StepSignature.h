@@ -20,8 +20,8 @@ std::string getPositionName(sched::ProgramOp program);
 /// Returns the signature of the function of a role of the step.
 Signature getStepSignature(sched::StepAttr step);
 
-/// Returns the signature of the function of a repeated block; `hasSlot` says that some of its buffers are in the slot of
-/// the micro-batch, `hasLast` that some of its commands run in the last micro-batch only.
+/// Returns the signature of the function of a repeated block; `hasSlot` says that some of its buffers are in the slot
+/// of the micro-batch, `hasLast` that some of its commands run in the last micro-batch only.
 Signature getBlockSignature(const std::string &name, bool hasSlot, bool hasLast);
 
 } // namespace windlass::cpp

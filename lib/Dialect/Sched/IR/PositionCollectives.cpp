@@ -30,8 +30,8 @@ static std::string describe(Operation *op) {
     auto collective = cast<LaunchCollectiveOp>(op);
     auto communicator = getProgram(op).lookupSymbol<CommunicatorOp>(collective.getCommunicator());
     out << stringifyCollectiveKind(collective.getKind()) << " "
-        << train::stringifyReductionKind(collective.getReduction()) << " of " << collective.getIn().getType() << " over "
-        << communicator.getAxes();
+        << train::stringifyReductionKind(collective.getReduction()) << " of " << collective.getIn().getType()
+        << " over " << communicator.getAxes();
   }
   return text;
 }

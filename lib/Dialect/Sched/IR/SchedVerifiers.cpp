@@ -114,12 +114,12 @@ LogicalResult SlotsOp::verify() {
     return emitOpError("has ") << static_cast<int64_t>(getCount()) << " slots, but a chunk has 1 to "
                                << schedule::kMaxActions;
   if (!isBetween(getOffset(), 0, most) || !isBetween(getBytes(), 0, most / getCount()))
-    return emitOpError("begins at byte ") << static_cast<int64_t>(getOffset()) << " with "
-                                          << static_cast<int64_t>(getBytes())
-                                          << " bytes to a slot: both are at least 0, and the last slot ends before 2^49";
+    return emitOpError("begins at byte ")
+           << static_cast<int64_t>(getOffset()) << " with " << static_cast<int64_t>(getBytes())
+           << " bytes to a slot: both are at least 0, and the last slot ends before 2^49";
   if (getOffset() % kAlignment || getBytes() % kAlignment)
-    return emitOpError("begins at byte ") << getOffset() << " with " << getBytes()
-                                          << " bytes to a slot, which are no multiples of " << kAlignment;
+    return emitOpError("begins at byte ")
+           << getOffset() << " with " << getBytes() << " bytes to a slot, which are no multiples of " << kAlignment;
   return success();
 }
 

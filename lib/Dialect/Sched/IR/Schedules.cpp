@@ -123,7 +123,8 @@ LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
       int64_t needed = step->getSlots(action.chunk), given = slots ? slots.getCount() : 1;
       if (needed > given)
         return op.emitOpError("keeps ") << needed << " micro-batches of chunk " << action.chunk
-                                        << " in flight, but the chunk has " << given << (given == 1 ? " slot" : " slots");
+                                        << " in flight, but the chunk has " << given
+                                        << (given == 1 ? " slot" : " slots");
     }
   return success();
 }

@@ -348,9 +348,9 @@ void Program::placeStorages() {
   // What lives between forward and backward pass.
   int64_t border = 0;
   if (slots.empty())
-  for (auto &[function, commands] : functions)
-    if (hasRole(function, StepRole::init) || hasRole(function, StepRole::forward))
-      border += static_cast<int64_t>(commands.size());
+    for (auto &[function, commands] : functions)
+      if (hasRole(function, StepRole::init) || hasRole(function, StepRole::forward))
+        border += static_cast<int64_t>(commands.size());
   for (const schedule::LiveInterval &interval : intervals)
     if (interval.first < border && interval.last >= border)
       stashBytes += llvm::alignTo(interval.bytes, kAlignment);
@@ -362,7 +362,8 @@ void Program::placeStorages() {
 
 FlatSymbolRefAttr Program::getArenaName(unsigned storage) const {
   std::optional<int64_t> chunk = storages[storage].chunk;
-  return chunk ? slotsNames.lookup(*chunk) : FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(), kDeviceArena);
+  return chunk ? slotsNames.lookup(*chunk)
+               : FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(), kDeviceArena);
 }
 
 void Program::emit() {
@@ -398,9 +399,9 @@ void Program::emitArena() {
   for (const Stream &stream : streams)
     streamNames.push_back(declare(StreamOp::create(builder, program.getLoc(), stream.name, stream.kind)));
   for (auto [index, communicator] : llvm::enumerate(communicators))
-    communicatorNames.push_back(
-        declare(CommunicatorOp::create(builder, program.getLoc(), ("communicator_" + Twine(index)).str(),
-                                       communicator.axes, communicator.spansPositions, streamNames[communicator.stream].getValue())));
+    communicatorNames.push_back(declare(
+        CommunicatorOp::create(builder, program.getLoc(), ("communicator_" + Twine(index)).str(), communicator.axes,
+                               communicator.spansPositions, streamNames[communicator.stream].getValue())));
 }
 
 void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {

@@ -138,8 +138,12 @@ private:
           return slots.emitOpError("overlaps @") << other.getSymName();
       around.slots.push_back(slots);
       // Inserting moves what the map holds.
-      Arena slot{slots.getSymNameAttr(),        around.kind, static_cast<int64_t>(slots.getBytes()),
-                 schedule::MemoryTimeline(order), {},        {},
+      Arena slot{slots.getSymNameAttr(),
+                 around.kind,
+                 static_cast<int64_t>(slots.getBytes()),
+                 schedule::MemoryTimeline(order),
+                 {},
+                 {},
                  static_cast<int64_t>(slots.getChunk())};
       arenas.insert({slot.name, std::move(slot)});
     }
@@ -180,9 +184,9 @@ private:
       std::optional<int64_t> chunk = resource.isOfSlot() ? std::optional(resource.getChunkNumber()) : std::nullopt;
       SlotsOp slots = chunk ? getSlots(program, *chunk) : SlotsOp();
       if (place->arena != (slots ? slots.getSymNameAttr() : place->arena) || (!slots && (*arena)->chunk))
-        return resource.emitOpError("is in @")
-               << place->arena.getValue() << ", but " << (slots ? "belongs to the slots @" : "exists once, outside slots")
-               << (slots ? slots.getSymName() : StringRef());
+        return resource.emitOpError("is in @") << place->arena.getValue() << ", but "
+                                               << (slots ? "belongs to the slots @" : "exists once, outside slots")
+                                               << (slots ? slots.getSymName() : StringRef());
       (*arena)->resources.push_back({{begin, begin + size}, resource, std::nullopt});
     }
     for (auto &[name, arena] : arenas) {
