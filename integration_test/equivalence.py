@@ -19,7 +19,7 @@ KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-graph-pipeline',
          '--train-functions-pipeline=average={average} micro-batches={G} optimizer={optimizer} clip={clip} precision={precision}')
-TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={rerun}')
+TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={recompute}')
 TO_L3B = ('--plan-materialize-pipeline',)
 TO_L3 = TO_PLAN + TO_L3B
 TO_L4 = ('--plan-to-sched-pipeline',)
@@ -49,7 +49,7 @@ class Setup:
     ranks: tuple = (1,)
     strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
-    rerun: int = 0
+    recompute: int = 0
     optimizer: str = 'adamw'
     precision: str = 'f32'
     clip: bool = True
@@ -80,7 +80,7 @@ class Equivalence:
     def lower(self, source, passes, name, **values):
         target = self.work / name
         values.update(G=self.setup.micro_batches, average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
-                      bucket=self.setup.bucket_bytes, rerun=self.setup.rerun, clip=str(self.setup.clip).lower())
+                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower())
         # Errors without the module, which would be longer than what is kept of them.
         execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
@@ -152,7 +152,7 @@ def main():
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
     parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)
-    parser.add_argument('--rerun', type=int, default=0, metavar='STEPS', help='segments that are run again (-1: all)')
+    parser.add_argument('--recompute', type=int, default=0, metavar='STEPS', help='segments that are recomputed (-1: all)')
     parser.add_argument('--precision', default='f32', help='of the program: f32, bf16 or f16')
     parser.add_argument('--no-clip', dest='clip', action='store_false')
     parser.add_argument('--clip-norm', type=float, default=0.1)

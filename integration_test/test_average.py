@@ -56,7 +56,7 @@ class LevelsTest(AverageCase):
                 self.check(self.setup_of_family('gpt', strategy=strategy, ranks=(ranks,)))
 
     def test_recompute_and_one_micro_batch(self):
-        setup = self.setup_of_family('gpt', ranks=(1, 4), rerun=-1, clip=False)
+        setup = self.setup_of_family('gpt', ranks=(1, 4), recompute=-1, clip=False)
         # Each step has labels.
         few = leave_few(self.folder / 'full.safetensors', self.folder / 'few.safetensors', lambda k, size: size // 2 + k)
         self.check(dataclasses.replace(setup, micro_batches=1, batches=few))

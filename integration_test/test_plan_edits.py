@@ -137,9 +137,9 @@ LEGAL = {
     'attention split by key': edits(split(ATTENTION, ['[4, 2, 8, 8]', '[4, 2, 8]'], keys=['model']),
                                     split(ATTENTION + '.grad.query', ['[4, 2, 8, 8]', '[4, 2, 8:model, 8]', '[4, 2, 8:model, 8]'], keys=['model'])),
     'a value that is found split': split(NORM, ['[4, 8, 16:model]', '[4, 8]', '[4, 8]']),
-    'an MLP that is run again': setting('segments', BLOCK, 'mlp'),
-    'both halves run again': setting('segments', BLOCK, 'halves'),
-    'a block that is run again as one': setting('segments', BLOCK, 'block'),
+    'an MLP that is recomputed': setting('segments', BLOCK, 'mlp'),
+    'both halves recomputed': setting('segments', BLOCK, 'halves'),
+    'a block that is recomputed as one': setting('segments', BLOCK, 'block'),
     'inputs split by sample': lambda plan: [function(plan, name)['arguments'].__setitem__(0, '[4:model, 8]') for name in ('microbatch', 'evaluate')],
 }
 

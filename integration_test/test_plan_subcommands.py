@@ -78,7 +78,7 @@ class ExplainTest(PlanCase):
         """What the recomputed segments free and cost makes up the plan's totals; a kept segment says what recomputing it would free."""
         self.make()
         needs = json.loads(self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--json').out)['bytes_per_device']
-        path, attention = self.folder / 'rerun.json', 'transformer.h.1.attn.attention.0'
+        path, attention = self.folder / 'recompute.json', 'transformer.h.1.attn.attention.0'
         limit = needs['arena'] + needs['reserve']['total']
         for halves in (('mlp', 'kept'), ('halves', 'mlp'), ('block', 'halves')):
             self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--memory-limit', limit, '-o', path)
@@ -89,14 +89,14 @@ class ExplainTest(PlanCase):
             with self.subTest(halves):
                 ops = self.explain('transformer.h.*', path, self.model)['operators']
                 found = {(op['segment']['block'], op['segment']['part']): op['segment'] for op in ops if op['segment']}
-                again = {key: segment for key, segment in found.items() if segment['run_again']}
+                recomputed = {key: segment for key, segment in found.items() if segment['recomputed']}
                 parts = {'kept': [], 'mlp': ['mlp'], 'halves': ['attention', 'mlp'], 'block': [None]}
-                self.assertEqual(set(again), {(block, part) for block, label in plan['segments'].items() for part in parts[label]})
+                self.assertEqual(set(recomputed), {(block, part) for block, label in plan['segments'].items() for part in parts[label]})
                 self.assertTrue(all(segment['stash_bytes_freed'] > 0 and segment['flops_per_micro_batch'] > 0 for segment in found.values()))
                 [op, *copies] = self.explain(attention, path, self.model)['operators']
-                self.assertEqual([copy['id'] for copy in copies], [attention + '.rerun'] * op['segment']['run_again'])
+                self.assertEqual([copy['id'] for copy in copies], [attention + '.recompute'] * op['segment']['recomputed'])
                 text = self.succeed('explain', attention, self.model, '--plan', path).out
-                verb = 'run again, which frees' if op['segment']['run_again'] else 'kept; to run it again would free'
+                verb = 'recomputed, which frees' if op['segment']['recomputed'] else 'kept; to recompute it would free'
                 self.assertIn(f"  segment: attention of transformer.h.1, {verb} {op['segment']['stash_bytes_freed']} bytes of a rank's stash", text)
         [op] = self.explain('lm_head.matmul.0', path, self.model)['operators']
         self.assertIsNone(op['segment'])
@@ -104,9 +104,9 @@ class ExplainTest(PlanCase):
         for missing in (1, 2048, 4096):
             said = json.loads(self.succeed(*limited, limit - missing, '-o', path).out)['recompute']
             ops = self.explain('transformer.h.*', path, self.model)['operators']
-            again = {(op['segment']['block'], op['segment']['part']): op['segment'] for op in ops if op['segment'] and op['segment']['run_again']}
-            self.assertEqual(sum(segment['stash_bytes_freed'] for segment in again.values()), said['stash_bytes_before'] - said['stash_bytes'])
-            self.assertEqual(sum(segment['flops_per_micro_batch'] for segment in again.values()), said['flops'])
+            recomputed = {(op['segment']['block'], op['segment']['part']): op['segment'] for op in ops if op['segment'] and op['segment']['recomputed']}
+            self.assertEqual(sum(segment['stash_bytes_freed'] for segment in recomputed.values()), said['stash_bytes_before'] - said['stash_bytes'])
+            self.assertEqual(sum(segment['flops_per_micro_batch'] for segment in recomputed.values()), said['flops'])
             self.assertGreater(said['flops'], 0)
 
     def test_partial_results_are_reduced_behind_the_operator(self):

@@ -81,9 +81,9 @@ class Coverage:
     @staticmethod
     def label(parts):
         """Returns the entry of a block in plan.json."""
-        again = [name for name, number in parts.items() if number]
-        if len(again) < len(parts):
-            return again[0] if again else 'kept'
+        recomputed = [name for name, number in parts.items() if number]
+        if len(recomputed) < len(parts):
+            return recomputed[0] if recomputed else 'kept'
         return 'block' if len(set(parts.values())) == 1 else 'halves'
 
     def kind(self, op, name, line):

@@ -1,4 +1,4 @@
-"""Running segments again: the same numbers at every level and from programs, as little of it as a memory limit needs, and a memory
+"""Recomputing segments: the same numbers at every level and from programs, as little of it as a memory limit needs, and a memory
 limit that stays with the plan.
 
     test_recompute.py            one-layer models, limits, plans
@@ -44,19 +44,19 @@ class LevelsTest(Case):
             with self.subTest(family):
                 layers = 3 if family == 'irregular' else 2
                 model = self.small(family, layers=layers, **SIZES)
-                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024, rerun=-1))
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024, recompute=-1))
 
     def test_strategies(self):
         model = self.small_gpt(layers=2, **SIZES)
         for strategy, ranks in STRATEGIES[2:]:
             for steps in (3, 4, -1):
                 with self.subTest(strategy=strategy, steps=steps):
-                    self.check(self.setup_of(model, micro_batches=4, ranks=(ranks,), strategy=strategy, rerun=steps))
+                    self.check(self.setup_of(model, micro_batches=4, ranks=(ranks,), strategy=strategy, recompute=steps))
 
     def test_dropout(self):
         """Recomputed dropout drops the same elements."""
         model = self.small_gpt(layers=2, dropout=0.1, **SIZES)
-        self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), rerun=-1))
+        self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), recompute=-1))
 
 
 class LimitTest(Case):
@@ -67,7 +67,7 @@ class LimitTest(Case):
         found, prefetch = [], r' attributes {plan.prefetch_bytes = \d+ : i64}'
 
         def lower(steps, gathers_ahead):
-            judge.setup.rerun = steps
+            judge.setup.recompute = steps
             l4 = judge.lower(judge.lower(l2, equivalence.TO_L3, 'l3.mlir', R=ranks, S=strategy), equivalence.TO_L4, 'l4.mlir')
             text = l4.read_text()
             if not gathers_ahead:
@@ -84,7 +84,7 @@ class LimitTest(Case):
             lower(steps := steps + 1, False)
         return found[:-1]
 
-    def test_as_little_is_run_again_as_does(self):
+    def test_as_little_is_recomputed_as_does(self):
         model = self.small_gpt(layers=3, **SIZES)
         for strategy, ranks in STRATEGIES:
             arenas = self.arenas(model, ranks, strategy)
@@ -115,7 +115,7 @@ class LimitTest(Case):
         self.assertNotIn('prefetch', self.succeed(*words).out)
         self.assertTrue(self.plan(model, '--memory-limit', self.needs(said) - 1, ranks=2, strategy='zero3')['recompute']['flops'] > 0)
         error = self.plan(model, '--memory-limit', self.least(model, ranks=2, strategy='zero3') - 1, ranks=2, strategy='zero3', code=3)
-        self.assertIn('with no weight gathered ahead, 3 of 3 blocks run again', error)
+        self.assertIn('with no weight gathered ahead, 3 of 3 blocks recomputed', error)
         self.assertFalse(self.plan(model, '--memory-limit', self.least(model, ranks=2), ranks=2)['dropped_prefetch'])
 
     def test_the_stash_falls_by_what_the_plan_says(self):
@@ -157,7 +157,7 @@ class LimitTest(Case):
 
     def test_models_without_blocks(self):
         error = self.plan(common.MODELS / 'mlp' / 'model.onnx', '--memory-limit', '1KiB', code=3)
-        self.assertIn('nothing run again', error)
+        self.assertIn('nothing recomputed', error)
 
 
 class PlanTest(Case):

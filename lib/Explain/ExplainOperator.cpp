@@ -54,7 +54,7 @@ static Value toJson(const SegmentFacts *segment) {
     return nullptr;
   return Object{{"block", fixUTF8(segment->block)},
                 {"part", orNull(segment->part)},
-                {"run_again", segment->runsAgain},
+                {"recomputed", segment->isRecomputed},
                 {"stash_bytes_freed", segment->freedBytes},
                 {"flops_per_micro_batch", segment->flops}};
 }
@@ -170,8 +170,8 @@ private:
 
   void print(const SegmentFacts &segment) {
     out << "  segment: " << (segment.part.empty() ? "all" : oneLine(segment.part)) << " of " << oneLine(segment.block)
-        << (segment.runsAgain ? ", run again, which frees " : ", kept; to run it again would free ")
-        << segment.freedBytes << " bytes of a rank's stash and " << (segment.runsAgain ? "costs " : "cost ")
+        << (segment.isRecomputed ? ", recomputed, which frees " : ", kept; to recompute it would free ")
+        << segment.freedBytes << " bytes of a rank's stash and " << (segment.isRecomputed ? "costs " : "cost ")
         << llvm::formatv("{0:f0}", segment.flops) << " FLOPs a micro-batch\n";
   }
 

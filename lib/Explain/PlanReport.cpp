@@ -105,22 +105,22 @@ std::string meshText(const PlanReport &report) {
 
 /// Prints which segments are recomputed, such as "both halves of 'h.0' to 'h.3', mlp of 'h.4'": consecutive blocks with
 /// one label together.
-std::string rerunText(const RerunReport &rerun) {
+std::string recomputeText(const RecomputeReport &recompute) {
   std::string text;
-  for (size_t i = 0, end; i < rerun.segments.size(); i = end) {
-    llvm::StringRef name = rerun.segments[i].first, label = rerun.segments[i].second;
+  for (size_t i = 0, end; i < recompute.segments.size(); i = end) {
+    llvm::StringRef name = recompute.segments[i].first, label = recompute.segments[i].second;
     llvm::StringRef prefix = name.rtrim("0123456789");
     uint64_t number = 0;
     bool isNumbered = !name.drop_front(prefix.size()).getAsInteger(10, number);
-    for (end = i + 1; isNumbered && end < rerun.segments.size(); ++end)
-      if (rerun.segments[end].first != (prefix + llvm::Twine(number + end - i)).str() ||
-          rerun.segments[end].second != label)
+    for (end = i + 1; isNumbered && end < recompute.segments.size(); ++end)
+      if (recompute.segments[end].first != (prefix + llvm::Twine(number + end - i)).str() ||
+          recompute.segments[end].second != label)
         break;
     if (label == plan::kKeptLabel)
       continue;
     std::string what = label == plan::kHalvesLabel ? "both halves" : label == plan::kBlockLabel ? "all" : label.str();
     text += (text.empty() ? "" : ", ") + what + " of " + printable(name) +
-            (end > i + 1 ? " to " + printable(rerun.segments[end - 1].first) : "");
+            (end > i + 1 ? " to " + printable(recompute.segments[end - 1].first) : "");
   }
   return text;
 }
@@ -214,7 +214,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   report.reserve = compilation.getReserve();
   report.memoryLimit = choice.getMemoryLimit();
   report.peak = findPeak(program);
-  report.rerun = compilation.getRerun();
+  report.recompute = compilation.getRecompute();
   report.hasDroppedPrefetch = compilation.hasDroppedPrefetch();
   report.prediction = compilation.predict(choice);
   report.work = measureStep(compilation.getPlanned());
@@ -228,7 +228,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
 /// Prints the lines about memory.
 static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
   const ArenaBytes &memory = report.memory;
-  const RerunReport &rerun = report.rerun;
+  const RecomputeReport &recompute = report.recompute;
   out << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
       << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state) << ", inputs "
       << mebibytes(memory.inputs) << ", activations and scratch "
@@ -236,13 +236,13 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
       << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
       << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
       << " above it the arena\n"
-      << peakText(report.peak) << reserveText(report.reserve) << "stash      " << mebibytes(rerun.stashBytes)
+      << peakText(report.peak) << reserveText(report.reserve) << "stash      " << mebibytes(recompute.stashBytes)
       << " for the backward pass";
-  if (rerun.flops > 0)
-    out << ", " << mebibytes(rerun.stashBytesBefore) << " if nothing were run again\n"
-        << "recompute  " << rerunText(rerun) << ": "
-        << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch", 100 * rerun.flops / rerun.flopsBefore,
-                         rerun.flops / 1e9);
+  if (recompute.flops > 0)
+    out << ", " << mebibytes(recompute.stashBytesBefore) << " if nothing were recomputed\n"
+        << "recompute  " << recomputeText(recompute) << ": "
+        << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch",
+                         100 * recompute.flops / recompute.flopsBefore, recompute.flops / 1e9);
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";
@@ -296,13 +296,13 @@ static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
   json.attribute("dropped_prefetch", report.hasDroppedPrefetch);
   json.attributeObject("recompute", [&] {
     json.attributeObject("segments", [&] {
-      for (const auto &[name, label] : report.rerun.segments)
+      for (const auto &[name, label] : report.recompute.segments)
         json.attribute(name, label);
     });
-    json.attribute("stash_bytes", report.rerun.stashBytes);
-    json.attribute("stash_bytes_before", report.rerun.stashBytesBefore);
-    json.attribute("flops", report.rerun.flops);
-    json.attribute("flops_before", report.rerun.flopsBefore);
+    json.attribute("stash_bytes", report.recompute.stashBytes);
+    json.attribute("stash_bytes_before", report.recompute.stashBytesBefore);
+    json.attribute("flops", report.recompute.flops);
+    json.attribute("flops_before", report.recompute.flopsBefore);
   });
 }
 

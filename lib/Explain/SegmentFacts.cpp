@@ -11,17 +11,18 @@ llvm::StringMap<SegmentFacts> windlass::describeSegments(ModuleOp planned) {
   if (blocks.empty())
     return facts;
   auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  plan::Rerun chosen(microbatch), alone(microbatch);
+  plan::Recomputation chosen(microbatch), alone(microbatch);
   // Segments are added from the last one on, and the facts of each are what it adds to those behind it.
   for (const plan::SegmentBlock &block : llvm::reverse(blocks)) {
     std::string label = block.getLabel().value_or(plan::kKeptLabel);
-    auto describe = [&](ArrayRef<Operation *> ops, const std::string &part, bool runsAgain) {
-      plan::Rerun &rerun = runsAgain ? chosen : alone;
+    auto describe = [&](ArrayRef<Operation *> ops, const std::string &part, bool isRecomputed) {
+      plan::Recomputation &recompute = isRecomputed ? chosen : alone;
       alone.clear();
-      int64_t bytes = rerun.getFreedBytes();
-      double flops = rerun.getFlops();
-      rerun.add(ops);
-      SegmentFacts segment = {block.name, part, runsAgain, rerun.getFreedBytes() - bytes, rerun.getFlops() - flops};
+      int64_t bytes = recompute.getFreedBytes();
+      double flops = recompute.getFlops();
+      recompute.add(ops);
+      SegmentFacts segment = {block.name, part, isRecomputed, recompute.getFreedBytes() - bytes,
+                              recompute.getFlops() - flops};
       for (Operation *op : ops)
         if (auto id = op->getAttrOfType<StringAttr>(train::kIdAttr))
           facts[id] = segment;

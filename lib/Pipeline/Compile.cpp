@@ -86,12 +86,12 @@ LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
 }
 
 LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, Purpose purpose,
-                                    bool mayRerun) {
+                                    bool mayRecompute) {
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
   if (failed(runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); })))
     return failure();
-  if (mayRerun) {
+  if (mayRecompute) {
     Fit fit;
     if (failed(fitMemory(*module, choice, purpose, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return failure();
@@ -156,7 +156,7 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
   pinned.pins = plan::sortPins(std::move(pinned.pins));
   if (choice.strategy == "auto")
     return searchPlan(pinned, purpose);
-  return makePlan(pinned, createStrategyPass(pinned), purpose, /*mayRerun=*/true);
+  return makePlan(pinned, createStrategyPass(pinned), purpose, /*mayRecompute=*/true);
 }
 
 LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
@@ -165,7 +165,7 @@ LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t se
   options.ranks = choice.cluster.getDevices();
   PlanChoice unpinned = choice;
   unpinned.pins.clear();
-  return makePlan(unpinned, plan::createApplyRandomPlan(options), Purpose::program, /*mayRerun=*/false);
+  return makePlan(unpinned, plan::createApplyRandomPlan(options), Purpose::program, /*mayRecompute=*/false);
 }
 
 LogicalResult Compilation::exportOnnx(std::string &bytes) {

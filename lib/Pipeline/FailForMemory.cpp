@@ -19,12 +19,12 @@ using namespace windlass;
 static constexpr int64_t kFactors[] = {1, 2, 4, 8};
 
 static std::string describeTries(const Schedule &schedule) {
-  const RerunReport &rerun = schedule.rerun;
+  const RecomputeReport &recompute = schedule.recompute;
   std::string text = schedule.hasDroppedPrefetch ? "no weight gathered ahead, " : "";
-  if (rerun.flops == 0)
-    return text + "nothing run again";
-  return text + llvm::formatv("{0} of {1} blocks run again, {2:f1} % more FLOPs", rerun.countBlocks(),
-                              rerun.segments.size(), 100 * rerun.flops / rerun.flopsBefore)
+  if (recompute.flops == 0)
+    return text + "nothing recomputed";
+  return text + llvm::formatv("{0} of {1} blocks recomputed, {2:f1} % more FLOPs", recompute.countBlocks(),
+                              recompute.segments.size(), 100 * recompute.flops / recompute.flopsBefore)
                     .str();
 }
 

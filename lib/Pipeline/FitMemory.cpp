@@ -30,7 +30,7 @@ std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
 void Fit::apply(ModuleOp planned) const {
   if (schedule.hasDroppedPrefetch)
     planned->removeAttr(plan::kPrefetchBytesAttr);
-  plan::RerunSteps(planned).apply(planned, steps);
+  plan::RecomputeSteps(planned).apply(planned, steps);
 }
 
 namespace {
@@ -57,7 +57,7 @@ private:
   const PlanChoice &choice;
   int64_t limit;
   Fit &fit;
-  plan::RerunSteps steps;
+  plan::RecomputeSteps steps;
   /// A copy of `planned` without prefetch.
   OwningOpRef<ModuleOp> copy;
   bool dropsPrefetch = false;

@@ -13,7 +13,7 @@ namespace windlass {
 std::unique_ptr<mlir::Pass> createStrategyPass(const PlanChoice &choice);
 
 struct Fit {
-  /// The number of steps of `plan::RerunSteps` that are applied.
+  /// The number of steps of `plan::RecomputeSteps` that are applied.
   size_t steps = 0;
   Schedule schedule;
   /// The bytes by which the unchanged plan exceeds the limit; negative where it is below.

@@ -9,20 +9,20 @@
 using namespace mlir;
 using namespace windlass;
 
-size_t RerunReport::countBlocks() const {
+size_t RecomputeReport::countBlocks() const {
   return llvm::count_if(segments, [](const auto &entry) { return entry.second != plan::kKeptLabel; });
 }
 
-static RerunReport reportRerun(ModuleOp planned) {
-  RerunReport report;
+static RecomputeReport reportRecompute(ModuleOp planned) {
+  RecomputeReport report;
   for (const plan::SegmentBlock &block : plan::getSegmentBlocks(planned))
     report.segments.push_back({block.name, *block.getLabel()});
-  plan::Rerun rerun(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
-  rerun.addChosen();
-  report.stashBytesBefore = rerun.getStashBytes();
-  report.stashBytes = report.stashBytesBefore - rerun.getFreedBytes();
-  report.flops = rerun.getFlops();
-  report.flopsBefore = rerun.getAllFlops();
+  plan::Recomputation recompute(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  recompute.addChosen();
+  report.stashBytesBefore = recompute.getStashBytes();
+  report.stashBytes = report.stashBytesBefore - recompute.getFreedBytes();
+  report.flops = recompute.getFlops();
+  report.flopsBefore = recompute.getAllFlops();
   return report;
 }
 
@@ -32,7 +32,7 @@ LogicalResult windlass::materialize(ModuleOp module, Code code) {
 
 LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
                                      Purpose purpose, Schedule &schedule) {
-  schedule.rerun = reportRerun(planned);
+  schedule.recompute = reportRecompute(planned);
   schedule.module = planned.clone();
   schedule.isVerified = false;
   if (failed(materialize(*schedule.module, code)) ||

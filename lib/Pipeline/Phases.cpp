@@ -49,7 +49,7 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     return addFunctions(manager, functions);
   case Phase::materializeLayouts:
     // What is recomputed first: the copies are split and laid out like their operators.
-    manager.addPass(plan::createRerunSegments());
+    manager.addPass(plan::createRecomputeSegments());
     manager.addPass(plan::createDecomposeSplitReductions());
     manager.addPass(plan::createMaterializeLayouts());
     manager.addPass(plan::createVerifyLayouts());

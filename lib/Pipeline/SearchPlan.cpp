@@ -48,7 +48,7 @@ public:
       return failure();
     int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
     bool fits = excess <= 0;
-    if (candidate.recomputeParts == 0 && (fit.schedule.rerun.flops > 0 || fit.schedule.hasDroppedPrefetch))
+    if (candidate.recomputeParts == 0 && (fit.schedule.recompute.flops > 0 || fit.schedule.hasDroppedPrefetch))
       excess = fit.excessBytes;
     // Its memory besides the rows of the model is known now. The next plan is likely to have the same reserve, and to
     // need slightly more of the rest.

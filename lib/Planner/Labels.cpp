@@ -182,7 +182,7 @@ void Labels::makeOperatorLabels(unsigned group) {
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
     for (auto [value, layout] : llvm::zip_equal(op->getResults(), label.results))
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
-    if (!plan::Rerun::isFree(op) && !plan::Rerun::isView(op)) {
+    if (!plan::Recomputation::isFree(op) && !plan::Recomputation::isView(op)) {
       OperatorWork work;
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;

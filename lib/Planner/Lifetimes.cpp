@@ -69,7 +69,7 @@ void Lifetimes::addReads(Value value, bool isStashed, Reads &reads) const {
     int64_t &last = isStashed ? reads.lastBackward : reads.lastForward;
     reads.first = std::min(reads.first, position);
     last = std::max(last, position);
-    if (plan::Rerun::isView(user))
+    if (plan::Recomputation::isView(user))
       addReads(user->getResult(0), isStashed, reads);
     else if (plan::SegmentAttr segment = getSegment(user); segment && !isStashed)
       reads.readers.push_back(segment);
@@ -141,11 +141,12 @@ Lifetimes::Counts Lifetimes::countBorder(Value value, const FindSegment &find) c
 
 /// Views are counted with what they are of; what costs nothing to recompute is not counted.
 static bool takesMemory(const OperatorGroup &group) {
-  return llvm::none_of(group.ops, [](Operation *op) { return plan::Rerun::isView(op) || plan::Rerun::isFree(op); });
+  return llvm::none_of(
+      group.ops, [](Operation *op) { return plan::Recomputation::isView(op) || plan::Recomputation::isFree(op); });
 }
 
 /// A view of what lies behind the border arrives as a tensor.
-static bool takesMemory(Value border) { return !plan::Rerun::isFree(border.getDefiningOp()); }
+static bool takesMemory(Value border) { return !plan::Recomputation::isFree(border.getDefiningOp()); }
 
 std::vector<LiveRun> Lifetimes::shareRuns(const CountValues &countValues) const {
   Counts parts = countValues([](plan::SegmentAttr) { return Segment(); }), withAll = parts;

@@ -9,10 +9,10 @@ RecomputeCounts planner::countChosenRecompute(const Groups &groups, const Counte
   for (auto [group, its] : llvm::enumerate(groups.getOperators()))
     for (Operation *op : its.ops)
       groupOf[planned.find(op)] = group;
-  plan::Rerun recompute(llvm::cast<func::FuncOp>(planned.find(groups.getFunction())));
+  plan::Recomputation recompute(llvm::cast<func::FuncOp>(planned.find(groups.getFunction())));
   recompute.addChosen();
   RecomputeCounts counts(groups.getOperators().size(), 0);
-  for (const plan::Rerun::Segment &segment : recompute.getSegments())
+  for (const plan::Recomputation::Segment &segment : recompute.getSegments())
     for (Operation *op : segment.ops)
       if (auto found = groupOf.find(op); found != groupOf.end())
         ++counts[found->second];
@@ -41,7 +41,7 @@ RecomputeClasses::RecomputeClasses(const Groups &groups) : groupCount(groups.get
     classOf[StringAttr::get(function.getContext(), block.name)] = it->second;
     classes[it->second].blocks.push_back(std::move(block));
   }
-  plan::Rerun recompute(function);
+  plan::Recomputation recompute(function);
   for (RecomputeClass &its : classes)
     for (auto [label, name] : llvm::enumerate(its.labels)) {
       recompute.clear();
@@ -50,7 +50,7 @@ RecomputeClasses::RecomputeClasses(const Groups &groups) : groupCount(groups.get
         for (const SmallVector<Operation *> &segment : llvm::reverse(segments))
           recompute.add(segment);
       }
-      for (const plan::Rerun::Segment &segment : recompute.getSegments())
+      for (const plan::Recomputation::Segment &segment : recompute.getSegments())
         for (Operation *op : segment.ops)
           if (std::optional<unsigned> group = groups.getGroup(op)) {
             std::vector<int64_t> &counts = its.counts[*group];

@@ -42,7 +42,7 @@ struct PlanReport {
   /// The bytes that a device may use.
   int64_t memoryLimit = 0;
   PeakFacts peak;
-  RerunReport rerun;
+  RecomputeReport recompute;
   bool hasDroppedPrefetch = false;
   StepPrediction prediction;
   StepWork work;

@@ -14,7 +14,7 @@ namespace windlass {
 struct SegmentFacts {
   /// The name of the block, and of the part of it that the segment is; empty for all of it.
   std::string block, part;
-  bool runsAgain = false;
+  bool isRecomputed = false;
   /// The bytes of a rank that recompute of the segment frees between forward and backward pass, and the FLOPs of a rank
   /// that it costs per micro-batch. A recomputed segment adds to the recomputed ones behind it; a kept one counts as if
   /// it alone were recomputed.

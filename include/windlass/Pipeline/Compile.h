@@ -80,7 +80,7 @@ public:
   const rt::reserve &getReserve() const { return scheduled.reserve; }
   /// Returns the bytes that a device needs, arenas and reserve; at L5.
   int64_t getDeviceBytes() const { return scheduled.bytes; }
-  const RerunReport &getRerun() const { return scheduled.rerun; }
+  const RecomputeReport &getRecompute() const { return scheduled.recompute; }
   bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }
   /// Returns the summary of the search; none where the strategy was named.
   const std::optional<SearchSummary> &getSearch() const { return search; }
@@ -91,7 +91,7 @@ private:
   mlir::LogicalResult trainOnly(llvm::ArrayRef<std::string> names);
   mlir::LogicalResult readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   mlir::LogicalResult makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, Purpose purpose,
-                               bool mayRerun);
+                               bool mayRecompute);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
   /// Applies the choices of a plan to a module at L2, which the plan must fit; `what` names the plan in messages.
   mlir::LogicalResult putPlan(mlir::ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what);

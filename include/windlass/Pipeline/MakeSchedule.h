@@ -16,7 +16,7 @@
 namespace windlass {
 
 /// What a plan recomputes in the backward pass, for a rank and a micro-batch.
-struct RerunReport {
+struct RecomputeReport {
   /// Blocks in program order, each with the parts that are recomputed.
   std::vector<std::pair<std::string, std::string>> segments;
   /// The bytes that the forward pass leaves for the backward pass: without recompute, and as planned.
@@ -46,7 +46,7 @@ struct Schedule {
   /// The bytes per device: its arena and the reserve, and the reserve with the largest set of values in the arena that
   /// are live at one time.
   int64_t bytes = 0, liveBytes = 0;
-  RerunReport rerun;
+  RecomputeReport recompute;
   /// Whether weights that the strategy would gather ahead of their use are gathered where they are used, to fit.
   bool hasDroppedPrefetch = false;
   /// Whether the module has passed `verifySchedule`.

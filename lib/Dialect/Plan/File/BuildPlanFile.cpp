@@ -114,7 +114,7 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     std::optional<std::string> label = block.getLabel();
     if (!label)
       return block.ops.front().front()->emitOpError(
-          "belongs to a block of which a part is run again that is no segment");
+          "belongs to a block whose recomputed operators do not form segments");
     plan.segments[block.name] = *label;
   }
 

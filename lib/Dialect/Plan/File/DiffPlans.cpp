@@ -275,7 +275,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
 static std::string findGroup(llvm::StringRef id) {
   id.consume_front("update/");
   // What follows an operator's ordinal is its adjoint or another part of it, and the ordinal no layer.
-  for (llvm::StringRef part : {".grad", ".stash", ".again", ".rerun", ".share", ".split", ".partial"}) {
+  for (llvm::StringRef part : {".grad", ".stash", ".again", ".recompute", ".share", ".split", ".partial"}) {
     size_t at = id.find(part), end = at + part.size();
     if (at != llvm::StringRef::npos && (end == id.size() || id[end] == '.'))
       id = id.take_front(at);

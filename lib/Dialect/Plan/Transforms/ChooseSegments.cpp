@@ -20,7 +20,7 @@ struct ChooseSegments : windlass::plan::impl::ChooseSegmentsBase<ChooseSegments>
       getOperation().emitError("has no plan.mesh: apply a strategy or a plan first");
       return signalPassFailure();
     }
-    RerunSteps all(getOperation());
+    RecomputeSteps all(getOperation());
     size_t count = steps < 0 ? all.size() : std::min<size_t>(steps, all.size());
     all.apply(getOperation(), count);
   }

@@ -101,13 +101,15 @@ void SegmentBlock::setLabel(StringRef label) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What running again means
+// What recomputation means
 //===----------------------------------------------------------------------===//
 
-bool Rerun::isFree(Operation *op) { return llvm::isa<train::ConstantOp, train::IotaOp, train::ReadOp>(op); }
-bool Rerun::isView(Operation *op) { return llvm::isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp>(op); }
+bool Recomputation::isFree(Operation *op) { return llvm::isa<train::ConstantOp, train::IotaOp, train::ReadOp>(op); }
+bool Recomputation::isView(Operation *op) {
+  return llvm::isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp>(op);
+}
 
-Rerun::Rerun(func::FuncOp microbatch)
+Recomputation::Recomputation(func::FuncOp microbatch)
     : microbatch(microbatch), mesh(microbatch->getParentOfType<ModuleOp>()->getAttrOfType<MeshAttr>(kMeshAttr)) {
   for (auto stash : microbatch.getOps<train::StashOp>()) {
     stashes[stash.getValue()] = stash;
@@ -129,13 +131,13 @@ Rerun::Rerun(func::FuncOp microbatch)
   }
 }
 
-void Rerun::clear() {
+void Recomputation::clear() {
   segments.clear();
   added.clear();
   needed.clear();
 }
 
-void Rerun::add(ArrayRef<Operation *> ops) {
+void Recomputation::add(ArrayRef<Operation *> ops) {
   llvm::DenseSet<Operation *> own(ops.begin(), ops.end());
   llvm::DenseSet<Attribute> ids;
   for (Operation *op : ops)
@@ -192,7 +194,7 @@ void Rerun::add(ArrayRef<Operation *> ops) {
     segments.push_back(std::move(segment));
 }
 
-void Rerun::addChosen() {
+void Recomputation::addChosen() {
   llvm::MapVector<int64_t, SmallVector<Operation *>> chosen;
   for (Operation &op : microbatch.front())
     if (int64_t segment = getSegment(&op); segment >= 0)
@@ -201,11 +203,11 @@ void Rerun::addChosen() {
     add(ops);
 }
 
-int64_t Rerun::getBytes(Value value) const {
+int64_t Recomputation::getBytes(Value value) const {
   return getTensorBytes(getLayout(value).getLocalType(llvm::cast<RankedTensorType>(value.getType()), mesh));
 }
 
-double Rerun::getFlops(Operation *op) const {
+double Recomputation::getFlops(Operation *op) const {
   auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
   if (!compute)
     return 0;
@@ -216,7 +218,7 @@ double Rerun::getFlops(Operation *op) const {
   return flops;
 }
 
-int64_t Rerun::getFreedBytes() const {
+int64_t Recomputation::getFreedBytes() const {
   int64_t bytes = 0;
   for (const Segment &segment : segments)
     for (train::StashOp stash : segment.dropped)
@@ -227,7 +229,7 @@ int64_t Rerun::getFreedBytes() const {
   return bytes;
 }
 
-double Rerun::getFlops() const {
+double Recomputation::getFlops() const {
   double flops = 0;
   for (const Segment &segment : segments)
     for (Operation *op : segment.ops)
@@ -235,14 +237,14 @@ double Rerun::getFlops() const {
   return flops;
 }
 
-int64_t Rerun::getStashBytes() {
+int64_t Recomputation::getStashBytes() {
   int64_t bytes = 0;
   for (auto stash : microbatch.getOps<train::StashOp>())
     bytes += getBytes(stash.getResult());
   return bytes;
 }
 
-double Rerun::getAllFlops() {
+double Recomputation::getAllFlops() {
   double flops = 0;
   for (Operation &op : microbatch.front())
     flops += getFlops(&op);
@@ -253,15 +255,15 @@ double Rerun::getAllFlops() {
 // The order in which segments are taken
 //===----------------------------------------------------------------------===//
 
-RerunSteps::RerunSteps(ModuleOp module) {
+RecomputeSteps::RecomputeSteps(ModuleOp module) {
   std::vector<SegmentBlock> all = getSegmentBlocks(module);
   blocks = all.size();
-  Rerun rerun(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  Recomputation recompute(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
   auto measure = [&](std::initializer_list<ArrayRef<Operation *>> parts) {
-    rerun.clear();
+    recompute.clear();
     for (ArrayRef<Operation *> part : parts)
-      rerun.add(part);
-    return std::pair(rerun.getFreedBytes(), rerun.getFlops());
+      recompute.add(part);
+    return std::pair(recompute.getFreedBytes(), recompute.getFlops());
   };
   // In program order where two are equally good.
   auto byDensity = [](const Step &a, const Step &b) {
@@ -287,18 +289,18 @@ RerunSteps::RerunSteps(ModuleOp module) {
   llvm::append_range(steps, joins);
 
   for (size_t count = 0; count <= steps.size(); ++count) {
-    rerun.clear();
+    recompute.clear();
     std::vector<std::string> labels = getLabels(count);
     for (const SegmentBlock &block : llvm::reverse(all)) {
       std::vector<SmallVector<Operation *>> segments = block.getSegments(labels[block.index]);
       for (const auto &segment : llvm::reverse(segments))
-        rerun.add(segment);
+        recompute.add(segment);
     }
-    freed.push_back(rerun.getFreedBytes());
+    freed.push_back(recompute.getFreedBytes());
   }
 }
 
-std::vector<std::string> RerunSteps::getLabels(size_t count) const {
+std::vector<std::string> RecomputeSteps::getLabels(size_t count) const {
   std::vector<std::string> labels(blocks, kKeptLabel);
   for (const Step &step : ArrayRef(steps).take_front(count)) {
     std::string &label = labels[step.block];
@@ -308,7 +310,7 @@ std::vector<std::string> RerunSteps::getLabels(size_t count) const {
   return labels;
 }
 
-void RerunSteps::apply(ModuleOp module, size_t count) const {
+void RecomputeSteps::apply(ModuleOp module, size_t count) const {
   for (auto [block, label] : llvm::zip_equal(getSegmentBlocks(module), getLabels(count)))
     block.setLabel(label);
 }

@@ -91,7 +91,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     for (const SegmentBlock &block : getSegmentBlocks(module))
       if (!block.getLabel())
         return block.ops.front().front()->emitOpError("belongs to block '")
-               << block.name << "', of which a part is run again that is no segment";
+               << block.name << "', whose recomputed operators do not form segments";
     return success();
   }
 
@@ -191,7 +191,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       if (!strategy)
         return op.emitOpError("has no plan.strategy");
       if (strategy.getSegment() >= 0 && !op.hasAttr(kSegmentAttr))
-        return op.emitOpError("is to be run again, but is in no segment");
+        return op.emitOpError("is to be recomputed, but is in no segment");
       if (op.getNumResults() > 0) {
         auto layouts = op.getAttrOfType<ArrayAttr>(kLayoutsAttr);
         if (!layouts || layouts.size() != op.getNumResults())

@@ -185,10 +185,10 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 // -----
 
-// What is run again is a segment.
+// What is recomputed is a segment.
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @microbatch(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
-    // expected-error @below {{is to be run again, but is in no segment}}
+    // expected-error @below {{is to be recomputed, but is in no segment}}
     %0 = train.exp %x : tensor<4xf32> {plan.strategy = #plan.strategy<[] segment = 0>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
     return
   }
@@ -198,7 +198,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @microbatch(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>]>}) {
-    // expected-error @below {{belongs to block 'h.0', of which a part is run again that is no segment}}
+    // expected-error @below {{belongs to block 'h.0', whose recomputed operators do not form segments}}
     %0 = train.exp %x : tensor<4xf32> {plan.segment = #plan.segment<"h.0", "">, plan.strategy = #plan.strategy<[] segment = 0>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
     %1 = train.exp %0 : tensor<4xf32> {plan.segment = #plan.segment<"h.0", "">, plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<4>]>]>]}
     return

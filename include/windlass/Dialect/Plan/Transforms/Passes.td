@@ -77,12 +77,12 @@ def ChooseSegments : Pass<"plan-choose-segments", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
-def RerunSegments : Pass<"plan-rerun-segments", "::mlir::ModuleOp"> {
+def RecomputeSegments : Pass<"plan-recompute-segments", "::mlir::ModuleOp"> {
   let summary = "puts recomputed operators before the backward operators that need them";
   let description = [{
     Takes L3 before layouts are materialized. For each segment that is recomputed, copies of the operators that its own
     backward pass needs are put before the first backward operator that reads one of their values; they have the id of
-    their operator with `.rerun` and name it as `train.forward`. Their values are no longer stashed, but values of other
+    their operator with `.recompute` and name it as `train.forward`. Their values are no longer stashed, but values of other
     segments that the copies read are. A value that the backward pass of another segment reads stays stashed.
 
     Afterwards no strategy names a segment.

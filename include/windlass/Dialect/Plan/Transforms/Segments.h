@@ -41,9 +41,9 @@ std::vector<SegmentBlock> getSegmentBlocks(mlir::ModuleOp module);
 
 /// An analysis of what the recomputation of segments means for `@microbatch`; it changes nothing. Takes L3 before
 /// layouts are materialized.
-class Rerun {
+class Recomputation {
 public:
-  explicit Rerun(mlir::func::FuncOp microbatch);
+  explicit Recomputation(mlir::func::FuncOp microbatch);
 
   struct Segment {
     /// The forward operators to be copied, in program order, and the operator in front of which the copies go.
@@ -96,9 +96,9 @@ private:
 };
 
 /// The steps in which `plan-choose-segments` takes segments, without the steps that free nothing.
-class RerunSteps {
+class RecomputeSteps {
 public:
-  explicit RerunSteps(mlir::ModuleOp module);
+  explicit RecomputeSteps(mlir::ModuleOp module);
   size_t size() const { return steps.size(); }
   /// Returns the number of steps before the first one that recomputes a whole block at once.
   size_t countParts() const { return parts; }

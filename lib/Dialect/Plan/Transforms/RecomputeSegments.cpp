@@ -6,7 +6,7 @@
 #include "llvm/ADT/StringSet.h"
 
 namespace windlass::plan {
-#define GEN_PASS_DEF_RERUNSEGMENTS
+#define GEN_PASS_DEF_RECOMPUTESEGMENTS
 #include "windlass/Dialect/Plan/Transforms/Passes.h.inc"
 } // namespace windlass::plan
 
@@ -32,11 +32,11 @@ public:
   }
 
   LogicalResult run() {
-    Rerun rerun(function);
-    rerun.addChosen();
-    for (Value value : rerun.getAdded())
+    Recomputation recompute(function);
+    recompute.addChosen();
+    for (Value value : recompute.getAdded())
       addStash(llvm::cast<OpResult>(value));
-    for (const Rerun::Segment &segment : rerun.getSegments())
+    for (const Recomputation::Segment &segment : recompute.getSegments())
       if (failed(copy(segment)))
         return failure();
     return success();
@@ -65,7 +65,7 @@ private:
     return StringAttr::get(function.getContext(), id);
   }
 
-  LogicalResult copy(const Rerun::Segment &segment) {
+  LogicalResult copy(const Recomputation::Segment &segment) {
     builder.setInsertionPoint(segment.before);
     mapping.clear();
     for (Operation *op : segment.ops)
@@ -73,8 +73,8 @@ private:
         return failure();
     // Copies of other segments stand elsewhere and read the stash.
     for (train::StashOp stash : segment.dropped) {
-      Value again = mapping.lookup(stash.getValue());
-      stash.getResult().replaceUsesWithIf(again, [&](OpOperand &use) { return !copies.contains(use.getOwner()); });
+      Value recomputed = mapping.lookup(stash.getValue());
+      stash.getResult().replaceUsesWithIf(recomputed, [&](OpOperand &use) { return !copies.contains(use.getOwner()); });
       if (stash.getResult().use_empty()) {
         stashes.erase(stash.getValue());
         stash.erase();
@@ -95,16 +95,17 @@ private:
       return stash;
     if (auto read = llvm::dyn_cast<train::ReadOp>(source)) {
       // One read, so that a weight that is gathered for the copies need not be gathered again for the adjoints.
-      train::ReadOp again = reads.lookup(read.getParameterAttr());
-      if (again && llvm::all_of(again->getUsers(), [&](Operation *user) { return !user->isBeforeInBlock(before()); })) {
-        if (!again->isBeforeInBlock(before()))
-          again->moveBefore(before());
-        mapping.map(value, again.getResult());
-        return again.getResult();
+      train::ReadOp shared = reads.lookup(read.getParameterAttr());
+      if (shared &&
+          llvm::all_of(shared->getUsers(), [&](Operation *user) { return !user->isBeforeInBlock(before()); })) {
+        if (!shared->isBeforeInBlock(before()))
+          shared->moveBefore(before());
+        mapping.map(value, shared.getResult());
+        return shared.getResult();
       }
     }
-    if (!Rerun::isFree(source) && !Rerun::isView(source))
-      return source->emitOpError("is read by what is run again, but not stashed");
+    if (!Recomputation::isFree(source) && !Recomputation::isView(source))
+      return source->emitOpError("is read by a recomputed operator, but not stashed");
     if (failed(copy(source)))
       return failure();
     return mapping.lookup(value);
@@ -125,20 +126,21 @@ private:
     for (Value result : op->getResults())
       // What the backward pass found in the stash, it finds in the same layout.
       wanted.push_back(getLayout(stashes.contains(result) ? stashes.lookup(result) : result));
-    Operation *again = builder.clone(*op, mapping);
-    copies.insert(again);
-    again->removeAttr(kSegmentAttr);
+    Operation *recomputed = builder.clone(*op, mapping);
+    copies.insert(recomputed);
+    recomputed->removeAttr(kSegmentAttr);
     auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
-    again->setAttr(kStrategyAttr, StrategyAttr::get(op->getContext(), strategy.getSplits(), strategy.getStage(), -1));
+    recomputed->setAttr(kStrategyAttr,
+                        StrategyAttr::get(op->getContext(), strategy.getSplits(), strategy.getStage(), -1));
     StringRef id = op->getName().stripDialect();
     if (auto own = op->getAttrOfType<StringAttr>(train::kIdAttr)) {
       id = own.getValue();
-      again->setAttr(train::kIdAttr, makeId(id + ".rerun"));
+      recomputed->setAttr(train::kIdAttr, makeId(id + ".recompute"));
     }
-    again->setAttr(train::kForwardAttr, StringAttr::get(op->getContext(), id));
+    recomputed->setAttr(train::kForwardAttr, StringAttr::get(op->getContext(), id));
 
     // The stash holds whole sums: what was a partial sum before because an operand was one need not be one now.
-    FailureOr<OpLayouts> made = inferLayouts(again, available, mesh);
+    FailureOr<OpLayouts> made = inferLayouts(recomputed, available, mesh);
     if (failed(made))
       return failure();
     for (auto [want, make] : llvm::zip_equal(wanted, made->results)) {
@@ -148,7 +150,7 @@ private:
           kept.push_back(unreduced);
       want = addUnreduced(dropUnreduced(want), kept, mesh);
     }
-    setLayouts(again, wanted);
+    setLayouts(recomputed, wanted);
     return success();
   }
 
@@ -165,8 +167,8 @@ private:
   IRMapping mapping;
 };
 
-struct RerunSegments : windlass::plan::impl::RerunSegmentsBase<RerunSegments> {
-  using RerunSegmentsBase::RerunSegmentsBase;
+struct RecomputeSegments : windlass::plan::impl::RecomputeSegmentsBase<RecomputeSegments> {
+  using RecomputeSegmentsBase::RecomputeSegmentsBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
