@@ -55,9 +55,9 @@ struct Dimension {
 /// The state of each axis: 0 in its old place, 1 on nothing, 2 in its new place.
 using State = SmallVector<uint8_t, 4>;
 
-class Planner {
+class ReshardPlanner {
 public:
-  Planner(ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh)
+  ReshardPlanner(ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh)
       : shape(shape), from(from), to(to), mesh(mesh) {}
 
   llvm::Expected<ReshardPlan> run();
@@ -120,7 +120,7 @@ std::optional<SmallVector<int64_t>> refine(const Digits &a, const Digits &b) {
   return sizes;
 }
 
-std::optional<unsigned> Planner::indexOf(StringAttr name) const {
+std::optional<unsigned> ReshardPlanner::indexOf(StringAttr name) const {
   for (auto [i, axis] : llvm::enumerate(axes))
     if (axis.name == name)
       return i;
@@ -128,7 +128,7 @@ std::optional<unsigned> Planner::indexOf(StringAttr name) const {
 }
 
 /// Enters the places of the axes under a layout, in digits of the dimensions.
-void Planner::place(LayoutAttr layout, bool isTarget) {
+void ReshardPlanner::place(LayoutAttr layout, bool isTarget) {
   for (auto [d, dim] : llvm::enumerate(layout.getDims())) {
     unsigned system = isTarget && !dims[d].isShared ? 1 : 0;
     ArrayRef<int64_t> sizes = dims[d].systems[system];
@@ -155,7 +155,7 @@ llvm::Error fail(LayoutAttr from, LayoutAttr to, const Twine &text) {
   return llvm::createStringError(Twine(layouts) + text);
 }
 
-llvm::Error Planner::describe() {
+llvm::Error ReshardPlanner::describe() {
   for (AxisAttr axis : mesh.getAxes())
     if (axis.getSize() > 1)
       axes.push_back({axis.getName(), axis.getSize(), {}, {}});
@@ -179,7 +179,7 @@ llvm::Error Planner::describe() {
   return llvm::Error::success();
 }
 
-bool Planner::isValid(const State &state) const {
+bool ReshardPlanner::isValid(const State &state) const {
   SmallVector<SmallVector<bool>> taken;
   SmallVector<std::optional<unsigned>> system(dims.size());
   for (const Dimension &dim : dims)
@@ -200,7 +200,7 @@ bool Planner::isValid(const State &state) const {
   return true;
 }
 
-Planner::Local Planner::getLocal(const State &state) const {
+ReshardPlanner::Local ReshardPlanner::getLocal(const State &state) const {
   Local local;
   local.systems.assign(dims.size(), 0);
   for (unsigned a = 0; a < axes.size(); ++a)
@@ -249,7 +249,7 @@ SmallVector<int64_t, 5> groupDigits(ArrayRef<int64_t> sizes, ArrayRef<Run> runs,
   return grouped;
 }
 
-void Planner::addReductions(const State &state, const Local &local, std::vector<Move> &moves) const {
+void ReshardPlanner::addReductions(const State &state, const Local &local, std::vector<Move> &moves) const {
   for (auto kind : {train::ReductionKind::sum, train::ReductionKind::max, train::ReductionKind::min}) {
     SmallVector<unsigned> partial;
     for (unsigned a = 0; a < axes.size(); ++a)
@@ -277,7 +277,8 @@ void Planner::addReductions(const State &state, const Local &local, std::vector<
 
 /// Returns the member to which each member sends, among members that differ on the axes of `set`: a rank that holds
 /// digits under `next` receives them from one that holds them under `state`.
-SmallVector<int64_t> Planner::getDestinations(const State &state, const State &next, ArrayRef<unsigned> set) const {
+SmallVector<int64_t> ReshardPlanner::getDestinations(const State &state, const State &next,
+                                                     ArrayRef<unsigned> set) const {
   int64_t members = 1;
   for (unsigned a : set)
     members *= axes[a].members;
@@ -320,7 +321,7 @@ SmallVector<int64_t> Planner::getDestinations(const State &state, const State &n
   return destinations;
 }
 
-void Planner::addPermutations(const State &state, const Local &local, std::vector<Move> &moves) const {
+void ReshardPlanner::addPermutations(const State &state, const Local &local, std::vector<Move> &moves) const {
   SmallVector<unsigned> candidates;
   for (unsigned a = 0; a < axes.size(); ++a)
     if (state[a] != 2 && placeOf(state, a).kind != Place::Kind::Unreduced && !(placeOf(state, a) == axes[a].to) &&
@@ -358,7 +359,7 @@ void Planner::addPermutations(const State &state, const Local &local, std::vecto
   }
 }
 
-void Planner::addMoves(const State &state, std::vector<Move> &moves) const {
+void ReshardPlanner::addMoves(const State &state, std::vector<Move> &moves) const {
   Local local = getLocal(state);
   addReductions(state, local, moves);
   if (isSearched)
@@ -437,7 +438,7 @@ void Planner::addMoves(const State &state, std::vector<Move> &moves) const {
 }
 
 /// Joins neighbouring steps of one kind whose axes are neighbours in one dim: one collective instead of two.
-void Planner::merge(ReshardPlan &plan) const {
+void ReshardPlanner::merge(ReshardPlan &plan) const {
   for (size_t i = 0; i + 1 < plan.steps.size();) {
     ReshardStep &first = plan.steps[i], &second = plan.steps[i + 1];
     bool merged = false;
@@ -482,7 +483,7 @@ void Planner::merge(ReshardPlan &plan) const {
   }
 }
 
-llvm::Expected<ReshardPlan> Planner::run() {
+llvm::Expected<ReshardPlan> ReshardPlanner::run() {
   if (llvm::Error error = describe())
     return std::move(error);
   State start, goal;
@@ -498,7 +499,7 @@ llvm::Expected<ReshardPlan> Planner::run() {
 }
 
 /// Plans reductions first, then gathers, then slices: every reshard can be composed of these.
-llvm::Expected<ReshardPlan> Planner::gatherAndSlice(State state, const State &goal) const {
+llvm::Expected<ReshardPlan> ReshardPlanner::gatherAndSlice(State state, const State &goal) const {
   ReshardPlan plan;
   while (state != goal) {
     std::vector<Move> moves;
@@ -517,7 +518,7 @@ llvm::Expected<ReshardPlan> Planner::gatherAndSlice(State state, const State &go
   return plan;
 }
 
-llvm::Expected<ReshardPlan> Planner::search(const State &start, const State &goal) const {
+llvm::Expected<ReshardPlan> ReshardPlanner::search(const State &start, const State &goal) const {
   // Least sent first, then fewest steps, then least memory; equal ones in the order in which they were found.
   using Cost = std::tuple<double, int64_t, int64_t>;
   struct Known {
@@ -576,7 +577,7 @@ llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAtt
                   "a value that is not partial over axis '" + unreduced.getAxis().getValue() + "' cannot become so");
   if (from.getFlatParts(mesh) > 1 || to.getFlatParts(mesh) > 1)
     return planFlatReshard(shape, from, to, mesh);
-  return Planner(shape, from, to, mesh).run();
+  return ReshardPlanner(shape, from, to, mesh).run();
 }
 
 plan::AxesSpan plan::getSpan(MeshAttr mesh, ArrayRef<StringAttr> axes) {
