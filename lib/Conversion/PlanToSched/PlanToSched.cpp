@@ -18,10 +18,10 @@ using plan::MeshAttr;
 
 namespace {
 
-/// Clones ops of one function of L3b into functions of L4.
-class FunctionLowering {
+/// Clones operators of one function of L3b, with local shapes, into functions of L4.
+class LocalLowering {
 public:
-  FunctionLowering(Resources &resources, MeshAttr mesh, OpBuilder builder)
+  LocalLowering(Resources &resources, MeshAttr mesh, OpBuilder builder)
       : resources(resources), mesh(mesh), builder(builder) {}
 
   /// Lowers an op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
@@ -162,7 +162,7 @@ private:
 /// The values of the forward pass that `@backward` reads: results of `@forward` that it takes as arguments.
 class Stash {
 public:
-  Stash(Resources &resources, FunctionLowering &forward, FunctionLowering &backward, func::FuncOp backwardFunction)
+  Stash(Resources &resources, LocalLowering &forward, LocalLowering &backward, func::FuncOp backwardFunction)
       : resources(resources), forward(forward), backward(backward), backwardFunction(backwardFunction) {}
 
   /// The results of `@forward`, in the order of `@backward`'s arguments.
@@ -214,7 +214,7 @@ private:
   }
 
   Resources &resources;
-  FunctionLowering &forward, &backward;
+  LocalLowering &forward, &backward;
   func::FuncOp backwardFunction;
   SmallVector<Value> values;
   /// The arguments, by the value of `@forward`.
@@ -272,8 +272,8 @@ private:
     return function;
   }
 
-  FunctionLowering lowerInto(func::FuncOp function) {
-    return FunctionLowering(*resources, mesh, OpBuilder::atBlockEnd(&function.front()));
+  LocalLowering lowerInto(func::FuncOp function) {
+    return LocalLowering(*resources, mesh, OpBuilder::atBlockEnd(&function.front()));
   }
 
   static void finish(func::FuncOp function, ValueRange results = {}) {
@@ -286,7 +286,7 @@ private:
   LogicalResult lowerPlain(func::FuncOp old) {
     bool isInit = old.getName() == train::kInitFunction;
     func::FuncOp function = createFunction(old.getLoc(), isInit ? StepRole::init : StepRole::evaluate);
-    FunctionLowering lowering = lowerInto(function);
+    LocalLowering lowering = lowerInto(function);
     for (Operation &op : old.front().without_terminator())
       if (failed(lowering.lower(op)))
         return failure();
@@ -299,7 +299,7 @@ private:
     return success();
   }
 
-  LogicalResult store(FunctionLowering &lowering, Value value, ResourceOp resource, Operation &user) {
+  LogicalResult store(LocalLowering &lowering, Value value, ResourceOp resource, Operation &user) {
     if (failed(lowering.provide(value, user)))
       return failure();
     StoreOp::create(lowering.builder, user.getLoc(), resource.getSymName(), lowering.mapping.lookup(value));
@@ -310,7 +310,7 @@ private:
     if (failed(buildReduce(old)))
       return failure();
     func::FuncOp function = createFunction(old.getLoc(), StepRole::update);
-    FunctionLowering lowering = lowerInto(function);
+    LocalLowering lowering = lowerInto(function);
     for (Operation &op : old.front().without_terminator())
       if (failed(lowering.lower(op)))
         return failure();
@@ -322,7 +322,7 @@ private:
   }
 
   /// Adds `value` to the resources of the results of `@microbatch` that it is, right where it is computed.
-  LogicalResult addToResources(FunctionLowering &lowering, Value value, Operation &user) {
+  LogicalResult addToResources(LocalLowering &lowering, Value value, Operation &user) {
     for (ResourceOp resource : sinks.lookup(value)) {
       if (failed(lowering.provide(value, user)))
         return failure();
@@ -350,7 +350,7 @@ private:
     if (failed(findSinks(old)))
       return failure();
     func::FuncOp forward = createFunction(old.getLoc(), StepRole::forward);
-    FunctionLowering lowering = lowerInto(forward);
+    LocalLowering lowering = lowerInto(forward);
     auto op = block.begin(), end = std::prev(block.end());
     for (; op != end && !llvm::isa<train::StashOp>(*op) && !op->hasAttr(train::kForwardAttr); ++op) {
       if (failed(lowering.lower(*op)))
@@ -364,7 +364,7 @@ private:
         return failure();
 
     func::FuncOp backward = createFunction(old.getLoc(), StepRole::backward);
-    FunctionLowering backwardLowering = lowerInto(backward);
+    LocalLowering backwardLowering = lowerInto(backward);
     Stash stash(*resources, lowering, backwardLowering, backward);
     for (; op != end; ++op) {
       if (auto stashOp = llvm::dyn_cast<train::StashOp>(*op)) {
