@@ -71,7 +71,7 @@ class AxesTest(test_program.ProgramCase):
         self.assertRegex(text, r'reduce_scatter .* over \["rows"\] : tensor<32x2x16xf32> -> tensor<32x1x16xf32>')
 
     def test_two_axes_of_replicas(self):
-        """Hybrid sharding: the state is shared out among the replicas of a host, and whole on each host."""
+        """Hybrid sharding: the state is sharded over the replicas of a host, and whole on each host."""
         setup = self.setup_of(self.small_gpt(tokens=8, width=16, vocabulary=32), micro_batches=4)
         plan = self.plan(setup.input, 'zero1', 4)
         self.split_axis(plan, ('hosts', 'inside'))

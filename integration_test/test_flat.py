@@ -1,4 +1,4 @@
-"""Flat shards: gradients, master copies and optimizer state of tensors whose sizes the ranks do not divide, shared out in ranges that zeros
+"""Flat shards: gradients, master copies and optimizer state of tensors whose sizes the ranks do not divide, sharded in ranges that zeros
 fill up. At every level and in the program they give what the unplanned graph gives, and checkpoints of one layout resume another.
 """
 

@@ -166,7 +166,7 @@ void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &c
       applied = terms.model;
       isApplied = true;
     }
-    choice.sharedCopies = terms.data ? terms.data->sharedCopies : plan::SharedCopies();
+    choice.shardedCopies = terms.data ? terms.data->shardedCopies : plan::ShardedCopies();
     if (std::optional<search::Solution> solution =
             suits ? mesh.getBuilder().encode(choice, counterparts) : std::nullopt)
       mesh.addKnown(terms.getText(), std::move(*solution));

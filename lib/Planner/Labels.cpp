@@ -14,7 +14,7 @@ using namespace windlass::planner;
 static constexpr int64_t kMostBlocks = 64;
 
 /// The copies of a weight that may be shards: none, or one more each time.
-static constexpr plan::SharedCopies kSharedCopies[] = {
+static constexpr plan::ShardedCopies kShardedCopies[] = {
     {}, {false, false, true}, {false, true, true}, {true, true, true}};
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
@@ -252,11 +252,11 @@ void Labels::makeParameterLabels(unsigned group) {
         reads.push_back(layout);
     }
   for (plan::LayoutAttr read : reads)
-    for (plan::SharedCopies shared : kSharedCopies) {
-      ParameterLabel label{read, plan::layOutCopies(read, shared, mesh)};
+    for (plan::ShardedCopies sharded : kShardedCopies) {
+      ParameterLabel label{read, plan::layOutCopies(read, sharded, mesh)};
       // What no axis cuts is no shard, nor what does not train.
-      if ((shared.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
-          (shared.compute && !label.shardsCompute()))
+      if ((sharded.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
+          (sharded.compute && !label.shardsCompute()))
         break;
       if (obeyPins(group, label))
         parameters[group].push_back(label);
@@ -270,7 +270,7 @@ plan::LayoutAttr Labels::getPinnedRead(unsigned group) const {
   auto found = pins.parameters.find(train::ParameterOp(its.parameters.front()).getSymNameAttr());
   if (found == pins.parameters.end() || !found->second.count("compute"))
     return nullptr;
-  return plan::gatherShares(found->second.at("compute").first, mesh);
+  return plan::gatherShards(found->second.at("compute").first, mesh);
 }
 
 bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
@@ -291,7 +291,7 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
     // Shards of another dimension are just as good.
     bool isAsGood =
         layout != label.read && wanted.getFlat().empty() &&
-        plan::haveSameParts(plan::gatherShares(wanted, mesh), label.read, mesh) &&
+        plan::haveSameParts(plan::gatherShards(wanted, mesh), label.read, mesh) &&
         wanted.getLocalType(type, mesh).getNumElements() == layout.getLocalType(type, mesh).getNumElements();
     if (isAsGood)
       layout = wanted;

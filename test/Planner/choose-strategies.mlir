@@ -11,7 +11,7 @@
 // RUN: windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json pins=fc0=n0:model" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=PINNED
 // RUN: not windlass-opt %S/../Dialect/Plan/Transforms/Inputs/mlp.mlir --plan-choose-strategies="cluster=%S/Inputs/fast-links.json pins=fc0=n0:rows" 2>&1 | FileCheck %s --check-prefix=UNREAD
 
-// Where links cost nothing, micro-batches run side by side and each weight's state is shared out.
+// Where links cost nothing, micro-batches run side by side and each weight's state is sharded.
 // GROUPS: plan.bucket_bytes = 100 : i64, plan.mesh = #plan.mesh<[<"data", 2, replica>]>
 // GROUPS: train.parameter weight @w1 {{.*}}plan.layout = #plan.layout<[<[<6>]>, <[<3>]>]>, plan.master_layout = #plan.layout<[<[<6, ["data"]>]>, <[<3>]>]>
 

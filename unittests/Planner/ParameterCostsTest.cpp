@@ -35,9 +35,9 @@ protected:
 
   ParameterCosts makeCosts() const { return {traits, *reshards, devices.costs, {/*accumulationSteps=*/4, 768}}; }
 
-  ParameterLabel makeLabel(plan::SharedCopies shared) const {
+  ParameterLabel makeLabel(plan::ShardedCopies sharded) const {
     plan::LayoutAttr whole = plan::LayoutAttr::getWhole(traits.type);
-    return {whole, plan::layOutCopies(whole, shared, mesh)};
+    return {whole, plan::layOutCopies(whole, sharded, mesh)};
   }
 
   int64_t getDeviceBytes(const ParameterLabel &label) const {
@@ -51,7 +51,7 @@ protected:
   std::unique_ptr<Reshards> reshards;
 };
 
-const plan::SharedCopies kWhole, kMaster{false, false, true}, kGradient{false, true, true}, kAll{true, true, true};
+const plan::ShardedCopies kWhole, kMaster{false, false, true}, kGradient{false, true, true}, kAll{true, true, true};
 
 TEST_F(ParameterCostsTest, BytesOfCopies) {
   // 96 to compute with, 192 of gradient, and three times 192 of master copy and state.

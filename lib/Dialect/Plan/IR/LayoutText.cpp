@@ -85,7 +85,7 @@ public:
       if (!(kind || isFlat) || !expect('('))
         return fail("must go on with flat(..), sum(..), max(..), min(..) or on ..");
       if (isFlat && (!flat.empty() || dims.empty()))
-        return fail(dims.empty() ? "is flat, but a scalar has nothing to share out" : "has flat(..) twice");
+        return fail(dims.empty() ? "is flat, but a scalar has nothing to shard" : "has flat(..) twice");
       do {
         StringAttr axis = parseAxis();
         if (!axis)

@@ -78,7 +78,7 @@ private:
         parameter->setAttr(kLayoutAttr, layout);
     if (failed(checkPinnedLayouts(function)) || failed(layOutResults(function)))
       return failure();
-    if (failed(shareOut(function)))
+    if (failed(setCopyLayouts(function)))
       return failure();
     setPrefetch(function);
     return success();
@@ -123,7 +123,7 @@ private:
     ReadLayouts layouts;
     for (auto parameter : module.getOps<train::ParameterOp>())
       if (LayoutAttr compute = getPinnedCopy(parameter, "compute"))
-        layouts[parameter.getSymNameAttr()] = gatherShares(compute, mesh);
+        layouts[parameter.getSymNameAttr()] = gatherShards(compute, mesh);
     return layouts;
   }
 
@@ -245,7 +245,7 @@ private:
   }
 
   /// Gives each weight the layouts of its three copies.
-  LogicalResult shareOut(func::FuncOp microbatch) {
+  LogicalResult setCopyLayouts(func::FuncOp microbatch) {
     for (unsigned i = 1; i < microbatch.getNumResults(); ++i) {
       auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
       auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(microbatch, name) : nullptr;
@@ -317,7 +317,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return module.emitError() << llvm::toString(named.takeError());
     StrategyChoice choice;
     if (named->data)
-      choice.sharedCopies = named->data->sharedCopies;
+      choice.shardedCopies = named->data->shardedCopies;
     if (named->model)
       choice.splitModel = named->model->splitModel;
     FailureOr<MeshAttr> mesh = shareRanks(module, *named);
@@ -414,7 +414,7 @@ LayoutAttr plan::getArgumentLayout(func::FuncOp function, BlockArgument argument
   return LayoutAttr::get(context, dims, {}, MemoryKind::device);
 }
 
-LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
+LayoutAttr plan::shardLayout(LayoutAttr layout, MeshAttr mesh) {
   MLIRContext *context = layout.getContext();
   SmallVector<StringAttr> axes = mesh.getDataAxes();
   auto countMembers = [&](ArrayRef<StringAttr> choice) {
@@ -450,7 +450,7 @@ LayoutAttr plan::shareOut(LayoutAttr layout, MeshAttr mesh) {
   return layout;
 }
 
-LayoutAttr plan::gatherShares(LayoutAttr layout, MeshAttr mesh) {
+LayoutAttr plan::gatherShards(LayoutAttr layout, MeshAttr mesh) {
   MLIRContext *context = layout.getContext();
   SmallVector<DimLayoutAttr> dims;
   for (DimLayoutAttr dim : layout.getDims()) {
@@ -465,10 +465,10 @@ LayoutAttr plan::gatherShares(LayoutAttr layout, MeshAttr mesh) {
   return LayoutAttr::get(context, dims, {}, layout.getMemory());
 }
 
-LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
+LayoutAttr plan::shardLayoutFlat(LayoutAttr layout, MeshAttr mesh) {
   SmallVector<StringAttr> axes = mesh.getDataAxes();
   llvm::erase_if(axes, [&](StringAttr axis) { return usesAxis(layout, axis); });
-  LayoutAttr byDims = shareOut(layout, mesh);
+  LayoutAttr byDims = shardLayout(layout, mesh);
   int64_t elements = 1;
   for (DimLayoutAttr dim : layout.getDims())
     if (std::optional<Digits> digits = getDigits(dim, mesh))
@@ -479,20 +479,20 @@ LayoutAttr plan::shareOutFlat(LayoutAttr layout, MeshAttr mesh) {
   return takesAll || elements < flat.getFlatParts(mesh) ? byDims : flat;
 }
 
-ParameterLayouts plan::layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh) {
+ParameterLayouts plan::layOutCopies(LayoutAttr read, ShardedCopies shardedCopies, MeshAttr mesh) {
   SmallVector<UnreducedAttr> sums;
   for (StringAttr axis : mesh.getDataAxes())
     if (!usesAxis(read, axis))
       sums.push_back(UnreducedAttr::get(read.getContext(), axis, train::ReductionKind::sum));
-  LayoutAttr shared = shareOutFlat(read, mesh);
-  return {sharedCopies.compute ? shareOut(read, mesh) : read,
-          sharedCopies.gradient ? shared : addUnreduced(read, sums, mesh), sharedCopies.master ? shared : read};
+  LayoutAttr sharded = shardLayoutFlat(read, mesh);
+  return {shardedCopies.compute ? shardLayout(read, mesh) : read,
+          shardedCopies.gradient ? sharded : addUnreduced(read, sums, mesh), shardedCopies.master ? sharded : read};
 }
 
 ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol, LayoutAttr read, MeshAttr mesh) {
   if (auto found = choice.parameters.find(symbol); found != choice.parameters.end())
     return found->second;
-  ParameterLayouts copies = layOutCopies(read, choice.sharedCopies, mesh);
+  ParameterLayouts copies = layOutCopies(read, choice.shardedCopies, mesh);
   auto pinned = choice.pins.parameters.find(symbol);
   if (pinned == choice.pins.parameters.end())
     return copies;
@@ -503,9 +503,9 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
   // Copies that are sharded are sharded like the master.
   if (LayoutAttr pin = getPin("master")) {
     copies.master = pin;
-    if (choice.sharedCopies.gradient)
+    if (choice.shardedCopies.gradient)
       copies.gradient = pin;
-    if (choice.sharedCopies.compute)
+    if (choice.shardedCopies.compute)
       copies.compute = pin.withFlat({});
   }
   if (LayoutAttr pin = getPin("compute"))

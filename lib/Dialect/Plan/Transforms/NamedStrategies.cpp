@@ -15,21 +15,21 @@ using namespace windlass::plan;
 llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
   static const std::vector<NamedStrategy> strategies = {
       {"ddp", "splits the data: all ranks hold all of each weight, and sum their gradients once a step",
-       /*sharedCopies=*/{}, /*splitModel=*/nullptr, /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"ddp"}},
-      {"zero1", "is `ddp` whose ranks share out the masters of weights with the optimizer's state",
-       /*sharedCopies=*/{/*compute=*/false, /*gradient=*/false, /*master=*/true}, /*splitModel=*/nullptr,
+       /*shardedCopies=*/{}, /*splitModel=*/nullptr, /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"ddp"}},
+      {"zero1", "is `ddp` with the masters of weights and the optimizer's state sharded over the ranks",
+       /*shardedCopies=*/{/*compute=*/false, /*gradient=*/false, /*master=*/true}, /*splitModel=*/nullptr,
        /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero1"}},
-      {"zero2", "is `zero1` whose ranks share out the accumulated gradients too",
-       /*sharedCopies=*/{/*compute=*/false, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
+      {"zero2", "is `zero1` with the accumulated gradients sharded too",
+       /*shardedCopies=*/{/*compute=*/false, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
        /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero2"}},
-      {"zero3", "is `zero2` whose ranks share out the weights too, and gather each where operators read it",
-       /*sharedCopies=*/{/*compute=*/true, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
+      {"zero3", "is `zero2` with the weights sharded too; each is gathered where operators read it",
+       /*shardedCopies=*/{/*compute=*/true, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
        /*isCompared=*/true, /*lastResort=*/1, /*measuredAs=*/{"zero3"}},
       {"megatron",
        "splits the matmuls: columns of those whose results stay split until other matmuls sum over them (the heads of "
        "attention, the hidden layer of an MLP), rows of those others, and the vocabulary of the table of tokens and of "
        "the output layer; weights are split as their operators are",
-       /*sharedCopies=*/{}, findModelParallel, /*isCompared=*/true, /*lastResort=*/2,
+       /*shardedCopies=*/{}, findModelParallel, /*isCompared=*/true, /*lastResort=*/2,
        /*measuredAs=*/{"zero1*megatron=2", "megatron"}},
   };
   return strategies;

@@ -58,7 +58,7 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return emit() << "is flat, as only gradients and master copies of parameters may be, and their values in @"
                   << train::kUpdateFunction;
   if (!layout.getFlat().empty() && tensor.getRank() == 0)
-    return emit() << "is flat, but a scalar has nothing to share out";
+    return emit() << "is flat, but a scalar has nothing to shard";
   for (StringAttr axis : layout.getFlat())
     if (failed(use(axis)))
       return failure();

@@ -1,4 +1,4 @@
-// A plan of four replicas: two hosts, on each of which the state of one weight is shared out.
+// A plan of four replicas: two hosts, on each of which the state of one weight is sharded.
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-file=file=%S/Inputs/mlp-plan.json --plan-verify-layouts=materialized=false | FileCheck %s
 
 // CHECK: plan.bucket_bytes = 4194304 : i64, plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"inside", 2, replica>]>

@@ -39,5 +39,5 @@
 // FLATAXIS: error: pin 'layer0.bias=master:[6]flat(date)': parameter 'layer0.bias': layout '[6]flat(date)' names axis 'date', which the mesh does not have; the nearest is 'data'
 // FLATTWICE: error: pin 'layer0.bias=master:[6:data]flat(data)': parameter 'layer0.bias': layout '[6:data]flat(data)' names axis 'data' twice
 // FLATAGAIN: error: {{.*}} layout '[6]flat(data)flat(data)' has flat(..) twice
-// FLATSCALAR: error: {{.*}} layout '[]flat(data)' is flat, but a scalar has nothing to share out
+// FLATSCALAR: error: {{.*}} layout '[]flat(data)' is flat, but a scalar has nothing to shard
 // FLATBLOCKS: error: {{.*}} operator 'norm.1' has 6 along 'flat', which cannot be split in 2 blocks

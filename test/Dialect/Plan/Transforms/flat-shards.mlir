@@ -4,7 +4,7 @@
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=4 strategy=zero1 pins=step.1=[6];[6]" --plan-materialize-layouts --plan-verify-layouts | FileCheck %s --check-prefix=FOUND
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=4 pins=layer0.bias=master:[6]flat(data),layer0.bias=gradient:[6]flat(data)" --plan-materialize-layouts --plan-verify-layouts --plan-to-sched --sched-verify-async | FileCheck %s --check-prefix=PINNED
 
-// Four ranks divide the rows of the first weight; the other weights are shared out in ranges. Rank does not matter.
+// Four ranks divide the rows of the first weight; the other weights are sharded in ranges. Rank does not matter.
 // CHECK: weight @w0 {{.*}}plan.master_layout = #plan.layout<[<[<4, ["data"]>]>, <[<6>]>]>
 // CHECK: weight @b0 {{.*}}plan.gradient_layout = #plan.layout<[<[<6>]>], unreduced = [<"data", sum>]>
 // CHECK-SAME: plan.layout = #plan.layout<[<[<6>]>]>, plan.master_layout = #plan.layout<[<[<6>]>] flat = ["data"]>

@@ -248,7 +248,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{plan.master_layout is flat, but a scalar has nothing to share out}}
+  // expected-error @below {{plan.master_layout is flat, but a scalar has nothing to shard}}
   train.parameter weight @w "w" : tensor<f32> from #train.source<none> {plan.layout = #plan.layout<[]>, plan.master_layout = #plan.layout<[] flat = ["a"]>}
 }
 

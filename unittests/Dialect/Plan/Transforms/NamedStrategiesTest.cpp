@@ -24,11 +24,10 @@ TEST(NamedStrategiesTest, EachRowIsFilled) {
     // The end of a sentence, in a cell of a table.
     EXPECT_TRUE(!strategy.summary.empty() && !strategy.summary.ends_with("."));
     EXPECT_FALSE(strategy.summary.contains('|'));
-    EXPECT_FALSE(strategy.isForModel() && strategy.sharedCopies.master)
-        << "copies are shared out among ranks of the data";
-    // What shares out a gradient or a weight updates parts of it.
-    EXPECT_TRUE(strategy.sharedCopies.master || !strategy.sharedCopies.gradient);
-    EXPECT_TRUE(strategy.sharedCopies.gradient || !strategy.sharedCopies.compute);
+    EXPECT_FALSE(strategy.isForModel() && strategy.shardedCopies.master) << "copies are sharded over ranks of the data";
+    // A strategy that shards a gradient or a weight updates shards of it.
+    EXPECT_TRUE(strategy.shardedCopies.master || !strategy.shardedCopies.gradient);
+    EXPECT_TRUE(strategy.shardedCopies.gradient || !strategy.shardedCopies.compute);
     EXPECT_FALSE(strategy.measuredAs.empty());
     for (llvm::StringRef measured : strategy.measuredAs)
       EXPECT_EQ(tryParse(measured.str(), 4), measured);

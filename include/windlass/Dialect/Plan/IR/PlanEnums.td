@@ -25,7 +25,7 @@ def PlanDialect : Dialect {
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }
 
-def Plan_AxisRole : I32EnumAttr<"AxisRole", "what the members of a mesh axis share out among themselves", [
+def Plan_AxisRole : I32EnumAttr<"AxisRole", "what the members of a mesh axis divide among themselves", [
   I32EnumAttrCase<"model", 0>, I32EnumAttrCase<"replica", 1>, I32EnumAttrCase<"batch", 2>,
   I32EnumAttrCase<"expert", 3>]> {
   let cppNamespace = "::windlass::plan";

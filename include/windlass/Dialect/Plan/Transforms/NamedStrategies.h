@@ -19,7 +19,7 @@ struct NamedStrategy {
   /// A description of the strategy, as the end of a sentence that begins with its name.
   llvm::StringRef summary;
   /// The copies of weights that are sharded among the ranks that work on parts of the data.
-  SharedCopies sharedCopies;
+  ShardedCopies shardedCopies;
   /// The function that splits operators among its ranks; null for a strategy whose ranks work on parts of the data.
   ModelSplitter splitModel = nullptr;
   /// Whether the search reports its cost, and may choose it as the plan.

@@ -18,7 +18,7 @@ namespace windlass::plan {
 MeshAttr makeMesh(mlir::MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks);
 
 /// The copies of each weight that are sharded over the data axes (ZeRO); optimizer state is sharded as the master is.
-struct SharedCopies {
+struct ShardedCopies {
   bool compute = false, gradient = false, master = false;
 };
 
@@ -36,9 +36,10 @@ using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::
 
 struct StrategyChoice {
   MeshAttr mesh;
-  /// The copies of parameters, by symbol; for parameters without an entry they follow from `sharedCopies` and the pins.
+  /// The copies of parameters, by symbol; for parameters without an entry they follow from `shardedCopies` and the
+  /// pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
-  SharedCopies sharedCopies;
+  ShardedCopies shardedCopies;
   /// The function that splits operators over the model axes; null: only pins split operators over them.
   ModelSplitter splitModel = nullptr;
   Pins pins;
@@ -50,21 +51,21 @@ struct StrategyChoice {
 /// Returns `layout` sharded over the data axes of `mesh`: over the run of neighbouring axes with the most members that
 /// some factor can take, on the first factor that can. Axes that `layout` uses already are not added again; where no
 /// factor takes an axis, `layout` is returned as it is.
-LayoutAttr shareOut(LayoutAttr layout, MeshAttr mesh);
+LayoutAttr shardLayout(LayoutAttr layout, MeshAttr mesh);
 
 /// Returns the same for a gradient or a master copy, which may be flat: where no factor takes all of the axes, all of
 /// them cut each rank's local slice in ranges, if it has an element for each member.
-LayoutAttr shareOutFlat(LayoutAttr layout, MeshAttr mesh);
+LayoutAttr shardLayoutFlat(LayoutAttr layout, MeshAttr mesh);
 
 /// Returns the layouts of the copies of a weight that operators find in layout `read`.
-ParameterLayouts layOutCopies(LayoutAttr read, SharedCopies sharedCopies, MeshAttr mesh);
+ParameterLayouts layOutCopies(LayoutAttr read, ShardedCopies shardedCopies, MeshAttr mesh);
 
 /// Returns the layouts that `choice` gives the copies of parameter `symbol`, which operators find in layout `read`.
 ParameterLayouts getCopies(const StrategyChoice &choice, mlir::StringAttr symbol, LayoutAttr read, MeshAttr mesh);
 
 /// Returns the layout in which operators find a weight whose compute copy has `layout`: the same splits without the
 /// data axes.
-LayoutAttr gatherShares(LayoutAttr layout, MeshAttr mesh);
+LayoutAttr gatherShards(LayoutAttr layout, MeshAttr mesh);
 
 /// Returns the layout of an argument of `function`. Dim 0 of an input of the graph is the batch, which is split on the
 /// batch axes; every other dim is whole.
