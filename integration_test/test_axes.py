@@ -75,7 +75,7 @@ class AxesTest(test_program.ProgramCase):
         setup = self.setup_of(self.small_gpt(tokens=8, width=16, vocabulary=32), micro_batches=4)
         plan = self.plan(setup.input, 'zero1', 4)
         self.split_axis(plan, ('hosts', 'inside'))
-        self.assertEqual((plan['mesh']['groups'], plan['mesh']['iterations']), (4, 1))
+        self.assertEqual((plan['mesh']['replicas'], plan['mesh']['accumulation_steps']), (4, 1))
         only_inside = lambda text: text.replace('hosts+inside', 'inside').replace('hosts,inside', 'inside').replace('"hosts", "inside"', '"inside"')
         plan['functions']['update'] = json.loads(only_inside(json.dumps(plan['functions']['update'])))
         for parameter in plan['parameters'].values():

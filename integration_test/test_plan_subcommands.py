@@ -71,7 +71,7 @@ class ExplainTest(PlanCase):
         self.assertEqual(gather['bytes_sent_per_step'], 2 * 4 * WIDTH * HIDDEN // 2 // 2)
         self.assertEqual(op['results'][0]['local_type'], f'f32[{SAMPLES}, {TOKENS}, {HIDDEN // 2}]')
         self.assertEqual(op['adjoints'], [f'{MATMUL}.grad.lhs', f'{MATMUL}.grad.rhs'])
-        self.assertRegex(op['axes'][0]['role'], 'groups')
+        self.assertRegex(op['axes'][0]['role'], 'replicas')
         self.assertRegex(op['axes'][1]['role'], 'splits n0')
 
     def test_segments(self):
@@ -252,7 +252,7 @@ class DiffTest(PlanCase):
         self.refuse('WL0001', 'diff', plan, exit=2)
         old = self.folder / 'old.json'
         old.write_text(json.dumps(dict(json.loads(plan.read_text()), version=1)))
-        self.assertIn('version is 1, of an older windlass, but this one reads version 6: plan again with this one', self.refuse('WL0302', 'diff', plan, old))
+        self.assertIn('version is 1, of an older windlass, but this one reads version 7: plan again with this one', self.refuse('WL0302', 'diff', plan, old))
 
 
 class PinTest(PlanCase):
@@ -295,7 +295,7 @@ class PinTest(PlanCase):
         model = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32)
         plan = ('plan', model, '--cluster', 'cpu:4', '--micro-batches', 2)
         for pin, says in (('nobody=whole', 'matches nothing'), (f'{MATMUL}=', 'PATTERN=VALUE'), ('=whole', 'PATTERN=VALUE'), (f'{MATMUL}=q0:batch', "no factor 'q0'"),
-                          (f'{MATMUL}=n0:bach', "nearest is 'batch'"), (f'{MATMUL}=n0:batch,k0:batch', 'twice'), (f'{MATMUL}=n0:data', 'carries the groups'),
+                          (f'{MATMUL}=n0:bach', "nearest is 'batch'"), (f'{MATMUL}=n0:batch,k0:batch', 'twice'), (f'{MATMUL}=n0:data', 'carries the replicas'),
                           (f'{MATMUL}=n0:3*batch', '3 blocks'), (f'{MATMUL}=[4, 8]', 'dims'), (f'{WEIGHT}=master:[16, 64] sum(batch)', 'only as a gradient'),
                           ('transformer.h.0.mlp.matmull.0=whole', f"nearest is '{MATMUL}'"), ('[=whole', 'not a glob'), ('x' * 100000 + '=whole', 'matches nothing')):
             for strategy in ('ddp', 'auto'):

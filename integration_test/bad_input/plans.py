@@ -5,7 +5,7 @@ import json
 
 from .case import BAD_INPUT, USAGE, Case, broken_texts, flips, write
 
-# A plan of four ranks, zero1 over two groups times megatron on two ranks.
+# A plan of four ranks, zero1 over two replicas times megatron on two ranks.
 MATMUL, WEIGHT = 'transformer.h.0.mlp.matmul.0', 'transformer.h.0.mlp.c_fc.weight'
 
 
@@ -55,7 +55,7 @@ EDITS = {
     'an axis that does not exist': (operator(split={'n0': ['modle']}), ('modle', "'model'")),
     'an axis used twice': (operator(split={'n0': ['model', 'model']}), ('twice',)),
     'an axis on two factors': (operator(split={'n0': ['model'], 'm0': ['model']}), ('twice',)),
-    'the axis of the groups': (operator(split={'n0': ['data']}, layouts=['[2, 4, 32:data]']), ('data',)),
+    'the axis of the replicas': (operator(split={'n0': ['data']}, layouts=['[2, 4, 32:data]']), ('data',)),
     'a factor that does not exist': (operator(split={'q0': ['model']}), ('q0',)),
     'a split of a split of a split': (operator(split={'n0': ['model'] * 100000}), ('twice',)),
     'a long name of an axis': (operator(split={'n0': ['m' * 1000000]}), ('mesh',)),
@@ -81,12 +81,12 @@ EDITS = {
     'a device twice': (mesh(device_order=[0, 1, 2, 2]), ('device_order',)),
     'a device that is not there': (mesh(device_order=[0, 1, 2, 4]), ('device_order',)),
     'a million devices': (mesh(device_order=list(range(1000000))), ('device_order',)),
-    'other groups': (mesh(groups=4), ('groups',)),
-    'groups on another axis': (axis(role='model'), ('groups',)),
+    'other replicas': (mesh(replicas=4), ('replicas',)),
+    'replicas on another axis': (axis(role='model'), ('replicas',)),
     'an axis of no role': (axis(role='nobody'), ('nobody',)),
     'a role that is a number': (axis(role=1), ('role',)),
     'a copy on the host': (parameter(master='[8, 32] on host'), ('kept on host', 'not available')),
-    'other iterations': (mesh(iterations=3), ('iterations',)),
+    'other accumulation steps': (mesh(accumulation_steps=3), ('accumulation_steps',)),
     'a cluster of 100,000 devices': (lambda plan: plan['cluster']['hosts'][0].update(devices=100000), ('devices',)),
     'buckets of nothing': (lambda plan: plan.update(bucket_bytes=0), ('bucket_bytes',)),
     'buckets below nothing': (lambda plan: plan.update(bucket_bytes=-1), ('bucket_bytes',)),

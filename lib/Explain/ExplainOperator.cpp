@@ -266,7 +266,7 @@ static std::vector<std::string> findPins(const plan::PlanFile &plan, const std::
 rt::status windlass::explainPlacement(mlir::ModuleOp module, const llvm::StringMap<SegmentFacts> &segments,
                                       const plan::PlanFile &plan, llvm::StringRef pattern, bool asJson,
                                       llvm::raw_ostream &out) {
-  PlacementFacts facts(module, plan.iterations);
+  PlacementFacts facts(module, plan.accumulationSteps);
   auto parts = findParts(plan, facts.getOperatorIds());
   std::vector<std::string> ids, operators, parameters;
   for (const auto &[id, made] : parts)

@@ -112,8 +112,9 @@ static std::string getList(ArrayRef<unsigned> numbers) {
   return text;
 }
 
-PlacementFacts::PlacementFacts(ModuleOp module, int64_t iterations)
-    : module(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)), iterations(iterations) {
+PlacementFacts::PlacementFacts(ModuleOp module, int64_t accumulationSteps)
+    : module(module), mesh(module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr)),
+      accumulationSteps(accumulationSteps) {
   for (func::FuncOp function : plan::getPlannedFunctions(module))
     for (Operation &op : function.front()) {
       if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr)) {
@@ -168,7 +169,7 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
       return strategy && llvm::is_contained(strategy.axesOf(factor.name), axis.getName());
     });
     if (axis.getRole() == plan::AxisRole::replica && isInGroup) {
-      os << "carries the groups: each member works on micro-batches of its own";
+      os << "carries the replicas: each works on micro-batches of its own";
     } else if (split != factors.factors.end()) {
       unsigned index = split - factors.factors.begin();
       os << "splits " << split->name;
@@ -229,7 +230,9 @@ OperatorFacts PlacementFacts::describe(Operation &op, StringRef function) {
     facts.repeatClass = repeat.getClassName().str();
     facts.repeat = repeat.getIndex();
   }
-  facts.runsPerStep = function == train::kMicrobatchFunction ? iterations : function == train::kUpdateFunction ? 1 : 0;
+  facts.runsPerStep = function == train::kMicrobatchFunction ? accumulationSteps
+                      : function == train::kUpdateFunction   ? 1
+                                                             : 0;
   facts.axes = describeAxes(op, function);
   if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
     auto strategy = op.getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr);
@@ -318,13 +321,13 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
           if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(user))
             add(read->hasAttr(train::kForwardAttr) ? "compute copy to the backward pass"
                                                    : "compute copy to the forward pass",
-                reshard.getFrom(), reshard.getTo(), iterations);
+                reshard.getFrom(), reshard.getTo(), accumulationSteps);
     for (unsigned i = 0; gradient && i < function.getNumResults(); ++i)
       if (auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
           name && name.getAttr() == symbol)
         add("gradient as it is made to accumulated gradient",
             plan::addGroupSum(function.getResultAttrOfType<plan::LayoutAttr>(i, plan::kLayoutAttr), module), gradient,
-            iterations);
+            accumulationSteps);
     if (gradient)
       add("accumulated gradient to master copy", gradient, master, 1);
     if (facts.trains)

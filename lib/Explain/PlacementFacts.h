@@ -81,8 +81,8 @@ struct ParameterFacts {
 
 class PlacementFacts {
 public:
-  /// Reads a module at L3b; a rank runs `@microbatch` `iterations` times in a step.
-  PlacementFacts(mlir::ModuleOp module, int64_t iterations);
+  /// Reads a module at L3b; a rank runs `@microbatch` `accumulationSteps` times in a step.
+  PlacementFacts(mlir::ModuleOp module, int64_t accumulationSteps);
 
   /// Returns the facts of all operators with that id, function by function; of `@evaluate` only where `@microbatch` has
   /// none.
@@ -103,7 +103,7 @@ private:
 
   mlir::ModuleOp module;
   plan::MeshAttr mesh;
-  int64_t iterations;
+  int64_t accumulationSteps;
   /// The operators in program order, by id and by the id of their forward operator.
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 2>> operators;
   llvm::StringMap<std::vector<std::string>> adjoints;

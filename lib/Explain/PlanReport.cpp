@@ -208,7 +208,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   plan::MeshAttr mesh = program.getMesh();
   for (plan::AxisAttr axis : mesh.getAxes())
     report.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
-  report.groups = mesh.sizeOf(plan::AxisRole::replica);
+  report.replicas = mesh.sizeOf(plan::AxisRole::replica);
   report.averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
   report.memory = measureArena(program);
   report.reserve = compilation.getReserve();
@@ -253,7 +253,7 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
       << "cluster    " << report.cluster.describe() << ", " << mebibytes(report.memoryLimit) << " per device\n"
       << "ranks      " << report.ranks << " (" << meshText(report) << ")\n"
       << "step       " << report.microBatches << (report.microBatches == 1 ? " micro-batch, " : " micro-batches, ")
-      << report.groups << " at once, " << report.microBatches / report.groups << " one after another"
+      << report.replicas << " at once, " << report.microBatches / report.replicas << " one after another"
       << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
       << repeatsText(report.work, report.ranks);
   printMemory(report, out);
@@ -336,7 +336,7 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
     json.attribute("ranks", report.ranks);
     json.attribute("micro_batches", report.microBatches);
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
-    json.attribute("groups", report.groups);
+    json.attribute("replicas", report.replicas);
     json.attributeObject("mesh", [&] {
       for (const auto &[axis, size] : report.mesh)
         json.attribute(axis, size);

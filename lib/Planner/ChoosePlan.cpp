@@ -29,7 +29,7 @@ static int64_t getBatch(func::FuncOp microbatch) {
   return batch;
 }
 
-/// All ways to share ranks among groups, parts of the batch and parts of the model.
+/// Returns all ways to divide ranks into replicas, parts of the batch and parts of the model.
 static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int64_t ranks) {
   int64_t microBatches = plan::getMicroBatches(microbatch->getParentOfType<ModuleOp>()), batch = getBatch(microbatch);
   std::vector<plan::StrategyChoice> meshes;

@@ -25,7 +25,7 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
   void report(ModuleOp module, const Candidate &chosen) {
     auto [replicas, batchParts, modelRanks] = getSizes(chosen.choice.mesh);
     remark::analysis(module.getLoc(), remark::RemarkOpts::name("chosen").category(getArgument()))
-        << remark::metric("groups", replicas) << remark::metric("batch_parts", batchParts)
+        << remark::metric("replicas", replicas) << remark::metric("batch_parts", batchParts)
         << remark::metric("model_ranks", modelRanks) << remark::metric("cost_ns", chosen.costNanoseconds)
         << remark::metric("bound_ns", chosen.boundNanoseconds) << remark::metric("peak_bytes", chosen.peakBytes);
   }

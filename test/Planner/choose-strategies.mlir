@@ -22,7 +22,7 @@
 // MODEL: train.relu {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
 // MODEL: train.matmul {{.*}}plan.strategy = #plan.strategy<[<"{{[a-z0-9]+}}", ["model"]>]>
 
-// REMARK: remark: [Analysis] chosen {{.*}}batch_parts=1, bound_ns=[[COST:[0-9]+]], cost_ns=[[COST]], groups=2, model_ranks=1
+// REMARK: remark: [Analysis] chosen {{.*}}batch_parts=1, bound_ns=[[COST:[0-9]+]], cost_ns=[[COST]], model_ranks=1, {{.*}}replicas=2
 // REMARK-DAG: remark: [Analysis] ddp {{.*}}cost_ns=
 // REMARK-DAG: remark: [Analysis] zero3 {{.*}}cost_ns=
 // REMARK-DAG: remark: [Analysis] megatron {{.*}}cost_ns=

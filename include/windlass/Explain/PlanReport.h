@@ -33,7 +33,7 @@ struct PlanReport {
   /// The file of the model.
   std::string model;
   Cluster cluster;
-  int64_t ranks = 1, microBatches = 1, groups = 1;
+  int64_t ranks = 1, microBatches = 1, replicas = 1;
   bool averagesTokens = false;
   /// The mesh axes with their sizes.
   std::vector<std::pair<std::string, int64_t>> mesh;

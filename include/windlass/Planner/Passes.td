@@ -7,7 +7,7 @@ include "mlir/Pass/PassBase.td"
 def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
   let summary = "searches a strategy for every op and layouts for every value and parameter";
   let description = [{
-    Takes the functions of L2. On each mesh of the axes "data" (groups of ranks that run micro-batches at once), "batch"
+    Takes the functions of L2. On each mesh of the axes "data" (data-parallel replicas), "batch"
     (parts of the graph's batch) and "model" it solves a problem of labels (`docs/solver.md`): an operator of
     `@microbatch` is labelled with the factors that the axes split, a value that is read in several places with the
     layout in which it is found, a parameter with the layout in which operators find it and with which of its copies the
@@ -26,7 +26,7 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "bytes per device (0: no limit)">,
     Option<"candidate", "candidate", "int64_t", "0", "how many better meshes are passed over">,
     Option<"threads", "threads", "int64_t", "1", "of the search; they change nothing of the plan">,
-    ListOption<"mesh", "mesh", "int64_t", "groups, parts of the batch and ranks of the model of the only mesh to search (default: all)">,
+    ListOption<"mesh", "mesh", "int64_t", "replicas, parts of the batch and ranks of the model of the only mesh to search (default: all)">,
     ListOption<"pins", "pins", "std::string", "what is fixed before, as PATTERN=VALUE">,
     Option<"apply", "apply", "bool", "true", "whether the module is planned so; otherwise only the remarks say what was found">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,

@@ -496,15 +496,15 @@ private:
 
   LogicalResult buildSchedule() {
     ModuleOp module = getOperation();
-    int64_t microBatches = 1, groups = mesh.sizeOf(plan::AxisRole::replica);
+    int64_t microBatches = 1, replicas = mesh.sizeOf(plan::AxisRole::replica);
     if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
       if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
         microBatches = attribute.getInt();
-    if (microBatches < 1 || microBatches % groups != 0)
-      return module.emitError("has ") << microBatches << " micro-batches per step, which " << groups
-                                      << " groups cannot share evenly";
+    if (microBatches < 1 || microBatches % replicas != 0)
+      return module.emitError("has ") << microBatches << " micro-batches per step, which " << replicas
+                                      << " replicas cannot share evenly";
     OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
-    createSchedule(builder, module.getLoc(), schedule::makeSequentialStep(microBatches / groups));
+    createSchedule(builder, module.getLoc(), schedule::makeSequentialStep(microBatches / replicas));
     return success();
   }
 

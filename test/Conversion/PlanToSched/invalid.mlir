@@ -56,7 +56,7 @@ module attributes {plan.mesh = #plan.mesh<[]>} {
 
 // -----
 
-// expected-error @below {{has 3 micro-batches per step, which 2 groups cannot share evenly}}
+// expected-error @below {{has 3 micro-batches per step, which 2 replicas cannot share evenly}}
 module attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>]>, train.settings = {micro_batches = 3 : i64}} {
   func.func @microbatch(%x: tensor<f32> {train.input = "x", plan.layout = #plan.layout<[]>}) -> (tensor<f32> {plan.layout = #plan.layout<[]>}) {
     return %x : tensor<f32>

@@ -101,7 +101,8 @@ TEST_F(PlanFileTest, SaysWhatItHolds) {
   std::string text = getText(8);
   EXPECT_THAT(text, HasSubstr(R"("fc0": {"layouts":["[8:batch, 6]"],"split":{"m0":["batch"]}})"));
   EXPECT_THAT(text, HasSubstr("\"layer0.bias\": {\"compute\":\"[6]\",\"gradient\":\"[6] sum(data,batch)\","));
-  EXPECT_THAT(text, HasSubstr(R"("groups":4,"iterations":1)"));
+  EXPECT_THAT(text, HasSubstr(R"("mesh": {"accumulation_steps":1,"axes":)"));
+  EXPECT_THAT(text, HasSubstr(R"("replicas":4})"));
   EXPECT_THAT(text, HasSubstr("\"claims\": null"));
 }
 
@@ -112,9 +113,9 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"claims\"", "\"version\": 1, \"claims\""), HasSubstr("has the key 'version' twice"));
   EXPECT_THAT(tryEdit("\"claims\"", "\"clams\": 1, \"claims\""),
               HasSubstr("clams is no known key; the nearest is 'claims'"));
-  EXPECT_THAT(tryEdit("\"version\": 6", "\"version\": 5"),
-              HasSubstr("version is 5, of an older windlass, but this one reads version 6: plan again with this one"));
-  EXPECT_THAT(tryEdit("\"version\": 6", "\"version\": 7"), HasSubstr("of a newer windlass"));
+  EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 6"),
+              HasSubstr("version is 6, of an older windlass, but this one reads version 7: plan again with this one"));
+  EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 8"), HasSubstr("of a newer windlass"));
   // What else another version says is not looked at.
   EXPECT_THAT(tryText(R"({"version": 5, "defaults": {}})"), HasSubstr("version is 5, of an older windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
@@ -165,12 +166,13 @@ TEST_F(PlanFileTest, RefusesAMeshThatDoesNotFit) {
   EXPECT_THAT(tryEdit(R"("name":"batch")", R"("name":"b; rm")"), HasSubstr("use letters, digits"));
   EXPECT_THAT(tryEdit("[0,1,2,", "[0,1,1,"), HasSubstr("each device from 0 to 7 once"));
   EXPECT_THAT(tryEdit(R"("role":"replica")", R"("role":"batch")"),
-              HasSubstr("mesh.groups is 4, but the mesh.axes of role 'replica' have 1 member together"));
+              HasSubstr("mesh.replicas is 4, but the mesh.axes of role 'replica' have 1 member together"));
   EXPECT_THAT(tryEdit(R"("role":"batch")", R"("role":"replica")"), HasSubstr("have 8 members together"));
   EXPECT_THAT(tryEdit(R"("role":"batch")", R"("role":"stage")"),
               HasSubstr("mesh.axes[1].role is 'stage': use replica, batch, model or expert"));
   EXPECT_THAT(tryEdit(R"("role":"batch",)", ""), HasSubstr("mesh.axes[1].role is missing"));
-  EXPECT_THAT(tryEdit(R"("iterations":1)", R"("iterations":2)"), HasSubstr("is not settings.micro_batches 4"));
+  EXPECT_THAT(tryEdit(R"("accumulation_steps":1)", R"("accumulation_steps":2)"),
+              HasSubstr("is not settings.micro_batches 4"));
 }
 
 TEST_F(PlanFileTest, RefusesAPlanThatDoesNotFitTheModel) {

@@ -87,7 +87,7 @@ struct MeshAxis {
 };
 
 struct PlanFile {
-  static constexpr int64_t kVersion = 6;
+  static constexpr int64_t kVersion = 7;
   /// A larger file is not read.
   static constexpr int64_t kMostBytes = int64_t(256) << 20;
 
@@ -99,7 +99,7 @@ struct PlanFile {
   std::vector<int64_t> deviceOrder;
   /// The number of data-parallel replicas (P, the product of the sizes of the replica axes), and of gradient
   /// accumulation steps (m).
-  int64_t groups = 1, iterations = 1;
+  int64_t replicas = 1, accumulationSteps = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
   /// Bytes per device that the user allowed; 0: the device's memory in the cluster.

@@ -85,11 +85,12 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
   if (plan.deviceOrder.empty())
     for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
       plan.deviceOrder.push_back(rank);
-  plan.groups = mesh.sizeOf(AxisRole::replica);
-  if (settings.microBatches % plan.groups != 0)
+  plan.replicas = mesh.sizeOf(AxisRole::replica);
+  if (settings.microBatches % plan.replicas != 0)
     return module.emitError("has ") << countOf(settings.microBatches, "micro-batch", "micro-batches")
-                                    << " per step, which " << countOf(plan.groups, "group") << " cannot share evenly";
-  plan.iterations = settings.microBatches / plan.groups;
+                                    << " per step, which " << countOf(plan.replicas, "replica")
+                                    << " cannot share evenly";
+  plan.accumulationSteps = settings.microBatches / plan.replicas;
   plan.bucketBytes = bucketBytes.getInt();
   if (auto prefetchBytes = module->getAttrOfType<IntegerAttr>(kPrefetchBytesAttr))
     plan.prefetchBytes = prefetchBytes.getInt();

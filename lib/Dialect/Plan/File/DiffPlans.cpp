@@ -200,8 +200,9 @@ void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
   // Where the axes differ, so do their roles.
   if (getMeshText(before) == getMeshText(after))
     differ.add("", "roles", rolesOf(before), rolesOf(after));
-  differ.add("", "groups", std::to_string(before.groups), std::to_string(after.groups));
-  differ.add("", "iterations", std::to_string(before.iterations), std::to_string(after.iterations));
+  differ.add("", "replicas", std::to_string(before.replicas), std::to_string(after.replicas));
+  differ.add("", "accumulation_steps", std::to_string(before.accumulationSteps),
+             std::to_string(after.accumulationSteps));
   // Where the number of devices differs, so does their order.
   if (before.deviceOrder.size() == after.deviceOrder.size())
     differ.add("", "device_order", orderOf(before), orderOf(after));

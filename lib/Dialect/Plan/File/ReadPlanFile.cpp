@@ -108,8 +108,8 @@ private:
 
   void readMesh(const llvm::json::Value &value) {
     ObjectReader reader(value, "mesh");
-    plan.groups = reader.getInteger("groups", 1, Cluster::kMaxDevices);
-    plan.iterations = reader.getInteger("iterations", 1, kMax);
+    plan.replicas = reader.getInteger("replicas", 1, Cluster::kMaxDevices);
+    plan.accumulationSteps = reader.getInteger("accumulation_steps", 1, kMax);
     plan.deviceOrder = reader.getIntegers("device_order");
     const llvm::json::Value *axes = reader.get("axes");
     const llvm::json::Array *array = axes ? axes->getAsArray() : nullptr;
@@ -139,12 +139,12 @@ private:
 
   llvm::Error checkMesh() {
     llvm::StringSet<> names;
-    int64_t ranks = 1, groups = 1;
+    int64_t ranks = 1, replicas = 1;
     for (const auto &[name, role, size] : plan.mesh) {
       if (!names.insert(name).second)
         return makeError("mesh.axes has axis " + printable(name) + " twice");
       ranks *= size;
-      groups *= role == AxisRole::replica ? size : 1;
+      replicas *= role == AxisRole::replica ? size : 1;
       if (ranks > Cluster::kMaxDevices)
         return makeError("mesh.axes make more than " + Twine(Cluster::kMaxDevices) + " ranks");
     }
@@ -160,12 +160,14 @@ private:
     }
     if (!isPermutation)
       return makeError("mesh.device_order must hold each device from 0 to " + Twine(ranks - 1) + " once");
-    if (groups != plan.groups)
-      return makeError("mesh.groups is " + Twine(plan.groups) + ", but the mesh.axes of role 'replica' have " +
-                       countOf(groups, "member") + " together");
-    if (plan.settings.microBatches % plan.groups != 0 || plan.settings.microBatches / plan.groups != plan.iterations)
-      return makeError("mesh.groups " + Twine(plan.groups) + " times mesh.iterations " + Twine(plan.iterations) +
-                       " is not settings.micro_batches " + Twine(plan.settings.microBatches));
+    if (replicas != plan.replicas)
+      return makeError("mesh.replicas is " + Twine(plan.replicas) + ", but the mesh.axes of role 'replica' have " +
+                       countOf(replicas, "member") + " together");
+    if (plan.settings.microBatches % plan.replicas != 0 ||
+        plan.settings.microBatches / plan.replicas != plan.accumulationSteps)
+      return makeError("mesh.replicas " + Twine(plan.replicas) + " times mesh.accumulation_steps " +
+                       Twine(plan.accumulationSteps) + " is not settings.micro_batches " +
+                       Twine(plan.settings.microBatches));
     return llvm::Error::success();
   }
 

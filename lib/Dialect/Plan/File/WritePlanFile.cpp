@@ -131,8 +131,8 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.add("memory_limit_bytes", plan.memoryLimit > 0 ? Value(plan.memoryLimit) : Value(nullptr));
   writer.add("mesh", Object{{"axes", std::move(axes)},
                             {"device_order", Array(plan.deviceOrder)},
-                            {"groups", plan.groups},
-                            {"iterations", plan.iterations}});
+                            {"replicas", plan.replicas},
+                            {"accumulation_steps", plan.accumulationSteps}});
   writer.add("model", Object{{"hash", plan.modelHash}, {"name", plan.modelName}});
   writer.open("parameters");
   for (const auto &[name, parameter] : plan.parameters)

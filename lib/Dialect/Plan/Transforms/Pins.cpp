@@ -94,8 +94,8 @@ private:
     StringRef function = op.getParentOfType<func::FuncOp>().getName();
     if (mesh.roleOf(axis) == AxisRole::replica &&
         (function == train::kMicrobatchFunction || function == train::kEvaluateFunction))
-      return fail(&op, describe(op) + " works on other micro-batches in each group, so axis " + printable(axis) +
-                           ", which carries the groups, cannot split it");
+      return fail(&op, describe(op) + " works on other micro-batches in each replica, so axis " + printable(axis) +
+                           ", which carries the replicas, cannot split it");
     return success();
   }
 

@@ -6,7 +6,7 @@
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=fc0=n0:modle" 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=fc0=n0" 2>&1 | FileCheck %s --check-prefix=SPLIT
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=fc1=n0:model" 2>&1 | FileCheck %s --check-prefix=DIVIDE
-// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=fc0=m0:data" 2>&1 | FileCheck %s --check-prefix=GROUPS
+// RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 pins=fc0=m0:data" 2>&1 | FileCheck %s --check-prefix=REPLICAS
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=fc0=n0:model,fc*=whole" 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=relu0=[8,6]sum(model)" 2>&1 | FileCheck %s --check-prefix=PARTIAL
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=2 strategy=megatron pins=relu0=[8,6];[8]" 2>&1 | FileCheck %s --check-prefix=RESULTS
@@ -28,7 +28,7 @@
 // AXIS: error: pin 'fc0=n0:modle': operator 'fc0' is split over axis 'modle', which the mesh does not have; the nearest is 'model'
 // SPLIT: error: pin 'fc0=n0' has 'n0', but splits are {{F}}ACTOR{{:}}AXIS
 // DIVIDE: error: pin 'fc1=n0:model': operator 'fc1' has 3 along 'n0', which axis 'model' of 2 does not divide evenly
-// GROUPS: error: pin 'fc0=m0:data': operator 'fc0' works on other micro-batches in each group, so axis 'data'
+// REPLICAS: error: pin 'fc0=m0:data': operator 'fc0' works on other micro-batches in each replica, so axis 'data'
 // TWICE: error: pin 'fc*=whole': operator 'fc0' is pinned otherwise by 'fc0=n0:model'
 // PARTIAL: error: pin 'relu0=[8,6]sum(model)' cannot be met
 // RESULTS: error: pin 'relu0=[8,6];[8]': operator 'relu0' has 1 results, fewer than the layouts

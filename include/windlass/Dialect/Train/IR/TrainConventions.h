@@ -10,8 +10,8 @@ namespace windlass::train {
 // L2: @init() -> values that depend on no input nor weight.
 //     @microbatch(inputs..., init values...) -> (loss share, gradients...). The loss share is loss_k / G, or with
 //       kCountedLabelsAttr the sum over the labels of micro-batch k over the number of those of the step, so that the
-//       sum over micro-batches and groups is the step's loss; gradients are those of the loss share. Forward ops, then
-//       train.stash ops, then backward ops.
+//       sum over micro-batches and replicas is the step's loss; gradients are those of the loss share. Forward ops,
+//       then train.stash ops, then backward ops.
 //     @update(gradients...) -> grad_norm. Reads and writes weights and state.
 //     @evaluate(inputs..., init values...) -> loss_k.
 constexpr char kLossFunction[] = "loss";
