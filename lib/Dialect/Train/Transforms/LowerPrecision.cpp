@@ -1,5 +1,5 @@
 // train-lower-precision
-#include "Choices.h"
+#include "RouterPaths.h"
 
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
@@ -46,10 +46,10 @@ public:
       : module(module), narrow(narrow), wide(Float32Type::get(module.getContext())) {}
 
   void run() {
-    choices = findChoicePaths(getReaders());
+    routerPaths = findRouterPaths(getReaders());
     for (auto parameter : module.getOps<ParameterOp>())
       if (parameter.getTensorType().getElementType() == wide && parameter.getRole() == Role::weight &&
-          !choices.weights.contains(parameter.getSymNameAttr()))
+          !routerPaths.weights.contains(parameter.getSymNameAttr()))
         parameter.setComputeType(narrow);
     for (func::FuncOp function : getReaders())
       lower(function);
@@ -94,7 +94,7 @@ private:
   /// Whether it is in f32 for a choice, so that all else, and the backward pass, takes it narrow.
   bool isCarried(Value value) {
     auto result = dyn_cast<OpResult>(value);
-    return result && result.getResultNumber() == 0 && choices.carried.contains(result.getOwner());
+    return result && result.getResultNumber() == 0 && routerPaths.carried.contains(result.getOwner());
   }
 
   /// Operators that make nothing but a gradient that accumulates in f32 hand their sums on as they are.
@@ -130,7 +130,7 @@ private:
         stash.getValueMutable().set(known);
     }
     bool sums = isa<MatmulOp, ReduceOp>(op),
-         staysWide = (wideGradients.contains(&op) && !sums) || choices.contains(&op);
+         staysWide = (wideGradients.contains(&op) && !sums) || routerPaths.contains(&op);
     // The gradient of what was narrow before a sum in f32.
     bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
     bool isNarrow =
@@ -258,7 +258,7 @@ private:
 
   ModuleOp module;
   FloatType narrow, wide;
-  ChoicePaths choices;
+  RouterPaths routerPaths;
   /// For one function: its operators whose results are gradients that stay in f32; what was converted for the forward
   /// and for the backward pass.
   llvm::DenseSet<Operation *> wideGradients;

@@ -1,6 +1,6 @@
-// What a choice of experts depends on.
-#ifndef WINDLASS_LIB_DIALECT_TRAIN_TRANSFORMS_CHOICES_H
-#define WINDLASS_LIB_DIALECT_TRAIN_TRANSFORMS_CHOICES_H
+// The operators and weights that the choice of experts depends on, which keep f32.
+#ifndef WINDLASS_LIB_DIALECT_TRAIN_TRANSFORMS_ROUTERPATHS_H
+#define WINDLASS_LIB_DIALECT_TRAIN_TRANSFORMS_ROUTERPATHS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
@@ -10,7 +10,7 @@
 namespace windlass::train {
 
 /// The operators of the forward pass that lead to a choice.
-struct ChoicePaths {
+struct RouterPaths {
   /// The operators from a router's product to the numbers that are compared.
   llvm::DenseSet<mlir::Operation *> routers;
   /// The operators that routers read, by first results: norms, and the sums that carry values past the layers, from the
@@ -24,7 +24,7 @@ struct ChoicePaths {
 
 /// Returns the paths to choices in functions that hold the same forward pass; empty where nothing chooses by the
 /// largest of several numbers.
-ChoicePaths findChoicePaths(llvm::ArrayRef<mlir::func::FuncOp> functions);
+RouterPaths findRouterPaths(llvm::ArrayRef<mlir::func::FuncOp> functions);
 
 } // namespace windlass::train
 

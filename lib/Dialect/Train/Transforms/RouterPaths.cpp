@@ -1,4 +1,4 @@
-#include "Choices.h"
+#include "RouterPaths.h"
 
 #include "Blocks.h"
 
@@ -41,7 +41,7 @@ bool isBiased(Operation *op) {
 
 class PathFinder {
 public:
-  explicit PathFinder(ChoicePaths &paths) : paths(paths) {}
+  explicit PathFinder(RouterPaths &paths) : paths(paths) {}
 
   void find(Block &block) {
     for (Operation &op : block)
@@ -88,14 +88,14 @@ private:
       llvm::append_range(toLayers, op->getOperands());
   }
 
-  ChoicePaths &paths;
+  RouterPaths &paths;
   SmallVector<Value> toProducts, toLayers;
 };
 
 } // namespace
 
-ChoicePaths findChoicePaths(ArrayRef<func::FuncOp> functions) {
-  ChoicePaths paths;
+RouterPaths findRouterPaths(ArrayRef<func::FuncOp> functions) {
+  RouterPaths paths;
   for (func::FuncOp function : functions)
     PathFinder(paths).find(function.front());
   if (paths.routers.empty())
