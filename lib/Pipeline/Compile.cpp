@@ -92,7 +92,7 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
   if (failed(runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); })))
     return failure();
   if (mayRecompute) {
-    Fit fit;
+    FittedSchedule fit;
     if (failed(fitMemory(*module, choice, purpose, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return failure();
     fit.apply(*module);
@@ -244,7 +244,7 @@ LogicalResult Compilation::verifyClaims(const plan::PlanClaims &claims, const st
 }
 
 bool Compilation::trySchedule(const PlanChoice &choice, Schedule &schedule) {
-  Fit fit;
+  FittedSchedule fit;
   if (!tryStrategy(*module, choice, fit))
     return false;
   schedule = std::move(fit.schedule);

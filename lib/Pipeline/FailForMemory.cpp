@@ -56,7 +56,7 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     // What fits on fewer devices fits on more.
     for (const std::string &strategy : strategies) {
       other.strategy = strategy;
-      Fit fit;
+      FittedSchedule fit;
       if (options.size() > 1 || !tryStrategy(unplanned, other, fit))
         continue;
       options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +

@@ -27,7 +27,7 @@ std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   return plan::createApplyStrategy(options);
 }
 
-void Fit::apply(ModuleOp planned) const {
+void FittedSchedule::apply(ModuleOp planned) const {
   if (schedule.hasDroppedPrefetch)
     planned->removeAttr(plan::kPrefetchBytesAttr);
   plan::RecomputeSteps(planned).apply(planned, steps);
@@ -38,7 +38,7 @@ namespace {
 /// Tries the ways to make a plan smaller, the cheapest first, and keeps the smallest schedule in `fit`.
 class Fitting {
 public:
-  Fitting(ModuleOp planned, const PlanChoice &choice, Fit &fit)
+  Fitting(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit)
       : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit), steps(planned) {}
 
   LogicalResult run(bool wantsLeast, int64_t expectedExcess);
@@ -56,7 +56,7 @@ private:
   ModuleOp planned;
   const PlanChoice &choice;
   int64_t limit;
-  Fit &fit;
+  FittedSchedule &fit;
   plan::RecomputeSteps steps;
   /// A copy of `planned` without prefetch.
   OwningOpRef<ModuleOp> copy;
@@ -175,7 +175,7 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
 } // namespace
 
 LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
-                                  int64_t expectedExcess, Fit &fit) {
+                                  int64_t expectedExcess, FittedSchedule &fit) {
   if (failed(Fitting(planned, choice, fit).run(wantsLeast, expectedExcess)))
     return failure();
   // A plan that does not fit becomes no program, and needs no verification.
@@ -198,7 +198,7 @@ static int64_t getHeldBytes(ModuleOp planned) {
   return total;
 }
 
-bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, Fit &fit) {
+bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit) {
   ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };

@@ -12,7 +12,7 @@ namespace windlass {
 /// Returns the pass from L2 to L3 under the named strategy and pins of `choice`.
 std::unique_ptr<mlir::Pass> createStrategyPass(const PlanChoice &choice);
 
-struct Fit {
+struct FittedSchedule {
   /// The number of steps of `plan::RecomputeSteps` that are applied.
   size_t steps = 0;
   Schedule schedule;
@@ -28,10 +28,10 @@ struct Fit {
 /// tried, and it is the smallest of them. The unchanged plan is expected to exceed the limit by `expectedExcess` bytes:
 /// where they are many, it is not tried.
 mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
-                              int64_t expectedExcess, Fit &fit);
+                              int64_t expectedExcess, FittedSchedule &fit);
 
 /// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module; reports no errors.
-bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, Fit &fit);
+bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit);
 
 } // namespace windlass
 

@@ -29,9 +29,9 @@ static constexpr int kMostNamed = 2, kNamedShare = 10;
 namespace {
 
 /// Schedules plans, and keeps the one whose step is shortest when it is simulated.
-class Trials {
+class ScheduleTrials {
 public:
-  Trials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs)
+  ScheduleTrials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs)
       : module(module), plans(plans), choice(choice), costs(costs) {}
 
   /// Plans a copy of the module by a candidate and schedules it.
@@ -40,7 +40,7 @@ public:
     OwningOpRef<ModuleOp> planned(module.clone());
     if (failed(apply(candidate, *planned)))
       return failure();
-    Fit fit;
+    FittedSchedule fit;
     // The excess is over what the candidate's rows say, so of as many blocks recomputed.
     int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
     if (failed(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/candidate.recomputeParts > 0, expectedExcess,
@@ -71,7 +71,7 @@ public:
 
   /// The copy of the module under the best plan, before `best` changes it to fit; null where none fits.
   OwningOpRef<ModuleOp> planned;
-  Fit best;
+  FittedSchedule best;
   plan::StrategyChoice bestChoice;
   int bestRecomputeParts = 0;
   int64_t bestCost = INT64_MAX;
@@ -91,7 +91,7 @@ private:
     return plans.apply(candidate.choice, copy, plan::kBucketBytes);
   }
 
-  void keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, Fit fit) {
+  void keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit) {
     double seconds = predictStep(*fit.schedule.module, costs).seconds;
     if (seconds >= bestSeconds)
       return;
@@ -114,7 +114,7 @@ private:
 
 /// Searches and schedules, again with less memory where a plan takes more than the search thought. What that finds is
 /// scheduled before what was found for more memory, which is likely to take too much likewise.
-static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, Trials &trials,
+static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, ScheduleTrials &trials,
                                        std::vector<SearchSummary::Named> &named) {
   std::vector<planner::Candidate> fittingNamed, candidates;
   auto search = [&] {
@@ -159,7 +159,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
 /// does, since its rows of memory take a block's peak for that of all. Takes the thriftiest one that suits the batch
 /// and the pins; null where none does.
 static OwningOpRef<ModuleOp> planByName(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
-                                        Fit &fit) {
+                                        FittedSchedule &fit) {
   for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {
     named.strategy = strategy->name.str();
     OwningOpRef<ModuleOp> planned(module.clone());
@@ -206,10 +206,10 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   if (begin && failed(begin(**plans)))
     return failure();
-  Trials trials(module, **plans, choice, costs);
+  ScheduleTrials trials(module, **plans, choice, costs);
   if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
     return failure();
-  Fit &best = trials.best;
+  FittedSchedule &best = trials.best;
   plan::StrategyChoice chosen = trials.bestChoice;
   found.planned = std::move(trials.planned);
   // The bound holds for plans that the rows of memory admit, which must include this one.
