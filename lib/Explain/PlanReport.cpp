@@ -309,13 +309,13 @@ static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
 /// Writes the search's claims. A named strategy claims nothing; where the memory constraints admit no plan there is no
 /// bound.
 static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
-  using Known = std::optional<double>;
+  using Optional = std::optional<double>;
   bool isBounded = found && found->boundNanoseconds;
-  json.attribute("cost_seconds", found ? Known(found->costNanoseconds / 1e9) : Known());
-  json.attribute("bound_seconds", isBounded ? Known(*found->boundNanoseconds / 1e9) : Known());
-  json.attribute("gap", isBounded ? Known(found->getGap()) : Known());
-  json.attribute("seconds_per_gib", isBounded ? Known(found->nanosecondsPerGib / 1e9) : Known());
-  json.attribute("search_seconds", found ? Known(found->searchSeconds) : Known());
+  json.attribute("cost_seconds", found ? Optional(found->costNanoseconds / 1e9) : Optional());
+  json.attribute("bound_seconds", isBounded ? Optional(*found->boundNanoseconds / 1e9) : Optional());
+  json.attribute("gap", isBounded ? Optional(found->getGap()) : Optional());
+  json.attribute("seconds_per_gib", isBounded ? Optional(found->nanosecondsPerGib / 1e9) : Optional());
+  json.attribute("search_seconds", found ? Optional(found->searchSeconds) : Optional());
   if (found)
     json.attributeArray("named", [&] {
       for (const SearchSummary::Named &each : found->named)
@@ -328,7 +328,7 @@ static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
 }
 
 void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
-  using Known = std::optional<double>;
+  using Optional = std::optional<double>;
   llvm::json::OStream json(out, 2);
   json.object([&] {
     json.attribute("model", report.model);
@@ -345,7 +345,7 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
     writePrediction(json, report.prediction);
     json.attribute("simulated_seconds", report.prediction.seconds);
     double tokens = report.getTokensPerSecond();
-    json.attribute("tokens_per_s", tokens > 0 ? Known(tokens) : Known());
+    json.attribute("tokens_per_s", tokens > 0 ? Optional(tokens) : Optional());
     json.attribute("model_flops", report.work.flops);
     json.attribute("peak_share", report.getPeakShare());
     json.attribute("repeats", report.work.repeats);

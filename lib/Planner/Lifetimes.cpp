@@ -104,19 +104,19 @@ std::vector<LiveRun> Lifetimes::toRuns(Counts counts) const {
   return runs;
 }
 
-void Lifetimes::addIntervals(Value value, int64_t made, const Segment &own, const FindSegment &find,
+void Lifetimes::addIntervals(Value value, int64_t made, const RecomputedPart &own, const FindPart &find,
                              Intervals &intervals) const {
   Reads reads;
   addReads(value, /*isStashed=*/false, reads);
   int64_t begin = made >= 0 ? made : reads.first;
-  auto getBegin = [&](const Segment &segment) {
+  auto getBegin = [&](const RecomputedPart &segment) {
     auto found = backwardBegin.find({segment.first.getAsOpaquePointer(), segment.second.getAsOpaquePointer()});
     return found == backwardBegin.end() ? int64_t(-1) : found->second;
   };
   int64_t again = own.first ? getBegin(own) : -1, kept = std::max(begin, reads.lastForward);
   // What is recomputed elsewhere reads it once more.
   for (plan::SegmentAttr reader : reads.readers)
-    if (Segment its = find(reader); its.first && its != own)
+    if (RecomputedPart its = find(reader); its.first && its != own)
       kept = std::max(kept, getBegin(its));
   if (again >= 0 && reads.lastBackward >= again && kept < again) {
     intervals.push_back({begin, kept});
@@ -126,16 +126,16 @@ void Lifetimes::addIntervals(Value value, int64_t made, const Segment &own, cons
   }
 }
 
-Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindSegment &find) const {
+Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindPart &find) const {
   Intervals intervals;
   for (Operation *op : groups.getOperators()[group].ops)
     addIntervals(op->getResult(result), positions.lookup(op), find(getSegment(op)), find, intervals);
   return countInRows(intervals);
 }
 
-Lifetimes::Counts Lifetimes::countBorder(Value value, const FindSegment &find) const {
+Lifetimes::Counts Lifetimes::countBorder(Value value, const FindPart &find) const {
   Intervals intervals;
-  addIntervals(value, /*made=*/-1, Segment(), find, intervals);
+  addIntervals(value, /*made=*/-1, RecomputedPart(), find, intervals);
   return countInRows(intervals);
 }
 
@@ -148,11 +148,11 @@ static bool takesMemory(const OperatorGroup &group) {
 /// A view of what lies behind the border arrives as a tensor.
 static bool takesMemory(Value border) { return !plan::Recomputation::isFree(border.getDefiningOp()); }
 
-std::vector<LiveRun> Lifetimes::shareRuns(const CountValues &countValues) const {
-  Counts parts = countValues([](plan::SegmentAttr) { return Segment(); }), withAll = parts;
+std::vector<LiveRun> Lifetimes::makeRuns(const CountValues &countValues) const {
+  Counts parts = countValues([](plan::SegmentAttr) { return RecomputedPart(); }), withAll = parts;
   if (recomputeParts > 0)
     withAll = countValues([&](plan::SegmentAttr segment) {
-      return Segment(recompute.getClass(segment) ? segment.getBlock() : StringAttr(), nullptr);
+      return RecomputedPart(recompute.getClass(segment) ? segment.getBlock() : StringAttr(), nullptr);
     });
   for (auto [row, count] : llvm::enumerate(parts))
     count = count * (kRecomputeParts - recomputeParts) + std::min(count, withAll[row]) * recomputeParts;
@@ -162,23 +162,23 @@ std::vector<LiveRun> Lifetimes::shareRuns(const CountValues &countValues) const 
 std::vector<LiveRun> Lifetimes::getRuns(unsigned group, unsigned result) const {
   if (!takesMemory(groups.getOperators()[group]))
     return {};
-  return shareRuns([&](const FindSegment &find) { return count(group, result, find); });
+  return makeRuns([&](const FindPart &find) { return count(group, result, find); });
 }
 
 std::vector<LiveRun> Lifetimes::getBorderRuns(Value value) const {
   if (!takesMemory(value))
     return {};
-  return shareRuns([&](const FindSegment &find) { return countBorder(value, find); });
+  return makeRuns([&](const FindPart &find) { return countBorder(value, find); });
 }
 
-std::vector<std::vector<LiveRun>> Lifetimes::shareRunsByLabel(const CountValues &countValues,
-                                                              std::optional<unsigned> own) const {
+std::vector<std::vector<LiveRun>> Lifetimes::makeRunsByLabel(const CountValues &countValues,
+                                                             std::optional<unsigned> own) const {
   std::vector<std::string> labels = {plan::kKeptLabel, plan::kBlockLabel};
   if (own)
     labels = recompute.getClasses()[*own].labels;
   std::vector<Counts> counts;
   for (StringRef label : labels)
-    counts.push_back(countValues([&](plan::SegmentAttr segment) -> Segment {
+    counts.push_back(countValues([&](plan::SegmentAttr segment) -> RecomputedPart {
       std::optional<unsigned> its = recompute.getClass(segment);
       if (!its || label == plan::kKeptLabel || (own && its != own))
         return {};
@@ -214,13 +214,13 @@ std::vector<std::vector<LiveRun>> Lifetimes::getRunsByLabel(unsigned group, unsi
   const OperatorGroup &its = groups.getOperators()[group];
   if (!takesMemory(its))
     return {{}};
-  return shareRunsByLabel([&](const FindSegment &find) { return count(group, result, find); }, recompute.getClass(its));
+  return makeRunsByLabel([&](const FindPart &find) { return count(group, result, find); }, recompute.getClass(its));
 }
 
 std::vector<std::vector<LiveRun>> Lifetimes::getBorderRunsByLabel(Value value) const {
   if (!takesMemory(value))
     return {{}};
-  return shareRunsByLabel([&](const FindSegment &find) { return countBorder(value, find); }, std::nullopt);
+  return makeRunsByLabel([&](const FindPart &find) { return countBorder(value, find); }, std::nullopt);
 }
 
 std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {

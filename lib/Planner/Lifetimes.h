@@ -56,12 +56,12 @@ private:
   };
   using Intervals = std::vector<Interval>;
   /// What is recomputed as one: a block, or a part of it. Without a block, what is kept.
-  using Segment = std::pair<mlir::StringAttr, mlir::StringAttr>;
+  using RecomputedPart = std::pair<mlir::StringAttr, mlir::StringAttr>;
   /// Finds what an operator's mark means where some blocks are recomputed.
-  using FindSegment = std::function<Segment(plan::SegmentAttr)>;
+  using FindPart = std::function<RecomputedPart(plan::SegmentAttr)>;
   /// The number of values that live in each row, and behind these the number that are in a micro-batch's stash.
   using Counts = std::vector<int64_t>;
-  using CountValues = std::function<Counts(const FindSegment &)>;
+  using CountValues = std::function<Counts(const FindPart &)>;
 
   void findRows();
   /// Whether an operator is a compute operator that is not in the range.
@@ -75,14 +75,14 @@ private:
   void addReads(mlir::Value value, bool isStashed, Reads &reads) const;
   /// Adds when a value lives that is made at position `made`, in the segment `own`; where `made` is negative it comes
   /// over the border for its first use.
-  void addIntervals(mlir::Value value, int64_t made, const Segment &own, const FindSegment &find,
+  void addIntervals(mlir::Value value, int64_t made, const RecomputedPart &own, const FindPart &find,
                     Intervals &intervals) const;
-  Counts count(unsigned group, unsigned result, const FindSegment &find) const;
-  Counts countBorder(mlir::Value value, const FindSegment &find) const;
+  Counts count(unsigned group, unsigned result, const FindPart &find) const;
+  Counts countBorder(mlir::Value value, const FindPart &find) const;
   Counts countInRows(const Intervals &intervals) const;
   /// Returns the runs, and those by label, of values that `countValues` counts.
-  std::vector<LiveRun> shareRuns(const CountValues &countValues) const;
-  std::vector<std::vector<LiveRun>> shareRunsByLabel(const CountValues &countValues, std::optional<unsigned> own) const;
+  std::vector<LiveRun> makeRuns(const CountValues &countValues) const;
+  std::vector<std::vector<LiveRun>> makeRunsByLabel(const CountValues &countValues, std::optional<unsigned> own) const;
   std::vector<LiveRun> toRuns(Counts counts) const;
 
   const Groups &groups;

@@ -115,7 +115,7 @@ bool MeshSearch::addKnown(const std::string &name, search::Solution solution) {
 int64_t MeshSearch::evaluateKnown(int64_t memoryBytes, std::vector<NamedCost> &named) {
   setMemory(0, memoryBytes);
   int64_t least = search::kForbidden;
-  for (const Known &each : known) {
+  for (const KnownPlan &each : known) {
     search::Evaluation evaluation = search::evaluate(problems[0], each.solution);
     named.push_back({each.name, evaluation.cost, evaluation.excess});
     if (evaluation.isFeasible())
@@ -148,7 +148,7 @@ int64_t MeshSearch::solveKept(const SearchLimits &limits, int64_t best) {
   } else {
     solve(0, limits, best);
   }
-  for (const Known &each : known) {
+  for (const KnownPlan &each : known) {
     search::Evaluation evaluation = search::evaluate(problems[0], each.solution);
     if (evaluation.isFeasible() && evaluation.cost < results[0]->cost) {
       results[0]->cost = evaluation.cost;
@@ -189,7 +189,7 @@ void MeshSearch::report(int64_t memoryBytes, SearchReport &report) const {
       report.candidates.push_back(makeCandidate(parts, result->solution));
       report.candidates.back().boundNanoseconds = result->bound;
     }
-  for (const Known &each : known)
+  for (const KnownPlan &each : known)
     if (search::evaluate(problems[0], each.solution).isFeasible())
       report.fittingNamed.push_back(makeCandidate(0, each.solution));
 }

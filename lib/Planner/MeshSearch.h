@@ -68,11 +68,11 @@ private:
   RangeProblem builder;
   /// By recomputed parts of the blocks; all but the first are built where they are wanted.
   search::Problem problems[kRecomputeParts + 1];
-  struct Known {
+  struct KnownPlan {
     std::string name;
     search::Solution solution;
   };
-  std::vector<Known> known;
+  std::vector<KnownPlan> known;
   /// The answer without a limit of memory.
   std::optional<search::SolveResult> free;
   /// The answers with a limit of `solvedBytes`, where there are any.

@@ -10,27 +10,27 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-unsigned Reshards::getNumber(Known &known, plan::LayoutAttr layout) const {
-  auto found = known.numbers.find(layout);
-  if (found != known.numbers.end())
+unsigned Reshards::getNumber(TypeCosts &own, plan::LayoutAttr layout) const {
+  auto found = own.numbers.find(layout);
+  if (found != own.numbers.end())
     return found->second;
   unsigned number = 0;
-  while (number < known.distinct.size() && !plan::haveSameParts(known.distinct[number], layout, mesh))
+  while (number < own.distinct.size() && !plan::haveSameParts(own.distinct[number], layout, mesh))
     ++number;
-  if (number == known.distinct.size())
-    known.distinct.push_back(layout);
-  known.numbers[layout] = number;
+  if (number == own.distinct.size())
+    own.distinct.push_back(layout);
+  own.numbers[layout] = number;
   return number;
 }
 
 int64_t Reshards::getCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) {
   if (from == to)
     return 0;
-  Known &known = types[type];
-  unsigned first = getNumber(known, from), second = getNumber(known, to);
+  TypeCosts &own = types[type];
+  unsigned first = getNumber(own, from), second = getNumber(own, to);
   if (first == second)
     return 0;
-  auto [it, isNew] = known.costs.try_emplace({first, second}, 0);
+  auto [it, isNew] = own.costs.try_emplace({first, second}, 0);
   if (isNew)
     it->second = computeCost(type, from, to);
   return it->second;

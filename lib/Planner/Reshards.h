@@ -31,12 +31,12 @@ public:
 
 private:
   /// The layouts of one type that place elements differently, and what is known of them.
-  struct Known {
+  struct TypeCosts {
     std::vector<plan::LayoutAttr> distinct;
     llvm::DenseMap<mlir::Attribute, unsigned> numbers;
     llvm::DenseMap<std::pair<unsigned, unsigned>, int64_t> costs;
   };
-  unsigned getNumber(Known &known, plan::LayoutAttr layout) const;
+  unsigned getNumber(TypeCosts &own, plan::LayoutAttr layout) const;
   /// Returns the time of reading and writing elements.
   int64_t getCopyCost(mlir::RankedTensorType type, double elements) const;
   int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
@@ -44,7 +44,7 @@ private:
 
   plan::MeshAttr mesh;
   const CostModel &costs;
-  llvm::DenseMap<mlir::Type, Known> types;
+  llvm::DenseMap<mlir::Type, TypeCosts> types;
 };
 
 } // namespace windlass::planner

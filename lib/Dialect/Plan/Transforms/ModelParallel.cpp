@@ -68,9 +68,10 @@ llvm::SetVector<Operation *> findTokenEmbeddings(func::FuncOp function, const Fa
 }
 
 /// Follows a split forward until matmuls sum over it, or a loss reduces it inside.
-class Follower {
+class SplitFollower {
 public:
-  Follower(MeshAttr mesh, const Pins &pins, bool mayEndInLoss) : mesh(mesh), pins(pins), mayEndInLoss(mayEndInLoss) {}
+  SplitFollower(MeshAttr mesh, const Pins &pins, bool mayEndInLoss)
+      : mesh(mesh), pins(pins), mayEndInLoss(mayEndInLoss) {}
 
   /// Whether every path from `value`, in `layout`, ends in a sum.
   bool endsInSums(Value value, LayoutAttr layout) {
@@ -163,7 +164,7 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
         SmallVector<LayoutAttr> whole(2);
         FailureOr<OpLayouts> layouts =
             inferLayouts(matmul, factors, getStrategy(function.getContext(), factors, splits), whole, mesh);
-        Follower follower(mesh, pins, mayEndInLoss);
+        SplitFollower follower(mesh, pins, mayEndInLoss);
         if (succeeded(layouts) && follower.endsInSums(matmul.getResult(), layouts->results.front())) {
           found[matmul] = splits;
           splitWeights.insert(weight.getParameterAttr());

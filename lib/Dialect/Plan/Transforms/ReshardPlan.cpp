@@ -521,21 +521,21 @@ llvm::Expected<ReshardPlan> ReshardPlanner::gatherAndSlice(State state, const St
 llvm::Expected<ReshardPlan> ReshardPlanner::search(const State &start, const State &goal) const {
   // Least sent first, then fewest steps, then least memory; equal ones in the order in which they were found.
   using Cost = std::tuple<double, int64_t, int64_t>;
-  struct Known {
+  struct Reached {
     Cost cost;
     State before;
     ReshardStep step;
     bool isDone = false;
   };
-  std::map<State, Known> known;
+  std::map<State, Reached> reached;
   std::set<std::tuple<Cost, int64_t, State>> queue;
   int64_t found = 0;
-  known[start] = {Cost(0, 0, 0), {}, {Kind::Slice, {}, 1, {}, -1, -1, train::ReductionKind::sum, {}}};
+  reached[start] = {Cost(0, 0, 0), {}, {Kind::Slice, {}, 1, {}, -1, -1, train::ReductionKind::sum, {}}};
   queue.insert({Cost(0, 0, 0), found++, start});
   while (!queue.empty()) {
     auto [cost, order, state] = *queue.begin();
     queue.erase(queue.begin());
-    Known &entry = known[state];
+    Reached &entry = reached[state];
     if (entry.isDone)
       continue;
     entry.isDone = true;
@@ -546,21 +546,21 @@ llvm::Expected<ReshardPlan> ReshardPlanner::search(const State &start, const Sta
     for (Move &move : moves) {
       auto [sent, steps, transient] = cost;
       Cost next(sent + move.sent, steps + 1, std::max(transient, move.transient));
-      auto it = known.find(move.next);
-      if (it != known.end() && (it->second.isDone || it->second.cost <= next))
+      auto it = reached.find(move.next);
+      if (it != reached.end() && (it->second.isDone || it->second.cost <= next))
         continue;
-      known[move.next] = {next, state, std::move(move.step)};
+      reached[move.next] = {next, state, std::move(move.step)};
       queue.insert({next, found++, move.next});
     }
   }
-  auto it = known.find(goal);
-  if (it == known.end())
+  auto it = reached.find(goal);
+  if (it == reached.end())
     return llvm::createStringError("no sequence of collectives leads from one layout to the other");
   ReshardPlan plan;
   plan.sentElements = std::get<0>(it->second.cost);
   plan.transientElements = std::get<2>(it->second.cost);
   for (State state = goal; state != start; state = it->second.before) {
-    it = known.find(state);
+    it = reached.find(state);
     plan.steps.insert(plan.steps.begin(), it->second.step);
   }
   return plan;
