@@ -178,11 +178,11 @@ class NewOpTest(TemplateCase):
         gradient = 'dy / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x)))'
         changed = self.write('new-op', 'soft_sign', '--onnx', 'Softsign', '--formula', 'x / (1 + |x|)', '--value', 'x / (T(1) + std::fabs(x))', '--gradient', gradient)
         self.assertEqual(len(changed), 6, changed)
-        self.assertNotIn('Softsign', (self.clone / 'lib/Conversion/OnnxToTrain/StandIns.cpp').read_text())
+        self.assertNotIn('Softsign', (self.clone / 'lib/Conversion/OnnxToTrain/ShapeOnly.cpp').read_text())
         for output, flag in (('TrainOps.h.inc', '-gen-op-decls'), ('TrainOps.cpp.inc', '-gen-op-defs')):
             self.tablegen('Dialect/Train/IR/TrainOps.td', f'Dialect/Train/IR/{output}', flag)
         operator = ('lib/Dialect/Train/IR/Elementwise.cpp', 'lib/Dialect/Train/IR/TrainDialect.cpp', 'lib/Interpreter/ElementwiseKernels.cpp')
-        conversion = [f'lib/Conversion/OnnxToTrain/{name}.cpp' for name in ('KnownArithmetic', 'LegalizeElementwise', 'PartialEvaluator', 'StandIns')]
+        conversion = [f'lib/Conversion/OnnxToTrain/{name}.cpp' for name in ('KnownArithmetic', 'LegalizeElementwise', 'PartialEvaluator', 'ShapeOnly')]
         objects = {f'{pathlib.Path(source).name}.o': self.compile(source) for source in operator}
         imports = {f'{pathlib.Path(source).name}.o': self.compile(source) for source in conversion}
         (self.folder / 'bin').mkdir()

@@ -131,7 +131,7 @@ LogicalResult Legalizer::legalizeConv(NodeContext &node) {
   llvm::StringRef padding = node.getString("auto_pad", "NOTSET");
   if (node.getInt("group", 1) != 1 || !all("strides", window, 1) || !all("pads", zeros, 0) ||
       !all("dilations", ones, 1) || (padding != "NOTSET" && padding != "VALID"))
-    return standInWindow(node);
+    return setWindowShape(node);
   if (kernel.getShape()[1] != x.getShape()[1])
     return invalid(node, "has kernels of " + llvm::Twine(kernel.getShape()[1]) + " channels for an image of " +
                              llvm::Twine(x.getShape()[1]));

@@ -71,7 +71,7 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   }
   if (!indices.known) {
     llvm::append_range(outer, inner);
-    return standIn(node, 0, outer, x.getElementType(), "has indices into several dims that are not constants");
+    return setShapeOnly(node, 0, outer, x.getElementType(), "has indices into several dims that are not constants");
   }
   auto strides = getStrides(x.getShape().take_front(depth));
   int64_t extent = 1;
@@ -239,8 +239,8 @@ LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
   bool isInReach = x.getElementType().isF32() && width < (int64_t(1) << 24);
   if (!isInReach || count < 1 || count > kMostRounds || x.type.getNumElements() == 0) {
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (failed(standIn(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
-                         isInReach ? "takes no element, or more than 64" : "is not over f32, or over too many")))
+      if (failed(setShapeOnly(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
+                              isInReach ? "takes no element, or more than 64" : "is not over f32, or over too many")))
         return failure();
     return success();
   }

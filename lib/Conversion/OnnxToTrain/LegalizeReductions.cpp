@@ -69,7 +69,7 @@ LogicalResult Legalizer::legalizeCumSum(NodeContext &node) {
   if (failed(axis))
     return failure();
   if (!x.known)
-    return standIn(node, 0, x.getShape(), x.getElementType(), "is computed on values that depend on an input");
+    return setShapeOnly(node, 0, x.getShape(), x.getElementType(), "is computed on values that depend on an input");
   if (!eval.mayEvaluate(x.known->getSize()))
     return unsupported("is too large to be evaluated");
   return give(node,
@@ -121,8 +121,8 @@ LogicalResult Legalizer::legalizeLogSoftmax(NodeContext &node) {
   });
   if (isLossOnly && *axis == 1)
     return give(node, x);
-  return standIn(node, 0, x.getShape(), x.getElementType(),
-                 "is used by something other than a NegativeLogLikelihoodLoss");
+  return setShapeOnly(node, 0, x.getShape(), x.getElementType(),
+                      "is used by something other than a NegativeLogLikelihoodLoss");
 }
 
 LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {

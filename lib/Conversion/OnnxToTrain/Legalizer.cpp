@@ -55,7 +55,7 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
   registerReductions();
   registerLosses();
   registerConstants();
-  registerStandIns();
+  registerShapeOnly();
 }
 
 void Legalizer::handle(llvm::StringRef opType, Handler handler) {

@@ -56,7 +56,7 @@ private:
   using Handler = mlir::LogicalResult (Legalizer::*)(NodeContext &);
 
   /// Registers the handler of an ONNX operator. Ends the program where the operator has a handler already: a new
-  /// legalization must remove its operator from the list in StandIns.cpp.
+  /// legalization must remove its operator from the list in ShapeOnly.cpp.
   void handle(llvm::StringRef opType, Handler handler);
   void registerElementwise();
   void registerStructural();
@@ -67,7 +67,7 @@ private:
   void registerAttention();
   void registerRandom();
   void registerConstants();
-  void registerStandIns();
+  void registerShapeOnly();
 
   mlir::FailureOr<size_t> findLoss();
   mlir::LogicalResult addInputs(mlir::func::FuncOp function);
@@ -104,10 +104,10 @@ private:
 
   /// Reports the node as unsupported, but lets the walk go on with a value of `shape` as output `index`, so that the
   /// nodes behind it are reported too. The conversion fails at its end.
-  mlir::LogicalResult standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
-                              llvm::StringRef reason);
-  mlir::LogicalResult standInLikeFirst(NodeContext &node);
-  mlir::LogicalResult standInWindow(NodeContext &node);
+  mlir::LogicalResult setShapeOnly(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape,
+                                   mlir::Type elementType, llvm::StringRef reason);
+  mlir::LogicalResult setShapeLikeFirst(NodeContext &node);
+  mlir::LogicalResult setWindowShape(NodeContext &node);
 
   // Element-wise.
   mlir::LogicalResult legalizeUnary(NodeContext &node);

@@ -1,4 +1,4 @@
-//===- StandIns.cpp - shapes of operators without a legalization ----------===//
+//===- ShapeOnly.cpp - shapes of operators without a legalization ---------===//
 //
 // These operators are reported as unsupported; their result shapes are known all the same, so that the walk goes on and
 // reports everything at once.
@@ -12,17 +12,17 @@
 using namespace mlir;
 using namespace windlass;
 
-void Legalizer::registerStandIns() {
+void Legalizer::registerShapeOnly() {
   for (const char *name :
        {"BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN", "Elu", "Selu", "LeakyRelu", "PRelu",
         "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "Round", "ScatterElements", "ScatterND"})
-    handle(name, &Legalizer::standInLikeFirst);
+    handle(name, &Legalizer::setShapeLikeFirst);
   for (const char *name : {"MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool"})
-    handle(name, &Legalizer::standInWindow);
+    handle(name, &Legalizer::setWindowShape);
 }
 
-LogicalResult Legalizer::standIn(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,
-                                 llvm::StringRef reason) {
+LogicalResult Legalizer::setShapeOnly(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,
+                                      llvm::StringRef reason) {
   if (failed(checkCount(node, shape)))
     return failure();
   if (index == 0)
@@ -34,22 +34,22 @@ LogicalResult Legalizer::standIn(NodeContext &node, size_t index, llvm::ArrayRef
   return success();
 }
 
-LogicalResult Legalizer::standInLikeFirst(NodeContext &node) {
+LogicalResult Legalizer::setShapeLikeFirst(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
   const Entry &x = node.inputs[0];
-  if (failed(standIn(node, 0, x.getShape(), x.getElementType(), "")))
+  if (failed(setShapeOnly(node, 0, x.getShape(), x.getElementType(), "")))
     return failure();
   // Batch normalisation gives its running statistics, which have the shape of those that it reads.
   for (size_t i = 1; i < node.outputs.size(); ++i)
     if (node.has(i + 2) && node.inputs[i + 2].isTensor() &&
-        failed(standIn(node, i, node.inputs[i + 2].getShape(), node.inputs[i + 2].getElementType(), "")))
+        failed(setShapeOnly(node, i, node.inputs[i + 2].getShape(), node.inputs[i + 2].getElementType(), "")))
       return failure();
   return success();
 }
 
 /// Convolutions and pools: a window moves over the dims behind batch and channels.
-LogicalResult Legalizer::standInWindow(NodeContext &node) {
+LogicalResult Legalizer::setWindowShape(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
   const Entry &x = node.inputs[0];
@@ -88,8 +88,8 @@ LogicalResult Legalizer::standInWindow(NodeContext &node) {
       shape.push_back((covered + (node.getInt("ceil_mode", 0) != 0 ? steps[i] - 1 : 0)) / steps[i] + 1);
   }
   for (size_t i = 0; i < node.outputs.size(); ++i)
-    if (failed(standIn(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
-                       isConvolution ? "is not a partition into patches" : "")))
+    if (failed(setShapeOnly(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
+                            isConvolution ? "is not a partition into patches" : "")))
       return failure();
   return success();
 }
