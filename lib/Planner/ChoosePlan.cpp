@@ -19,7 +19,7 @@ std::array<int64_t, 3> planner::getSizes(plan::MeshAttr mesh) {
   return {mesh.sizeOf(plan::AxisRole::replica), mesh.sizeOf(plan::AxisRole::batch), mesh.sizeOf(plan::AxisRole::model)};
 }
 
-/// The batch that all inputs of the graph have in common; 0 where there are none.
+/// Returns the batch that all inputs of the graph have in common; 0 where they have none.
 static int64_t getBatch(func::FuncOp microbatch) {
   int64_t batch = 0;
   for (BlockArgument argument : microbatch.getArguments())
@@ -54,7 +54,7 @@ static std::vector<plan::StrategyTerms> listComparedTerms(int64_t dataRanks, int
   }
   if (modelRanks == 1)
     forModel = {nullptr};
-  // One rank that works on the data has nobody to share it with: no strategy differs from the first.
+  // A single rank that works on the data has nobody to shard copies with: all strategies equal the first.
   if (dataRanks == 1)
     forData = {modelRanks == 1 ? forData.front() : nullptr};
   std::vector<plan::StrategyTerms> terms;
@@ -67,8 +67,8 @@ static std::vector<plan::StrategyTerms> listComparedTerms(int64_t dataRanks, int
 PlanSearch::PlanSearch(ModuleOp module) : module(module) {}
 PlanSearch::~PlanSearch() = default;
 
-/// Gives each mesh what is pinned on it, and leaves those out that lack something which a pin names. Fails, with what
-/// the first pin breaks on the mesh of the most axes, where none is left.
+/// Gives each mesh its pins, and drops meshes that lack something which a pin names. Fails, with what the first pin
+/// breaks on the mesh of the most axes, where no mesh is left.
 static LogicalResult readPinsOnMeshes(ModuleOp module, ArrayRef<std::string> pins,
                                       std::vector<plan::StrategyChoice> &choices) {
   if (pins.empty())
@@ -106,10 +106,10 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   if (failed(readPinsOnMeshes(module, pins, choices)))
     return failure();
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));
-  // What a pin matches is the same on all meshes.
+  // A pin matches the same operators on all meshes.
   search->groups = std::make_unique<Groups>(OperatorRange(microbatch), choices.front().pins);
   search->recompute = std::make_unique<RecomputeClasses>(*search->groups);
-  // Threads beside each other, or those of one mesh.
+  // Either meshes run on threads side by side, or one mesh uses the threads.
   if (!module.getContext()->isMultithreadingEnabled())
     threads = 1;
   int own = choices.size() > 1 ? 1 : threads;
@@ -154,12 +154,12 @@ void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &c
   if (replicas != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
   plan::StrategyChoice choice = counterparts.translate(mesh.getChoice());
-  // What is pinned may contradict it.
+  // A pin may contradict the strategy.
   ScopedDiagnosticHandler silent(copy.getContext(), [](Diagnostic &) { return success(); });
   const plan::NamedStrategy *applied = nullptr;
   bool isApplied = false, suits = false;
   for (const plan::StrategyTerms &terms : listComparedTerms(dataRanks, modelRanks)) {
-    // Which copies are shards changes nothing of what operators see.
+    // The choice of sharded copies does not change what operators see.
     if (!isApplied || applied != terms.model) {
       choice.splitModel = terms.model ? terms.model->splitModel : nullptr;
       suits = succeeded(plan::applyStrategy(copy, choice, /*bucketBytes=*/1));
@@ -201,8 +201,8 @@ LogicalResult PlanSearch::apply(const plan::StrategyChoice &choice, ModuleOp cop
   return plan::applyStrategy(copy, Counterparts(module, copy).translate(choice), bucketBytes);
 }
 
-/// Calls `task` with each number below `count` and the least cost so far, `atOnce` of them beside each other: always as
-/// many, so that the answer does not depend on the threads. What a task returns is a cost that was found.
+/// Calls `task` with each number below `count` and the least cost so far, always `atOnce` calls side by side, so that
+/// the answer does not depend on the number of threads. `task` returns a cost that it found.
 static void runInWaves(int threads, size_t atOnce, size_t count, int64_t &best,
                        const std::function<int64_t(size_t, int64_t)> &task) {
   for (size_t begin = 0; begin < count; begin += atOnce) {
@@ -212,7 +212,7 @@ static void runInWaves(int threads, size_t atOnce, size_t count, int64_t &best,
   }
 }
 
-/// Ties are broken by the order of meshes.
+/// Sorts candidates; ties keep the order of meshes.
 static void sortCandidates(std::vector<Candidate> &candidates) {
   llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
     auto toKey = [](const Candidate &its) {
@@ -226,7 +226,7 @@ static void sortCandidates(std::vector<Candidate> &candidates) {
 SearchReport PlanSearch::choose(const SearchLimits &limits) {
   SearchReport report;
   int64_t best = search::kForbidden;
-  // Known plans first: what is worse than one of them needs no search.
+  // Known plans come first: a mesh that is worse than one of them needs no search.
   addNamed(limits.hostDevices);
   std::vector<std::pair<int64_t, size_t>> order;
   for (auto [i, mesh] : llvm::enumerate(meshes)) {
@@ -235,14 +235,14 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   }
   llvm::sort(order);
 
-  // Meshes beside each other, or the two searches of one solver.
+  // Threads serve meshes side by side, or the two searches of one solver.
   SearchLimits own = limits;
   own.threads = meshes.size() > 1 ? 1 : limits.threads;
   const size_t atOnce = meshes.size() > 1 ? 2 : 1;
   runInWaves(limits.threads, atOnce, order.size(), best,
              [&](size_t i, int64_t least) { return meshes[order[i].second]->solveKept(own, least); });
 
-  // Where memory is what makes a plan dearer, to recompute may pay.
+  // Where scarce memory makes a plan dearer, recompute may pay.
   std::vector<std::pair<MeshSearch *, int>> tasks;
   for (auto &[least, i] : order)
     for (int parts = 1; parts <= kRecomputeParts; ++parts)
@@ -253,7 +253,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
   runInWaves(limits.threads, atOnce, tasks.size(), best, [&](size_t i, int64_t least) {
     auto [mesh, parts] = tasks[i];
     mesh->solve(parts, own, least);
-    // Whether it fits is known once it is scheduled.
+    // It is known whether the plan fits once it is scheduled.
     return search::kForbidden;
   });
 

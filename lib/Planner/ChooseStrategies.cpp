@@ -62,7 +62,7 @@ struct ChooseStrategies : windlass::planner::impl::ChooseStrategiesBase<ChooseSt
       return success();
     if (failed((*search)->apply(chosen.choice, module, bucketBytes)))
       return failure();
-    // A search would be of no use if it modelled something else than what it does.
+    // A search would be useless if its model did not describe the plan that it applies.
     std::optional<int64_t> applied = (*search)->evaluate(module, chosen.choice);
     if (applied != chosen.costNanoseconds)
       return module.emitError() << "costs " << applied.value_or(-1) << " ns per step as it is planned, but "

@@ -6,7 +6,7 @@
 
 namespace windlass::planner {
 
-/// Finds for each operation of a module the one of a copy. Copies differ in attributes only.
+/// The operations of a copy of a module, by those of the module. The copies differ in attributes only.
 class Counterparts {
 public:
   Counterparts(mlir::ModuleOp module, mlir::ModuleOp copy);
@@ -14,7 +14,7 @@ public:
   mlir::Operation *find(mlir::Operation *op) const { return counterparts.lookup(op); }
   /// Returns the counterpart of an operation's result.
   mlir::Value find(mlir::Value value) const;
-  /// Returns what is chosen for the module as a choice for the copy.
+  /// Returns a choice for the module as a choice for the copy.
   plan::StrategyChoice translate(plan::StrategyChoice choice) const;
 
 private:

@@ -16,7 +16,7 @@ Groups::Groups(OperatorRange its, const plan::Pins &pins) : range(std::move(its)
   findBorder();
 }
 
-/// Whether blocks have operators of the same kinds and types, one by one.
+/// Whether two blocks have operators of the same kinds and types, one by one.
 static bool areAlike(const Operations &a, const Operations &b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](Operation *left, Operation *right) {
            return left->getName() == right->getName() && left->getOperandTypes() == right->getOperandTypes() &&
@@ -24,8 +24,8 @@ static bool areAlike(const Operations &a, const Operations &b) {
          });
 }
 
-/// What blocks that choose alike have in common besides their operators: what is pinned of these and of the parameters
-/// that they read, and which of those train, one by one.
+/// Describes what blocks that choose alike must have in common besides their operators, one by one: the pins of these
+/// and of the parameters that they read, and which of those train.
 static std::vector<std::string> describe(const Operations &block, const plan::Pins &pins, SymbolTable &symbols) {
   std::vector<std::string> words;
   auto add = [&](Operation *op) {
@@ -54,7 +54,7 @@ void Groups::groupOperators(const plan::Pins &pins, SymbolTable &symbols) {
   for (Operation &op : function.front().without_terminator())
     if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr); repeat && range.contains(&op))
       classes[repeat.getClassName()][repeat.getIndex()].push_back(&op);
-  // For each operator the one of the first block that it is alike.
+  // The leader of each operator: the one of the first block that is like its own.
   llvm::DenseMap<Operation *, Operation *> leaders;
   for (auto &[name, blocks] : classes) {
     std::map<std::vector<std::string>, const Operations *> fronts;
@@ -80,7 +80,7 @@ void Groups::groupOperators(const plan::Pins &pins, SymbolTable &symbols) {
   }
 }
 
-/// Parameters are one where the same operands of one group read them.
+/// Groups parameters that the same operands of one operator group read.
 void Groups::groupParameters(SymbolTable &symbols) {
   llvm::EquivalenceClasses<const void *> equal;
   std::map<Use, const void *> readers;

@@ -25,13 +25,13 @@ struct ParameterGroup {
   int64_t states = 0;
   /// The type of the master copy, the gradient and the state.
   mlir::RankedTensorType getType() const { return train::ParameterOp(parameters.front()).getTensorType(); }
-  /// The type in which operators of the micro-batch find it.
+  /// The type in which operators of the micro-batch read it.
   mlir::RankedTensorType getComputeType() const {
     return train::ParameterOp(parameters.front()).getComputeTensorType();
   }
 };
 
-/// A place where a value is read: an operand of a group's operators, maybe through a stash.
+/// A place where a value is read: an operand of a group's operators, possibly through a stash.
 struct Use {
   unsigned group = 0, operand = 0;
   bool isStashed = false;
@@ -42,7 +42,7 @@ struct Use {
 /// The places that read a value, each with the number of members that do.
 using Uses = std::map<Use, int64_t>;
 
-/// A range of `@microbatch` with its repeats folded, but for those of which something else is pinned or trains.
+/// A range of `@microbatch` whose repeats are folded, except those that differ in what is pinned or trains.
 class Groups {
 public:
   Groups(OperatorRange range, const plan::Pins &pins);

@@ -10,10 +10,11 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// The most equal blocks in which a factor is split: three are a fused projection's, more its groups'.
+/// The most equal blocks in which a factor is split: a fused projection has three, and more where its heads are
+/// grouped.
 static constexpr int64_t kMostBlocks = 64;
 
-/// The copies of a weight that may be shards: none, or one more each time.
+/// The copies of a weight that may be shards: none at first, then one more in each entry.
 static constexpr plan::ShardedCopies kShardedCopies[] = {
     {}, {false, false, true}, {false, true, true}, {true, true, true}};
 
@@ -36,8 +37,8 @@ Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &
     makeParameterLabels(group);
 }
 
-/// Splits every factor in one block, fused projections in as many as they are taken apart into, and what takes their
-/// results in the blocks that follow from that.
+/// Splits every factor in one block, fused projections in as many blocks as they are taken apart into, and operators
+/// that read their results in the blocks that follow from that.
 void Labels::findSplits() {
   splits.resize(factors.size());
   std::set<int64_t> counts;
@@ -55,7 +56,7 @@ void Labels::findSplits() {
     }
   if (workAxes.empty())
     return;
-  // The axis' size matters only to what divides.
+  // The size of the axis matters only for what it divides.
   StringAttr axis = workAxes.back();
   auto spread = [&](const train::DimFactors &dim, plan::DimLayoutAttr layout, unsigned to) {
     plan::Splits taken;
@@ -97,7 +98,7 @@ void Labels::findSplits() {
     follow(group, true);
   for (unsigned group = factors.size(); group-- > 0;)
     follow(group, false);
-  // What the backward pass takes from the stash of what was met on the way back.
+  // The backward pass takes values from the stash of operators that were visited on the way back.
   for (unsigned group = 0; group < factors.size(); ++group)
     follow(group, true);
 }
@@ -198,7 +199,7 @@ void Labels::makeOperatorLabels(unsigned group) {
        isPinned ? std::vector{toSplits(*pinned->second.strategy, own)} : listSplits(group)) {
     SmallVector<plan::LayoutAttr> none(op->getNumOperands());
     add(choice, none);
-    // Linear operators may hand sums on that are not complete.
+    // Linear operators may pass on incomplete sums.
     SmallVector<StringAttr> unused(workAxes);
     for (auto &[index, split] : choice)
       llvm::erase_if(unused, [&, &axes = split.axes](StringAttr axis) { return llvm::is_contained(axes, axis); });
@@ -217,8 +218,9 @@ void Labels::makeOperatorLabels(unsigned group) {
   }
 }
 
-/// Partial results of the reduction are combined: a row's statistics, or what the operator makes where that has the
-/// factor no more. Three times, as for a softmax and its gradient: the largest, the sum, the product.
+/// Returns the cost of combining partial results of a reduction: a row's statistics, or the operator's results where
+/// these do not have the factor. It counts three times, as for a softmax and its gradient: the largest, the sum, the
+/// product.
 int64_t Labels::getInnerCost(Operation *op, const train::OpFactors &own, const OperatorLabel &label) const {
   for (auto [index, factor] : llvm::enumerate(own.factors)) {
     ArrayRef<StringAttr> axes = label.strategy.axesOf(factor.name);
@@ -245,7 +247,7 @@ void Labels::makeParameterLabels(unsigned group) {
   for (auto &[use, count] : groups.getParameterUses(group))
     for (const OperatorLabel &label : operators[use.group]) {
       plan::LayoutAttr layout = plan::dropUnreduced(label.operands[use.operand]);
-      // What the data-parallel ranks hold of a weight is for its copies to say.
+      // The layouts of a weight's copies say what data-parallel ranks hold of it.
       bool isData = llvm::any_of(dataAxes, [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
       if (!isData &&
           llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
@@ -254,7 +256,7 @@ void Labels::makeParameterLabels(unsigned group) {
   for (plan::LayoutAttr read : reads)
     for (plan::ShardedCopies sharded : kShardedCopies) {
       ParameterLabel label{read, plan::layOutCopies(read, sharded, mesh)};
-      // What no axis cuts is no shard, nor what does not train.
+      // A copy that no axis cuts is no shard, nor is one of a weight that does not train.
       if ((sharded.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
           (sharded.compute && !label.shardsCompute()))
         break;
@@ -297,14 +299,14 @@ bool Labels::obeyPins(unsigned group, ParameterLabel &label) const {
       layout = wanted;
     return isAsGood;
   };
-  // Which axes a gradient is still to be summed over follows from its operators.
+  // The axes over which a gradient is still to be summed follow from its operators.
   if (isPinned("gradient") && !plan::haveSameParts(plan::dropUnreduced(label.copies.gradient),
                                                    plan::dropUnreduced(found->second.at("gradient").first), mesh))
     return false;
   const plan::ParameterLayouts free = label.copies;
   if (!obey("compute", label.copies.compute) || !obey("master", label.copies.master))
     return false;
-  // Other shards lie as the master does.
+  // Other shards have the layout of the master.
   if (label.copies.master != free.master) {
     if (label.shardsGradient() && !isPinned("gradient"))
       label.copies.gradient = label.copies.master;

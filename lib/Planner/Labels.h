@@ -1,4 +1,4 @@
-// What may be chosen on one mesh: strategies of operators, layouts of parameters and which of their copies are shards.
+// The choices on one mesh: strategies of operators, layouts of parameters, and which of their copies are shards.
 #ifndef WINDLASS_LIB_PLANNER_LABELS_H
 #define WINDLASS_LIB_PLANNER_LABELS_H
 
@@ -10,20 +10,21 @@
 
 namespace windlass::planner {
 
-/// A strategy of an operator, and the layouts that follow.
+/// A strategy of an operator, and the layouts that follow from it.
 struct OperatorLabel {
   plan::StrategyAttr strategy;
   llvm::SmallVector<plan::LayoutAttr, 4> operands;
   llvm::SmallVector<plan::LayoutAttr, 2> results;
-  /// The time of one execution, with what a split inner reduction communicates.
+  /// The time of one execution, including the communication of a split inner reduction.
   int64_t picoseconds = 0;
 };
 
 /// The labels of all groups on one mesh.
 class Labels {
 public:
-  /// All axes of the mesh but those of replicas may split operators. What is pinned is all that there is for its
-  /// operator or parameter. Threads change nothing of the labels. All references outlive this object.
+  /// Lists the labels. All axes of the mesh but those of replicas may split operators. A pinned operator or parameter
+  /// has only the labels that obey the pin. The number of threads does not change the labels. All references outlive
+  /// this object.
   Labels(const Groups &groups, const Reshards &reshards, const CostModel &costs, const plan::Pins &pins, int threads);
 
   const std::vector<OperatorLabel> &ofOperator(unsigned group) const { return operators[group]; }
@@ -38,9 +39,9 @@ private:
   std::vector<plan::Splits> listSplits(unsigned group) const;
   void makeOperatorLabels(unsigned group);
   void makeParameterLabels(unsigned group);
-  /// Returns the one layout in which operators may find a parameter; null where that is free.
+  /// Returns the one layout in which operators may find a parameter; null where no pin fixes it.
   plan::LayoutAttr getPinnedRead(unsigned group) const;
-  /// Makes a parameter's copies lie as they are pinned; false where they cannot.
+  /// Gives a parameter's copies their pinned layouts; returns false where they cannot have them.
   bool obeyPins(unsigned group, ParameterLabel &label) const;
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 

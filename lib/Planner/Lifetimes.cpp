@@ -58,7 +58,7 @@ void Lifetimes::findRows() {
 
 void Lifetimes::addReads(Value value, bool isStashed, Reads &reads) const {
   for (Operation *user : value.getUsers()) {
-    // What is returned is a gradient, added where it is made to the parameter's accumulated one, or the loss.
+    // A returned value is the loss, or a gradient, which is added where it is made to the parameter's accumulated one.
     if (llvm::isa<func::ReturnOp>(user) || isOutside(user))
       continue;
     if (auto stash = llvm::dyn_cast<train::StashOp>(user)) {
@@ -114,7 +114,7 @@ void Lifetimes::addIntervals(Value value, int64_t made, const RecomputedPart &ow
     return found == backwardBegin.end() ? int64_t(-1) : found->second;
   };
   int64_t again = own.first ? getBegin(own) : -1, kept = std::max(begin, reads.lastForward);
-  // What is recomputed elsewhere reads it once more.
+  // A part that is recomputed elsewhere reads the value once more there.
   for (plan::SegmentAttr reader : reads.readers)
     if (RecomputedPart its = find(reader); its.first && its != own)
       kept = std::max(kept, getBegin(its));
@@ -139,13 +139,14 @@ Lifetimes::Counts Lifetimes::countBorder(Value value, const FindPart &find) cons
   return countInRows(intervals);
 }
 
-/// Views are counted with what they are of; what costs nothing to recompute is not counted.
+/// Whether the group's values take memory of their own. Views are counted with the value that they show; what is free
+/// to recompute is not counted.
 static bool takesMemory(const OperatorGroup &group) {
   return llvm::none_of(
       group.ops, [](Operation *op) { return plan::Recomputation::isView(op) || plan::Recomputation::isFree(op); });
 }
 
-/// A view of what lies behind the border arrives as a tensor.
+/// The same for a value of the border: a view of a value behind the border arrives as a tensor.
 static bool takesMemory(Value border) { return !plan::Recomputation::isFree(border.getDefiningOp()); }
 
 std::vector<LiveRun> Lifetimes::makeRuns(const CountValues &countValues) const {
@@ -239,7 +240,7 @@ std::vector<LiveRun> Lifetimes::getReadRuns(unsigned group) const {
   Counts counts = countInRows(intervals);
   for (int64_t &count : counts)
     count *= kRecomputeParts;
-  // It is of no micro-batch.
+  // A gathered copy belongs to no micro-batch.
   counts.back() = 0;
   return toRuns(std::move(counts));
 }

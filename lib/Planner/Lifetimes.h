@@ -9,7 +9,8 @@
 
 namespace windlass::planner {
 
-/// How much of a group's values lives in rows [begin, end): `parts` times one `kRecomputeParts`th of a value.
+/// The amount of a group's values that lives in the rows [begin, end): `parts` times one `kRecomputeParts`th of a
+/// value.
 struct LiveRun {
   int32_t begin = 0, end = 0;
   int64_t parts = 0;
@@ -18,35 +19,35 @@ struct LiveRun {
   }
 };
 
-/// What lives while each operator runs. A row stands for an operator of the range, in program order; operators of
-/// repeats between the first and the last one have none: what all repeats choose alike takes memory that is linear in
-/// their number there, so most at one of the ends.
+/// The values that live while each operator runs. A row stands for an operator of the range, in program order.
+/// Operators of repeats between the first and the last one have no rows: what all repeats choose alike takes memory
+/// that is linear in their number, so it is greatest at one of the ends.
 ///
 /// Each row counts the values of the micro-batch whose operator runs, and of each other micro-batch in flight the
-/// stash: the values that live when its forward pass has ended and its backward pass not begun.
+/// stash: the values that live when its forward pass has ended and its backward pass has not begun.
 class Lifetimes {
 public:
-  /// `recomputeParts` of `kRecomputeParts` of the blocks are recomputed. What a recomputed block makes for its own
-  /// backward pass lives from the beginning of that again. Each row has `recomputeParts` parts of what it has where all
-  /// blocks are recomputed, the rest of what it has where none is. No choice of as many blocks or fewer takes less.
-  /// `inFlight` is at least 1.
+  /// Computes the rows with `recomputeParts` of `kRecomputeParts` parts of the blocks recomputed. The values that a
+  /// recomputed block makes for its own backward pass live from where that begins. Each row has `recomputeParts` parts
+  /// of what it has where all blocks are recomputed, and the rest of what it has where none is: no choice of as many
+  /// blocks or fewer takes less. `inFlight`, the number of micro-batches in flight, is at least 1.
   Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, int64_t inFlight);
 
   int32_t getRows() const { return rows; }
-  /// Returns when the values live that are a result of a group's operators. Empty where others are views of it or it is
-  /// one itself: the value that is looked at counts then.
+  /// Returns when the results `result` of a group's operators live. Returns nothing where other values are views of
+  /// them or they are views themselves: the viewed value counts then.
   std::vector<LiveRun> getRuns(unsigned group, unsigned result) const;
   /// Returns when a value of the border lives: from its first use in the range on.
   std::vector<LiveRun> getBorderRuns(mlir::Value value) const;
-  /// Returns the same for each label of the class of blocks that makes the values, once where no class does: such that
-  /// rows take at least the sum of what the labels take, each times its share of the class's N blocks but one,
-  /// whichever blocks choose which. Where the backward pass turns, N values live of which k are dropped when k blocks
-  /// are recomputed, but the block whose turn it is has its own once more: what N - 1 blocks keep is counted there.
-  /// Elsewhere it depends on which blocks choose what, so the least is.
+  /// Returns the same for each label of the class of blocks that makes the values; once where no class makes them. Rows
+  /// take at least the sum over the labels of what a label takes times its share of the class's N blocks but one,
+  /// whichever blocks choose which label. Where the backward pass begins, N values live, of which k are dropped when k
+  /// blocks are recomputed, but the block whose backward pass runs has its own once more: the N - 1 blocks that are
+  /// kept or dropped count there. Elsewhere the amount depends on which blocks choose what, so the least is taken.
   std::vector<std::vector<LiveRun>> getRunsByLabel(unsigned group, unsigned result) const;
   std::vector<std::vector<LiveRun>> getBorderRunsByLabel(mlir::Value value) const;
-  /// Returns how long a gathered copy of a parameter lives: from the first to the last operator that reads a member in
-  /// the forward pass, and in the backward pass.
+  /// Returns when a gathered copy of a parameter lives: from the first to the last operator that reads a member in the
+  /// forward pass, and likewise in the backward pass.
   std::vector<LiveRun> getReadRuns(unsigned group) const;
 
 private:
@@ -55,9 +56,9 @@ private:
     int64_t begin, end;
   };
   using Intervals = std::vector<Interval>;
-  /// What is recomputed as one: a block, or a part of it. Without a block, what is kept.
+  /// A part that is recomputed as one: a block, or a part of a block. Without a block, a part that is kept.
   using RecomputedPart = std::pair<mlir::StringAttr, mlir::StringAttr>;
-  /// Finds what an operator's mark means where some blocks are recomputed.
+  /// Finds the recomputed part that an operator's mark stands for where some blocks are recomputed.
   using FindPart = std::function<RecomputedPart(plan::SegmentAttr)>;
   /// The number of values that live in each row, and behind these the number that are in a micro-batch's stash.
   using Counts = std::vector<int64_t>;
@@ -66,15 +67,15 @@ private:
   void findRows();
   /// Whether an operator is a compute operator that is not in the range.
   bool isOutside(mlir::Operation *op) const;
-  /// The positions where a value or a view of it is read, and what of the blocks of the forward pass reads it.
+  /// The positions where a value or a view of it is read, and the blocks of the forward pass that read it.
   struct Reads {
     int64_t first = INT64_MAX, lastForward = -1, lastBackward = -1;
     llvm::SmallVector<plan::SegmentAttr> readers;
   };
   /// Adds the reads of a value, which is itself a stash where `isStashed`.
   void addReads(mlir::Value value, bool isStashed, Reads &reads) const;
-  /// Adds when a value lives that is made at position `made`, in the segment `own`; where `made` is negative it comes
-  /// over the border for its first use.
+  /// Adds the intervals in which a value lives that is made at position `made`, in the part `own`; where `made` is
+  /// negative it comes over the border for its first use.
   void addIntervals(mlir::Value value, int64_t made, const RecomputedPart &own, const FindPart &find,
                     Intervals &intervals) const;
   Counts count(unsigned group, unsigned result, const FindPart &find) const;

@@ -4,13 +4,13 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// Recomputing is worth a try for plans whose cost is above what it is without a limit by one part in
-/// `kWorthRecompute`.
+/// Recompute is tried for plans whose cost exceeds their cost without a limit of memory by at least 1 /
+/// `kWorthRecompute` of it.
 static constexpr int64_t kWorthRecompute = 100;
-/// Meshes whose plans cost more than the best one by one part in `kWorthTrying` are not searched to the end: no
+/// Meshes whose plans cost more than the best one by at least 1 / `kWorthTrying` of it are not searched to the end: no
 /// schedule makes up for that.
 static constexpr int64_t kWorthTrying = 50;
-/// One part in `kQuickShare` of the work is spent before anything is known of other meshes.
+/// The share 1 / `kQuickShare` of the work is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
 RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh, const CostModel &costs, int threads) {
@@ -23,13 +23,13 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
   return setting;
 }
 
-/// Whether all operators of a group are split alike, and all its parameters' copies lie alike.
+/// Whether all operators of each group are split alike, and the copies of all its parameters have the same layouts.
 static bool areRepeatsAlike(const Groups &groups, const Counterparts &planned) {
   for (const OperatorGroup &group : groups.getOperators()) {
     Operation *front = planned.find(group.front());
     for (Operation *original : group.ops) {
       Operation *op = planned.find(original);
-      // What of a strategy is no split says what is recomputed.
+      // The part of a strategy that is no split says what is recomputed.
       auto getSplits = [](Operation *op) {
         return op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr).getSplits();
       };
@@ -62,8 +62,8 @@ std::optional<int64_t> planner::evaluateOn(RangeProblem &problem, const Groups &
   return solution ? std::optional(search::evaluate(built, *solution).cost) : std::nullopt;
 }
 
-/// Solves a problem, at first with a small part of the work: most meshes are worse than the best one by more than what
-/// is open then.
+/// Solves a problem, at first with a small part of the work: most meshes are worse than the best one by more than the
+/// gap that is open then.
 static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
   search::Shrunk shrunk = search::shrink(problem);
   search::SolveOptions options;

@@ -9,11 +9,11 @@
 
 namespace windlass::planner {
 
-/// The setting of a whole step of `function` on `mesh`: memory without a limit, one micro-batch in flight.
+/// Returns the setting of a whole step of `function` on `mesh`: memory without a limit, one micro-batch in flight.
 RangeSetting makeStepSetting(mlir::func::FuncOp function, plan::MeshAttr mesh, const CostModel &costs, int threads);
 
-/// Returns the labels of a copy of the module at L3 after `choice`; nothing where repeats differ, or where it has
-/// something that is not searched.
+/// Returns the labels of a copy of the module at L3 after `choice`; nothing where repeats differ, or where the copy has
+/// something that the search would not choose.
 std::optional<search::Solution> encodeAlike(const RangeProblem &problem, const Groups &groups,
                                             const plan::StrategyChoice &choice, const Counterparts &planned);
 
@@ -22,7 +22,7 @@ std::optional<search::Solution> encodeAlike(const RangeProblem &problem, const G
 std::optional<int64_t> evaluateOn(RangeProblem &problem, const Groups &groups, const plan::StrategyChoice &choice,
                                   const Counterparts &planned);
 
-/// The problems of one mesh and what is known of their solutions. Problems are built once, whatever memory there is.
+/// The problems of one mesh and what is known of their solutions. Each problem is built once, for any limit of memory.
 class MeshSearch {
 public:
   MeshSearch(const plan::StrategyChoice &choice, const Groups &groups, const RecomputeClasses &recompute,
@@ -33,14 +33,14 @@ public:
   RangeProblem &getBuilder() { return builder; }
   std::string findUnmetPin() const { return builder.findUnmetPin(); }
 
-  /// Takes what is expected beside the rows of memory.
+  /// Sets the bytes that are expected beside the rows of memory.
   void setBesideBytes(int64_t bytes) { besideBytes = bytes; }
-  /// Adds a plan that is known before the search; false where it is not allowed.
+  /// Adds a plan that is known before the search; returns false where it is not allowed.
   bool addKnown(const std::string &name, search::Solution solution);
 
   /// Builds the problem with `parts` of `kRecomputeParts` of the blocks recomputed, before it is solved on a thread.
   void build(int parts);
-  /// Returns that problem for a rank's memory, built if need be.
+  /// Returns that problem for a rank's memory, and builds it where needed.
   const search::Problem &getProblem(int parts, int64_t memoryBytes);
   /// Builds the problem that chooses what is recomputed too, for a rank's memory.
   search::Problem buildWithRecomputeChoice(int64_t memoryBytes);
@@ -66,7 +66,7 @@ private:
 
   int64_t besideBytes = 0;
   RangeProblem builder;
-  /// By recomputed parts of the blocks; all but the first are built where they are wanted.
+  /// The problems by the number of recomputed parts of the blocks; all but the first are built when they are needed.
   search::Problem problems[kRecomputeParts + 1];
   struct KnownPlan {
     std::string name;

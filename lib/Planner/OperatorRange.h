@@ -1,4 +1,4 @@
-// The operators of a micro-batch that one problem is of.
+// The operators of a micro-batch that one problem plans.
 #ifndef WINDLASS_LIB_PLANNER_OPERATORRANGE_H
 #define WINDLASS_LIB_PLANNER_OPERATORRANGE_H
 
@@ -14,10 +14,10 @@ class OperatorRange {
 public:
   /// Takes all operators.
   explicit OperatorRange(mlir::func::FuncOp microbatch);
-  /// Takes the forward operators [begin, end) of `countForward`, and what differentiates them.
+  /// Takes the forward operators [begin, end) of `countForward`, and the operators that differentiate them.
   OperatorRange(mlir::func::FuncOp microbatch, int64_t begin, int64_t end);
 
-  /// The number of compute operators that differentiate nothing.
+  /// Returns the number of compute operators that differentiate nothing.
   static int64_t countForward(mlir::func::FuncOp microbatch);
 
   mlir::func::FuncOp getFunction() const { return function; }

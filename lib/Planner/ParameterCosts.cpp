@@ -21,7 +21,8 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
   bytes[gradient.getMemory()] += getBytes(gradient, traits.type);
-  // The update reads a gradient as the master lies: one that is accumulated otherwise has that beside it.
+  // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
+  // besides.
   if (gradient != master)
     bytes[master.getMemory()] += getBytes(master, traits.type);
   bytes[master.getMemory()] += getBytes(master, traits.type) * (1 + traits.states);
@@ -50,14 +51,15 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t gradient = reshards.getGatherCost(dataAxes, static_cast<double>(gradientBytes)),
           weight = reshards.getGatherCost(dataAxes, static_cast<double>(weightBytes));
   times.exposed = getUpdateCost(label.copies.master);
-  // The last micro-batch's gradient is brought to the master; those before it are where the gradient is sharded.
+  // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
+  // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
       label.shardsMaster() ? toCost(1, gradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
   int64_t before = counts.accumulationSteps - 1;
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
-  // The update brings the master to where the weight lies between steps.
+  // The update brings the master to the layout that the weight has between steps.
   if (label.copies.compute != label.copies.master)
     times.exposed += toCost(1, weight);
   if (label.shardsCompute()) {
@@ -78,7 +80,7 @@ int64_t ParameterCosts::getGradientCost(int64_t count, plan::LayoutAttr made, co
       if (!llvm::is_contained(dataAxes, unreduced.getAxis()))
         later.push_back(unreduced.getAxis());
     }
-  // Each micro-batch brings it to the layout of the weight; sums over axes of the model follow once a step.
+  // Each micro-batch brings the gradient to the layout of the weight; sums over axes of the model follow once a step.
   plan::LayoutAttr accumulated = plan::addUnreduced(label.read, kept, mesh);
   int64_t cost = toCost(count * counts.accumulationSteps, reshards.getCost(traits.type, made, accumulated));
   if (cost < search::kForbidden && !later.empty())

@@ -1,4 +1,4 @@
-// What a parameter's three copies take: bytes from step to step, and the time of its collectives and its update.
+// The cost of a parameter's three copies: bytes from step to step, and the time of its collectives and its update.
 #ifndef WINDLASS_LIB_PLANNER_PARAMETERCOSTS_H
 #define WINDLASS_LIB_PLANNER_PARAMETERCOSTS_H
 
@@ -11,12 +11,12 @@
 
 namespace windlass::planner {
 
-/// Where the copies of a parameter lie, and how operators find it.
+/// The layouts of a parameter's copies, and the layout in which operators find it.
 struct ParameterLabel {
   plan::LayoutAttr read;
   plan::ParameterLayouts copies;
 
-  /// Whether data-parallel ranks shard the copy, in whichever memory it lies.
+  /// Whether data-parallel ranks shard the compute copy, in whichever memory it is.
   bool shardsCompute() const { return isShard(copies.compute); }
   bool shardsGradient() const { return isShard(copies.gradient); }
   bool shardsMaster() const { return isShard(copies.master); }
@@ -27,20 +27,21 @@ private:
   }
 };
 
-/// What the costs and the bytes of a parameter depend on beside its layouts.
+/// The traits on which the costs and the bytes of a parameter depend besides its layouts.
 struct ParameterTraits {
   /// The type of the master copy, the optimizer's state and the accumulated gradient.
   mlir::RankedTensorType type;
-  /// The type in which operators find it.
+  /// The type in which operators find the parameter.
   mlir::RankedTensorType computeType;
   bool isTrainable = true;
-  /// Tensors of the optimizer's state.
+  /// The number of tensors of the optimizer's state.
   int64_t states = 0;
-  /// How often the forward and the backward pass of one micro-batch read it, each with a gather where it is sharded.
+  /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
+  /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
 };
 
-/// How often a rank repeats what a step is made of.
+/// The number of times that a rank repeats the work of a step.
 struct StepCounts {
   /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
   int64_t accumulationSteps = 1;
@@ -50,14 +51,14 @@ struct StepCounts {
 
 /// The time of a step's update of a parameter and of the collectives of its copies, in nanoseconds.
 struct ParameterTimes {
-  /// What nothing runs beside.
+  /// The time beside which nothing else runs.
   int64_t exposed = 0;
-  /// What communicators may carry beside the operators of a window.
+  /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
 };
 
-/// Costs and bytes of one parameter on a mesh, by its label. Layouts of copies may lie in any memory; times are those
-/// of collectives and of the update on the device, without copies between memories.
+/// The costs and bytes of one parameter on a mesh, by its label. Copies may be in any memory; times are those of
+/// collectives and of the update on the device, without copies between memories.
 class ParameterCosts {
 public:
   /// `reshards` and `costs` outlive this object.

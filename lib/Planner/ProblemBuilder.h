@@ -1,4 +1,4 @@
-// Puts a problem of labels together: nodes, rows of memories, streams of windows, tables of edges.
+// Assembles a problem of labels: nodes, rows of memories, streams of windows, tables of edges.
 #ifndef WINDLASS_LIB_PLANNER_PROBLEMBUILDER_H
 #define WINDLASS_LIB_PLANNER_PROBLEMBUILDER_H
 
@@ -16,16 +16,17 @@ struct Memory {
   int64_t budgetBytes = search::kUnlimitedBytes;
 };
 
-/// What the problem of a range of operators is built for: what a device has, and how its step repeats the range.
+/// The setting that the problem of a range of operators is built for: the memories of a device, and how often its step
+/// repeats the range.
 struct RangeSetting {
   /// The kinds of memory that labels may use, each once.
   std::vector<Memory> memories = {Memory()};
   StepWindows windows;
   /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
   int64_t accumulationSteps = 1;
-  /// Micro-batches whose stashes a rank holds at one time, at least 1.
+  /// The number of micro-batches whose stashes a rank holds at one time, at least 1.
   int64_t inFlight = 1;
-  /// Threads that build tables; their number changes nothing of the problem.
+  /// The threads that build tables; their number does not change the problem.
   int threads = 1;
 };
 
@@ -33,7 +34,7 @@ struct RangeSetting {
 /// the streams of its windows. Costs are nanoseconds of a step, bytes those of a rank.
 class ProblemBuilder {
 public:
-  /// The cost of a label of one node with a label of another.
+  /// Returns the cost of a label of one node with a label of another.
   using PairCost = std::function<int64_t(size_t, size_t)>;
   /// Work that the backward pass of each micro-batch does `count` times.
   struct Work {
@@ -45,9 +46,10 @@ public:
 
   const RangeSetting &getSetting() const { return setting; }
 
-  /// Begins a problem without nodes, of `rows` rows for each memory; at most `loads` nodes will put loads on a stream.
+  /// Begins a problem without nodes, with `rows` rows for each memory. At most `loads` nodes will put loads on a
+  /// stream.
   void begin(int32_t rows, int64_t loads);
-  /// Returns the problem. Tables are filled before.
+  /// Returns the problem. Its tables must have been filled.
   search::Problem take() { return std::move(problem); }
 
   /// Adds a node with a label for each cost, and returns its number.
@@ -56,22 +58,22 @@ public:
   size_t countLabels(int32_t node) const { return problem.nodes[node].costs.size(); }
   /// Adds to the cost of a node's label.
   void addCost(int32_t node, size_t label, int64_t cost);
-  /// Adds to a node what each of its labels puts on a stream (`StepWindows::find`).
+  /// Adds to a node the load that each of its labels puts on a stream (`StepWindows::find`).
   void addLoad(int32_t node, int32_t stream, std::vector<int64_t> load);
   /// Adds to a node the time of work in the backward passes, one for each label.
   void addBackwardWork(int32_t node, const std::vector<Work> &works);
-  /// Adds to a node what its labels take in a memory while `runs` live: `bytes`, by label, for each value.
+  /// Adds to a node the bytes that its labels take in a memory while `runs` live: `bytes` by label, for each value.
   void addBytes(int32_t node, plan::MemoryKind memory, const std::vector<LiveRun> &runs,
                 const std::vector<int64_t> &bytes);
-  /// Adds to a node what its labels take in a memory all the time, by label.
+  /// Adds to a node the bytes that its labels take in a memory all the time, by label.
   void addHeldBytes(int32_t node, plan::MemoryKind memory, const std::vector<int64_t> &bytes);
 
-  /// Adds an edge whose costs are of reshards of one type; one from a node to itself adds to the node's costs.
-  /// `fillTables` calls `cost`, which refers to nothing that does not live as long.
+  /// Adds an edge whose costs are those of reshards of one type; an edge from a node to itself adds to the node's
+  /// costs. `fillTables` calls `cost`, so everything that it refers to must live until then.
   void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, PairCost cost);
-  /// Fills the tables of the edges, those of different types on threads beside each other, and drops edges that cost
-  /// nothing. Tables do not depend on what is recomputed: problems after the first take its tables, which are most of
-  /// what building takes. All problems therefore add the same edges in the same order before.
+  /// Fills the tables of the edges, those of different types on threads side by side, and drops edges that cost
+  /// nothing. Tables do not depend on what is recomputed: later problems take those of the first, which are most of the
+  /// work of building. All problems therefore add the same edges in the same order before.
   void fillTables();
   /// Adds an edge that forbids two labels which do not belong together; tables have been filled before.
   void addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong);
@@ -85,7 +87,7 @@ private:
   search::Problem problem;
   int32_t memoryRows = 0;
   int64_t mostLoad = 0;
-  /// By edge, until `fillTables`.
+  /// The table that an edge wants, kept until `fillTables`.
   struct WantedTable {
     mlir::RankedTensorType type;
     PairCost cost;

@@ -14,7 +14,7 @@ plan::StrategyChoice ProblemNodes::decode(const search::Solution &solution) cons
     SmallVector<plan::LayoutAttr, 2> layouts(label.results);
     for (unsigned result = 0; result < layouts.size(); ++result) {
       Uses uses = groups.getUses(group, result);
-      // Read in one place, it is found as it is taken there.
+      // A value that is read in one place is found as it is taken there.
       if (uses.size() == 1 && !uses.begin()->first.isStashed && groups.getGradients(group, result).empty())
         layouts[result] = labelOf(uses.begin()->first.group).operands[uses.begin()->first.operand];
     }
@@ -23,7 +23,7 @@ plan::StrategyChoice ProblemNodes::decode(const search::Solution &solution) cons
   }
   for (const ValueNode &node : values)
     for (Value value : node.values)
-      // How a value of the border is made is for the range of its maker to say.
+      // The range of its maker decides how a value of the border is made.
       if (auto result = llvm::cast<OpResult>(value); groups.getGroup(result.getOwner()))
         choice.pins.ops[result.getOwner()].layouts[result.getResultNumber()] = node.layouts[solution[node.node]];
   for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
@@ -62,7 +62,7 @@ std::optional<search::Solution> ProblemNodes::encode(const plan::StrategyChoice 
     plan::LayoutAttr read = plan::getLayout(planned.find(its.reads.front()->getResult(0)));
     train::ParameterOp parameter = its.parameters.front();
     plan::ParameterLayouts copies = plan::getCopies(choice, parameter.getSymNameAttr(), read, mesh);
-    // Which axes a gradient is still to be summed over follows from its operators.
+    // The axes over which a gradient is still to be summed follow from its operators.
     auto getParts = [](const plan::ParameterLayouts &its) {
       return std::array{its.compute, plan::dropUnreduced(its.gradient), its.master};
     };

@@ -1,4 +1,4 @@
-// Which node of a range's problem stands for what, and plans as its solutions.
+// The nodes of a range's problem by what they stand for, and plans as solutions of the problem.
 #ifndef WINDLASS_LIB_PLANNER_PROBLEMNODES_H
 #define WINDLASS_LIB_PLANNER_PROBLEMNODES_H
 
@@ -9,20 +9,20 @@
 
 namespace windlass::planner {
 
-/// The nodes whose labels say what is planned: one for each group of operators, then one for each group of parameters,
-/// then those of values. Nodes behind these follow from them.
+/// The nodes whose labels are the plan: one for each group of operators, then one for each group of parameters, then
+/// those of values. Nodes behind these follow from them.
 class ProblemNodes {
 public:
   /// A value that is a node: a result of a group's operators, or a value of the border.
   struct ValueNode {
-    /// All members' results; they choose alike.
+    /// The results of all members, which choose alike.
     std::vector<mlir::Value> values;
-    /// By label.
+    /// The layouts by label.
     std::vector<plan::LayoutAttr> layouts;
     int32_t node;
   };
 
-  /// All that is referred to outlives this object.
+  /// Refers to its arguments, which outlive this object.
   ProblemNodes(const Groups &groups, const Labels &labels, const plan::StrategyChoice &base)
       : groups(groups), labels(labels), base(base) {}
 
@@ -33,11 +33,11 @@ public:
   void clearValues() { values.clear(); }
   void addValue(ValueNode value) { values.push_back(std::move(value)); }
 
-  /// Returns what a solution chooses for the operators and parameters of the range.
+  /// Returns the choice of a solution for the operators and parameters of the range.
   plan::StrategyChoice decode(const search::Solution &solution) const;
 
-  /// Returns the solution that a copy of the module at L3 is after `choice`; nothing where a label for something is
-  /// missing. Repeats are taken to be as their first ones.
+  /// Returns the solution that describes a copy of the module at L3 after `choice`; nothing where a label is missing.
+  /// Repeats are assumed to be like their first ones.
   std::optional<search::Solution> encode(const plan::StrategyChoice &choice, const Counterparts &planned) const;
 
 private:

@@ -8,13 +8,14 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// One part in `kExposedShare` of what runs beside operators is exposed all the same: no schedule hides all of it, and
-/// of plans that hide as much the one that moves less is better.
+/// The share 1 / `kExposedShare` of what runs beside operators counts as exposed: no schedule hides all of it, and of
+/// plans that hide as much, the one that moves less is better.
 static constexpr int64_t kExposedShare = 20;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-/// What the costs of a group's parameters depend on beside their layouts: the members are alike.
+/// Returns the traits on which the costs of a group's parameters depend beside their layouts; all members have the
+/// same.
 static ParameterTraits getTraits(const ParameterGroup &group) {
   ParameterTraits traits;
   traits.type = group.getType();
@@ -28,7 +29,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   return traits;
 }
 
-/// The bytes of gradients that are reduced together: those of a small model share one bucket.
+/// Returns the bytes of gradients that are reduced together: those of a small model share one bucket.
 static int64_t getBucketBytes(const Groups &groups) {
   int64_t bytes = 0;
   for (const ParameterGroup &group : groups.getParameters())
@@ -65,7 +66,7 @@ search::Problem RangeProblem::buildWithRecomputeChoice() {
 search::Problem RangeProblem::build(const Lifetimes &lifetimes, const RecomputeCounts &counts, bool choosesRecompute) {
   nodes.clearValues();
   chosenMemory.clear();
-  // What is recomputed has nodes of its own.
+  // Recomputed operators have nodes of their own.
   builder.begin(lifetimes.getRows(),
                 static_cast<int64_t>(2 * groups.getOperators().size() + groups.getParameters().size()));
   addOperators(counts);

@@ -4,7 +4,7 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-/// Returns each of some numbers once, in order.
+/// Returns each of `numbers` once, in ascending order.
 static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
   llvm::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

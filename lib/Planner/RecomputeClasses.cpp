@@ -20,7 +20,7 @@ RecomputeCounts planner::countChosenRecompute(const Groups &groups, const Counte
 }
 
 RecomputeClasses::RecomputeClasses(const Groups &groups) : groupCount(groups.getOperators().size()) {
-  // Blocks of which each operator stands for the same group, and in the same part.
+  // Blocks are in one class where each operator stands for the same group and is in the same part.
   std::map<std::vector<std::vector<std::optional<unsigned>>>, unsigned> known;
   func::FuncOp function = groups.getFunction();
   for (plan::SegmentBlock &block : plan::getSegmentBlocks(function->getParentOfType<ModuleOp>())) {

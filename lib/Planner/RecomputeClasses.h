@@ -1,4 +1,4 @@
-// What it takes to recompute blocks of the forward pass, as the search counts it.
+// The cost of recomputing blocks of the forward pass, as the search counts it.
 #ifndef WINDLASS_LIB_PLANNER_RECOMPUTECLASSES_H
 #define WINDLASS_LIB_PLANNER_RECOMPUTECLASSES_H
 
@@ -9,16 +9,16 @@
 
 namespace windlass::planner {
 
-/// The search recomputes 0, 1, .. or `kRecomputeParts` of as many equal parts of the blocks.
+/// The number of equal parts of the blocks: the search recomputes 0, 1, .. or all `kRecomputeParts` of them.
 constexpr int kRecomputeParts = 2;
 
 /// The number of recomputed members of each operator group.
 using RecomputeCounts = std::vector<int64_t>;
 
-/// Blocks that repeat, and what all of them may choose alike.
+/// A class of blocks that repeat, and the labels of which all of them may choose one.
 struct RecomputeClass {
   std::vector<plan::SegmentBlock> blocks;
-  /// What a block's label may be (`plan::SegmentBlock::getLabels`); plan::kKeptLabel is the first.
+  /// The labels of a block (`plan::SegmentBlock::getLabels`); plan::kKeptLabel is the first.
   std::vector<std::string> labels;
   /// The number of recomputed members by operator group and label, where all blocks of the class have that label and no
   /// other block is recomputed.
@@ -31,11 +31,12 @@ public:
   explicit RecomputeClasses(const Groups &groups);
 
   const std::vector<RecomputeClass> &getClasses() const { return classes; }
-  /// The class that a block belongs to; nothing for what is in no block.
+  /// Returns the class that a block belongs to; nothing for an operator in no block.
   std::optional<unsigned> getClass(plan::SegmentAttr segment) const;
-  /// The class that all members of a group belong to; nothing where there is none.
+  /// Returns the class that all members of a group belong to; nothing where there is none.
   std::optional<unsigned> getClass(const OperatorGroup &group) const;
-  /// Counts what is recomputed where `parts` of `kRecomputeParts` of all blocks are, each as one.
+  /// Counts the recomputed members where `parts` of `kRecomputeParts` parts of all blocks are recomputed, each block as
+  /// one.
   RecomputeCounts count(int parts) const;
 
 private:
@@ -44,7 +45,7 @@ private:
   size_t groupCount;
 };
 
-/// Counts what the strategies of the operators of a copy of the module at L3 recompute.
+/// Counts the members that the strategies of a copy of the module at L3 recompute.
 RecomputeCounts countChosenRecompute(const Groups &groups, const Counterparts &planned);
 
 } // namespace windlass::planner

@@ -1,4 +1,4 @@
-// What it costs to bring values from one layout to another, each pair once.
+// The costs of bringing values from one layout to another, each pair computed once.
 #ifndef WINDLASS_LIB_PLANNER_RESHARDS_H
 #define WINDLASS_LIB_PLANNER_RESHARDS_H
 
@@ -15,7 +15,7 @@ class Reshards {
 public:
   Reshards(plan::MeshAttr mesh, const CostModel &costs) : mesh(mesh), costs(costs) {}
 
-  /// Lets the costs of this type be asked for while another thread asks for those of another.
+  /// Prepares a type, so that its costs may be asked for while other threads ask for those of other types.
   void prepare(mlir::RankedTensorType type) { types.try_emplace(type); }
 
   /// Returns the time of bringing a value from one layout to another; search::kForbidden where no reshard leads there.
@@ -30,7 +30,7 @@ public:
   plan::MeshAttr getMesh() const { return mesh; }
 
 private:
-  /// The layouts of one type that place elements differently, and what is known of them.
+  /// The layouts of one type that place elements differently, and the costs of reshards between them.
   struct TypeCosts {
     std::vector<plan::LayoutAttr> distinct;
     llvm::DenseMap<mlir::Attribute, unsigned> numbers;

@@ -1,4 +1,4 @@
-// Costs of a step in nanoseconds, from picoseconds of what it does several times.
+// Costs of a step in nanoseconds, from picoseconds of work that it does several times.
 #ifndef WINDLASS_LIB_PLANNER_STEPCOSTS_H
 #define WINDLASS_LIB_PLANNER_STEPCOSTS_H
 
@@ -9,7 +9,8 @@
 
 namespace windlass::planner {
 
-/// Returns the nanoseconds of `count` times `picoseconds`, rounded; search::kForbidden where that is not allowed.
+/// Returns the nanoseconds of `count` times `picoseconds`, rounded; search::kForbidden where the product would not be
+/// an allowed cost.
 inline int64_t toCost(int64_t count, int64_t picoseconds) {
   if (picoseconds >= search::kForbidden)
     return search::kForbidden;
@@ -17,7 +18,7 @@ inline int64_t toCost(int64_t count, int64_t picoseconds) {
   return cost < static_cast<double>(search::kForbidden) ? std::llround(cost) : search::kForbidden;
 }
 
-/// Returns `count` times a cost; search::kForbidden where that is not allowed.
+/// Returns `count` times a cost; search::kForbidden where the product would not be an allowed cost.
 inline int64_t multiplyCost(int64_t count, int64_t cost) {
   return cost >= search::kForbidden / std::max<int64_t>(count, 1) ? search::kForbidden : count * cost;
 }

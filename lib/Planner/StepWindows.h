@@ -11,15 +11,15 @@
 
 namespace windlass::planner {
 
-/// What a stream carries: operators of the device, collectives of one link tier, copies between the memories of device
-/// and host, operators of the host, transfers to and from a peer.
+/// The kind of work of a stream: operators of the device, collectives of one link tier, copies between the memories of
+/// device and host, operators of the host, transfers to and from a peer.
 enum class StreamKind { compute, communicator, hostToDevice, deviceToHost, host, peer };
 
-/// Something that works beside the other streams of its window.
+/// A stream, which works beside the other streams of its window.
 struct Stream {
   std::string name;
   StreamKind kind = StreamKind::compute;
-  /// The most consecutive devices that a group of a communicator's stream may span: those of its link tier.
+  /// The most consecutive devices that a group of a communicator on this stream may span: those of its link tier.
   int64_t mostDevices = std::numeric_limits<int64_t>::max();
 };
 
@@ -33,13 +33,13 @@ struct Window {
   std::vector<Stream> streams;
 };
 
-/// The windows of a step. What no stream of them carries is exposed: its time is added to the step.
+/// The windows of a step. Work that no stream of them carries is exposed: its time is added to the step.
 class StepWindows {
 public:
-  /// Without windows everything is exposed.
+  /// Makes a step without windows, in which everything is exposed.
   StepWindows() = default;
-  /// There is at most one window of each kind. The names of a window's streams differ; its communicators' streams stand
-  /// in the order of their tiers, the tier of the fewest devices first.
+  /// Takes at most one window of each kind. The names of a window's streams differ; the streams of its communicators
+  /// are in the order of their tiers, the tier of the fewest devices first.
   explicit StepWindows(std::vector<Window> windows) : windows(std::move(windows)) {}
 
   /// Returns the windows of a step in which collectives of parameters and gradients run beside operators: the forward
@@ -48,11 +48,12 @@ public:
 
   const std::vector<Window> &getWindows() const { return windows; }
 
-  /// Returns the index among the streams of all windows of the stream that carries work of a kind in a window; of
-  /// collectives the one of the least tier that joins `span` consecutive devices. Nothing where no stream does.
+  /// Returns the index, among the streams of all windows, of the stream that carries work of kind `stream` in `window`;
+  /// among streams of collectives, the one of the smallest tier that joins `span` consecutive devices. Returns nothing
+  /// where no stream does.
   std::optional<int32_t> find(WindowKind window, StreamKind stream, int64_t span = 1) const;
 
-  /// Gives a problem the windows, whose streams carry nothing yet.
+  /// Adds the windows to a problem, with streams that carry nothing yet.
   void addTo(search::Problem &problem) const;
 
 private:

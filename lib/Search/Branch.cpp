@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kSteps = 40, kTrialPasses = 3, kCandidates = 6;
 constexpr size_t kBatch = 4;
-/// Above this the newest subproblem is taken, not the best: the list stops growing.
+/// The bytes of open subproblems above which the newest is taken instead of the best, so that the list stops growing.
 constexpr size_t kMostBytes = size_t(3) << 30;
 
 std::shared_ptr<BranchState> save(const Dual &dual) {
@@ -38,7 +38,8 @@ void load(const BranchState &state, Dual &dual) {
   dual.setPrices(state.prices);
 }
 
-/// The allowed labels of a node, those that take least of dear rows first; where no row is dear, the best first.
+/// Returns the allowed labels of a node: those that take least of dear rows first; where no row is dear, the best
+/// first.
 std::vector<int32_t> orderLabels(const Dual &dual, int32_t i, const std::vector<double> &prefix, double &spread) {
   const Model &m = dual.model();
   std::vector<std::pair<double, int32_t>> keys;
@@ -64,7 +65,7 @@ std::vector<int32_t> orderLabels(const Dual &dual, int32_t i, const std::vector<
   return labels;
 }
 
-/// The bound when only `kept` of a node's labels stay.
+/// Returns the bound when `dropped` are banned from a node's labels and only `kept` of them stay.
 double tryLabels(const Dual &dual, int32_t i, const std::vector<int32_t> &dropped, Dual &scratch, Meter &meter) {
   scratch = dual;
   for (int32_t x : dropped)
@@ -90,7 +91,7 @@ BranchAndBound::BranchAndBound(const Dual &root, int64_t seed) : seed(seed) {
 
 void BranchAndBound::push(std::shared_ptr<Open> open) {
   open->number = sequence++;
-  // Half: most states have two users.
+  // Each counts half, because most states are shared by two subproblems.
   bytes += bytesOf(*open->state) / 2;
   queue.push_back(std::move(open));
 }

@@ -20,10 +20,10 @@ public:
   std::vector<std::shared_ptr<Open>> takeBatch();
   /// Bounds a subproblem and splits it; may improve the incumbent.
   void process(Open &open, Dual &worker, Incumbent &incumbent, Meter &meter) const;
-  /// Takes what came of a subproblem; the caller keeps the batch's order.
+  /// Takes back a processed subproblem; the caller keeps the order of the batch.
   void put(const std::shared_ptr<Open> &open, const Incumbent &incumbent);
 
-  /// Returns the least bound of all that is still open.
+  /// Returns the least bound of all open subproblems.
   double bound() const;
   bool isDone() const { return queue.empty(); }
   int64_t processedCount() const { return processed; }
@@ -50,7 +50,7 @@ struct BranchAndBound::Open {
   /// The node of which more labels are banned than in `state`, and these labels.
   int32_t node = -1;
   std::vector<int32_t> labels;
-  /// The halves of a split, once it is processed.
+  /// The halves of the split, once the subproblem is processed.
   std::vector<std::shared_ptr<Open>> children;
   bool isProcessed = false;
 };

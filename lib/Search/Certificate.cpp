@@ -10,7 +10,8 @@ using llvm::Twine;
 
 namespace {
 
-/// A sum in units of 2^-40 of a cost that knows whether it left its range: prices and messages are anybody's.
+/// A sum in units of 2^-40 of a cost that records whether it left its range, because prices and messages come from
+/// outside.
 class Sum {
 public:
   void addProduct(int64_t a, int64_t b) { add(static_cast<__int128>(a) * b); }
@@ -24,7 +25,7 @@ public:
   }
   bool operator<(const Sum &other) const { return value < other.value; }
   bool isOver() const { return hasOverflowed; }
-  /// The least whole cost that is not below it: costs are whole.
+  /// Returns the least whole cost that is not below the sum; costs are whole.
   int64_t getCost() const {
     constexpr __int128 unit = __int128(1) << Certificate::kPriceBits;
     if (value <= 0)
@@ -38,7 +39,7 @@ private:
   bool hasOverflowed = false;
 };
 
-/// One pass over a problem. Nothing of what the solver makes of problems is used here.
+/// Proves a bound in one pass over a problem. Uses nothing that the solver derives from problems.
 class Prover {
 public:
   Prover(const Problem &problem, const Certificate &certificate) : problem(problem), certificate(certificate) {}
@@ -159,7 +160,7 @@ private:
     addLeast(pairs);
   }
 
-  /// Adds the least of a node, once its edges have given what they give.
+  /// Adds the least cost of a node, once its edges have handed over their part.
   void addLeastOfNode(size_t i) {
     std::vector<Sum> allowed;
     for (size_t x = 0; x < costs[i].size(); ++x)
@@ -174,7 +175,7 @@ private:
       isImpossible = true;
     else
       total.add(*least);
-    // One that left its range may have been the least.
+    // A sum that left its range may have been the least.
     for (const Sum &sum : sums)
       if (sum.isOver())
         total.add(sum);

@@ -12,7 +12,7 @@ using namespace windlass::search;
 
 namespace {
 
-/// Most steps of one rule: further ones gain nothing in problems of this kind.
+/// The most steps of one rule: in problems of this kind further ones gain nothing.
 constexpr int kMostSteps = 1000;
 
 int64_t toFixed(double value, int bits) {
@@ -44,7 +44,7 @@ public:
   }
 
 private:
-  /// The dual knows of no edge from a node to itself.
+  /// Folds edges from a node to itself into its costs, because the dual has no such edges.
   void foldLoops() {
     auto isLoop = [](const Edge &edge) { return edge.from == edge.to; };
     for (const Edge &edge : problem.edges) {
@@ -81,7 +81,7 @@ private:
     }
   }
 
-  /// Sets the prices of what is kept, and gives them back as they are there.
+  /// Sets the prices of the kept certificate, and returns them as it represents them.
   std::vector<double> roundPrices(const std::vector<double> &prices) {
     size_t memoryRows = problem.capacity.size();
     int64_t most = (Certificate::kMost - (int64_t(1) << 58)) / static_cast<int64_t>(memoryRows + 1);
@@ -90,7 +90,7 @@ private:
       found.prices.push_back(std::clamp<int64_t>(toFixed(prices[row], Certificate::kPriceBits), 0, most));
     size_t row = memoryRows;
     for (int32_t end : problem.windowEnd) {
-      // What rounding leaves of a window goes to its first stream.
+      // The remainder that rounding leaves in a window goes to its first stream.
       size_t first = row;
       int64_t left = int64_t(1) << Certificate::kPriceBits;
       for (; row < memoryRows + static_cast<size_t>(end); ++row) {
@@ -106,9 +106,9 @@ private:
     return rounded;
   }
 
-  /// A forward pass of the dual, written as what each edge gives its two nodes: to the later one the message that is
-  /// sent, to the earlier one the message it had less its part of all that this node knows. Then what is left at nodes
-  /// and edges is 0 at the least, but for what the pass adds to the bound.
+  /// Writes a forward pass of the dual as the cost that each edge hands to its two nodes: to the later node, the
+  /// message that is sent; to the earlier node, the message that it had, less its part of everything that this node
+  /// knows. What is left at nodes and edges is then at least 0, but for what the pass adds to the bound.
   void keepMessages(const Model &m, const Dual &dual) {
     Doubles messages = dual.messages;
     std::vector<std::array<std::vector<int64_t>, 2>> given(problem.edges.size());
@@ -138,7 +138,7 @@ private:
         give(*arc, arc->other, out);
       }
     }
-    // Edges from a node to itself give all that they are.
+    // An edge from a node to itself hands over its whole cost.
     found.messages.clear();
     size_t next = 0;
     for (const Edge &edge : original.edges) {
@@ -157,11 +157,11 @@ private:
     keep();
   }
 
-  /// Takes what was found where it proves more than what there is.
+  /// Keeps the certificate that was found where it proves more than the present one.
   void keep() {
     llvm::Expected<int64_t> bound = proveBound(original, found);
     if (!bound) {
-      // Nothing that could be given up is worth more.
+      // Nothing that could be given up would be worth more.
       llvm::consumeError(bound.takeError());
       return;
     }

@@ -173,8 +173,8 @@ Prices::Prices(const Model &model, PriceRule rule, const std::vector<double> &pr
 void Prices::setProgress(double progress) { part = std::pow(0.01, std::clamp(progress, 0.0, 1.0)); }
 
 double Prices::temperature(double bound, double target) const {
-  // What a node's labels differ by where they matter: its part of the gap. The cost itself says little of it, for much
-  // of it may be fixed.
+  // The amount by which the labels of a node differ where they matter, as its part of the gap. The cost itself says
+  // little about it, because much of it may be fixed.
   double gap = std::clamp(target - bound, 1.0, 0.05 * std::max(20.0, std::fabs(bound)));
   return 1.4 * std::sqrt(part) * gap / m.nodes();
 }
@@ -222,7 +222,7 @@ void Prices::stepExponentiated(double bound) {
     price[r] = std::max(price[r], least / m.scale[r]);
 }
 
-/// Polyak, USSR Computational Mathematics and Mathematical Physics 1969.
+/// Takes a step of Polyak's rule (USSR Computational Mathematics and Mathematical Physics 1969).
 void Prices::stepPolyak(double bound, double target) {
   double norm = 0;
   for (int32_t r = 0; r < m.memoryRows; ++r)
@@ -237,7 +237,7 @@ void Prices::stepPolyak(double bound, double target) {
     price[r] = std::max(price[r] + length * violation[r] / m.scale[r], 0.0);
 }
 
-/// Streams that are not the busiest of their window lose weight.
+/// Takes weight from streams that are not the busiest of their window.
 void Prices::stepStreams() {
   int32_t stream = 0;
   for (int32_t end : m.problem.windowEnd) {

@@ -9,7 +9,7 @@
 
 namespace windlass::search {
 
-/// What rounding may add to a bound of this size.
+/// Returns the most that rounding may add to a bound of this size.
 inline double roundingOf(double bound) { return 1e-3 + 1e-13 * (bound < 0 ? -bound : bound); }
 
 /// A lower bound with its messages, prices and bans.
@@ -41,8 +41,8 @@ public:
                   int64_t *banned = nullptr);
 
   /// Sets `usage` to what the rows take when each node's labels are weighted by how good their marginals are, after a
-  /// backward pass: the direction in which prices raise the bound. At temperature 0 that is a subgradient of it; above,
-  /// ties are shared.
+  /// backward pass: the direction in which prices raise the bound. At temperature 0 it is a subgradient of the bound;
+  /// above 0, labels that are nearly as good get a part of the weight too.
   void softUsage(double temperature, std::vector<double> &usage);
 
   /// The amount by which each label is worse than the best of its node, after a backward pass.
@@ -59,7 +59,7 @@ private:
   double constant = 0;
 };
 
-/// How prices move: by factors, or by steps as long as the gap suggests. Neither is better everywhere.
+/// The rule by which prices move: by factors, or by steps whose length the gap suggests. Neither is better everywhere.
 enum class PriceRule { Exponentiated, Polyak };
 
 /// The shadow prices of the rows while they move to the best bound.
@@ -68,14 +68,14 @@ public:
   /// Begins with these prices.
   Prices(const Model &model, PriceRule rule, const std::vector<double> &prices);
 
-  /// Steps get a hundred times shorter from progress 0 to 1.
+  /// Sets the length of steps: it falls by a factor of a hundred from progress 0 to 1.
   void setProgress(double progress);
-  /// Returns the temperature of the labels whose use of rows says where prices go; it falls with the steps.
+  /// Returns the temperature for `Dual::softUsage`, which decides where prices go; it falls with the length of steps.
   double temperature(double bound, double target) const;
   /// Takes the bound at the current prices, after `Dual::backward`, and moves the prices. `target` is the cost of the
   /// best solution known, or more.
   void step(Dual &dual, double bound, double target);
-  /// Moves the prices to where labels chosen one after the other, which take `usage`, fit: that costs some bound.
+  /// Moves the prices so that labels chosen one after the other, which take `usage`, fit; the bound falls a little.
   void steer(const std::vector<double> &usage, double bound, double target);
   void returnToBest() { price = bestPrice; }
   const std::vector<double> &current() const { return price; }

@@ -15,7 +15,7 @@ void Incumbent::offer(const Problem &problem, const Solution &solution) {
 
 namespace {
 
-/// The least that the allowed labels of each node take, and what room that leaves.
+/// The least that the allowed labels of each node take of the rows, and the room that it leaves.
 class Room {
 public:
   explicit Room(const Dual &dual) : m(dual.model()), least(m.pieces.size()) {
@@ -112,7 +112,7 @@ bool windlass::search::fixLabels(Dual &dual, Prices &prices, Incumbent &incumben
     if ((banned != before && step % 4 == 3) || isLast)
       if (!banWhatOverflows(dual, meter))
         return true;
-    // Most steps are for the bound; the last ones lead to labels that fit.
+    // Most steps raise the bound; the last ones lead to labels that fit.
     if (4 * step < 3 * steps) {
       prices.setProgress(kFixProgress * step / steps);
       prices.step(dual, bound, static_cast<double>(incumbent.cost));

@@ -11,24 +11,25 @@
 
 namespace windlass::search {
 
-/// The best solution that a task knows. Others learn of it when the task is done.
+/// The best solution that a task knows. Other tasks learn of it when the task is done.
 struct Incumbent {
   Solution labels;
   int64_t cost = kForbidden;
-  /// Takes a solution of the problem when it fits and is better.
+  /// Takes a solution of the problem where it fits and costs less.
   void offer(const Problem &problem, const Solution &solution);
-  /// The bound above which there is no room for a better solution: costs are integers.
+  /// Returns the bound above which there is no better solution: costs are integers.
   double mostBound() const { return static_cast<double>(cost) - 1 + roundingOf(static_cast<double>(cost)); }
 };
 
-/// Bans labels that do not fit whatever the others choose. Returns false when a node has no label left.
+/// Bans labels that do not fit under any choice of the other nodes. Returns false when a node has no label left.
 bool banWhatOverflows(Dual &dual, Meter &meter);
 
 /// Takes steps of the dual that ban labels by their reduced costs. Returns true when nothing better than the incumbent
 /// is left.
 bool fixLabels(Dual &dual, Prices &prices, Incumbent &incumbent, int steps, Meter &meter);
 
-/// Fixes nodes in the order of how sure their labels are, with messages in between. `noise` changes the order.
+/// Fixes nodes in descending order of how certain their labels are, and passes messages in between. `noise` changes the
+/// order.
 void dive(const Dual &start, Incumbent &incumbent, double noise, Random &random, Meter &meter);
 
 } // namespace windlass::search

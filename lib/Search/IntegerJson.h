@@ -1,6 +1,5 @@
-// JSON that holds integers, strings that nobody reads, lists and objects with known keys: read from the text in one
-// pass, because a stored problem has a hundred million bytes of tables, for which a tree of values would take
-// gigabytes.
+// JSON of integers, strings that are skipped, lists and objects with known keys, read from the text in one pass: a
+// stored problem has a hundred million bytes of tables, for which a tree of values would take gigabytes.
 #ifndef WINDLASS_LIB_SEARCH_INTEGERJSON_H
 #define WINDLASS_LIB_SEARCH_INTEGERJSON_H
 
@@ -13,13 +12,13 @@
 
 namespace windlass::search {
 
-/// A reader of a text. The first failure stays; after it nothing is read and integers are 0.
+/// A reader of a text. The first failure is kept; after it nothing is read and integers are 0.
 class IntegerJson {
 public:
   explicit IntegerJson(llvm::StringRef text) : text(text) {}
 
   struct Field {
-    /// A key that may be left out ends with a question mark.
+    /// The key; one that may be left out ends with a question mark.
     llvm::StringRef key;
     std::function<void()> read;
   };
@@ -36,10 +35,10 @@ public:
   }
   /// Reads an integer from 0 to 2^63 - 1.
   int64_t integer();
-  /// Reads the same, or less than 0 where a minus is in front.
+  /// Reads an integer in the same range, negated where a minus precedes it.
   int64_t signedInteger() { return take('-') ? -integer() : integer(); }
   void skipString() { string(); }
-  /// Fails where anything follows.
+  /// Fails where anything follows in the text.
   void finish();
 
   void fail(const llvm::Twine &what);

@@ -4,8 +4,8 @@
 
 using namespace windlass::search;
 
-// One clone for each width of vectors. Their results are the same bits: minima have no rounding, and sums keep their
-// order.
+// There is one clone for each width of vectors. Their results have the same bits: minima do not round, and sums keep
+// their order.
 #if defined(__x86_64__) && defined(__linux__) && !defined(WINDLASS_SANITIZE)
 #define WINDLASS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -16,18 +16,18 @@ namespace {
 
 typedef double Vector __attribute__((vector_size(64)));
 
-// By reference: vectors as arguments are passed in another way in each clone.
+// Takes vectors by reference, because each clone would pass them by value in another way.
 __attribute__((always_inline)) inline void keepLeast(Vector &kept, const Vector &other) {
   kept = other < kept ? other : kept;
 }
 __attribute__((always_inline)) inline const Vector *at(const double *p) { return reinterpret_cast<const Vector *>(p); }
 __attribute__((always_inline)) inline Vector *at(double *p) { return reinterpret_cast<Vector *>(p); }
 
-/// `width` vectors of the result at a time stay in registers.
+/// Keeps `width` vectors of the result at a time in registers.
 template <int width>
 __attribute__((always_inline)) inline void minPlusBlock(double *out, const double *a, const double *table, int32_t rows,
                                                         int32_t stride) {
-  // Two sets: a minimum waits for the one before it.
+  // There are two sets, because a minimum waits for the one before it.
   Vector even[width], odd[width];
   for (int k = 0; k < width; ++k)
     even[k] = odd[k] = at(table)[k] + a[0];

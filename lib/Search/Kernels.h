@@ -27,16 +27,16 @@ using Doubles = std::vector<double, AlignedAllocator<double>>;
 /// Sets out[y] = min over x below `rows` of a[x] + table[x * stride + y], for y below stride.
 void minPlus(double *out, const double *a, const double *table, int32_t rows, int32_t stride);
 
-/// Adds: out[x] += in[x].
+/// Sets out[x] += in[x].
 void addRow(double *out, const double *in, int32_t stride);
 
-/// Adds: out[x] += factor * in[x].
+/// Sets out[x] += factor * in[x].
 void addScaled(double *out, const double *in, double factor, int32_t stride);
 
 /// Sets out[x] = factor * a[x] - b[x].
 void scaleAndSubtract(double *out, const double *a, double factor, const double *b, int32_t stride);
 
-/// Subtracts the least from all and returns it.
+/// Subtracts the least number of the row from all of them and returns it.
 double subtractLeast(double *row, int32_t stride);
 
 int64_t leastOf(const int64_t *values, int32_t count);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostSolutions = 16;
 
-/// The problem without the labels that none of the first `count` solutions has.
+/// Returns the problem without the labels that none of the first `count` solutions has.
 Problem restrict(Problem problem, const std::vector<Incumbent> &solutions, size_t count) {
   for (size_t i = 0; i < problem.nodes.size(); ++i) {
     std::vector<int64_t> costs(problem.nodes[i].costs.size(), kForbidden);

@@ -40,7 +40,7 @@ Model::Model(const Problem &problem) : problem(problem) {
     scale.push_back(row < memoryRows ? std::max({static_cast<double>(problem.capacity[row]), 1e-3 * most[row], 1.0})
                                      : std::max(static_cast<double>(problem.load[row - memoryRows]) + most[row], 1.0));
 
-  // A table has two orientations for each shape that its edges have.
+  // A table has two orientations for each shape in which edges use it.
   std::map<std::pair<int32_t, int32_t>, size_t> oriented;
   for (const Edge &edge : problem.edges) {
     auto [found, isNew] = oriented.insert({{edge.table, labels[edge.from]}, tables.size()});

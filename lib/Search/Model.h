@@ -15,7 +15,7 @@ struct Arc {
   const double *table;
   /// The table [label of the other][own label].
   const double *transposed;
-  /// Where the message from the other stands (over own labels), and the message to it (over its labels).
+  /// The places of the message from the other node (over own labels) and of the message to it (over its labels).
   size_t in, out;
 };
 
@@ -32,12 +32,12 @@ struct Model {
 
   const Problem &problem;
   std::vector<int32_t> labels, stride;
-  /// Where a node's labels begin in arrays over all labels.
+  /// The place where each node's labels begin in arrays over all labels.
   std::vector<size_t> offset;
   size_t totalLabels = 0, totalMessages = 0, totalTables = 0;
   int32_t mostLabels = 0;
   Doubles cost; // over all labels; padded with kForbidden
-  /// A piece: rows as in the problem, and where its usages stand, as doubles padded with 0 and as integers.
+  /// A piece: its rows as in the problem, and the places of its usages, as doubles padded with 0 and as integers.
   struct ModelPiece {
     int32_t begin, end;
     size_t usage;
@@ -47,8 +47,8 @@ struct Model {
   Doubles usage;
   std::vector<int64_t> exactUsage;
   int32_t memoryRows = 0, rows = 0;
-  /// What the prices of each row are relative to: its capacity, or a part of what may be there where that is larger;
-  /// for a row of a stream what is there at most.
+  /// The unit of the prices of each row: its capacity, or a part of the most that it may take where that is larger; for
+  /// a row of a stream, the most that it may take.
   std::vector<double> scale;
   /// The operations of one pass over all edges.
   int64_t passWork = 0;

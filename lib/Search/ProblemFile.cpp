@@ -22,7 +22,7 @@ constexpr int64_t kMostBytes = int64_t(1) << 29;
 constexpr int64_t kMostNodes = 1 << 20;
 constexpr int64_t kMostLabels = 1 << 12;
 constexpr int64_t kMostStreams = 1 << 10;
-/// Whatever adds up to more than this is refused, so that sums fit 64 bits.
+/// The largest total that is accepted, so that sums fit 64 bits.
 constexpr int64_t kMostTotal = int64_t(1) << 60;
 
 /// Lists of integers, one after the other.
@@ -36,13 +36,13 @@ struct Lists {
   }
 };
 
-/// A list that nodes have beside their usages: [first, second, [value per label]].
+/// A list that a node has beside its usages: [first, second, [value per label]].
 struct Extra {
   int64_t first, second;
   std::vector<int64_t> values;
 };
 
-/// The file as it is written; fields may come in any order.
+/// The content of the file; fields may come in any order.
 struct Document {
   Lists costs, usages, intervals, edgeNodes, edgeCosts, windows;
   std::vector<std::vector<Extra>> pieces, loads;
@@ -71,7 +71,7 @@ private:
   IntegerJson json;
   Document document;
   Problem problem;
-  /// Borders of the rows of memory, sorted.
+  /// The borders of the rows of memory, sorted.
   std::vector<int64_t> times;
   int64_t total = 0;
 };
@@ -177,7 +177,8 @@ bool Reader::checkCounts() {
   return !json.failed();
 }
 
-/// What is counted many times costs as often. Products stay below 2^63: both factors are bounded.
+/// Returns the cost of a node or edge that counts several times. Products stay below 2^63, because both factors are
+/// bounded.
 int64_t timesCount(int64_t cost, const std::vector<int64_t> &counts, size_t i) {
   if (cost >= kForbidden)
     return kForbidden;

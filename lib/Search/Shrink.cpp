@@ -24,7 +24,7 @@ Shrunk windlass::search::shrink(const Problem &problem, int64_t work) {
     if (!changed || graph.infeasible())
       break;
   }
-  // What the last steps took out of pieces comes off the capacities.
+  // The amounts that the last steps took out of pieces come off the capacities.
   if (!graph.infeasible())
     graph.reduceRows();
   return graph.finish();

@@ -22,7 +22,7 @@ ShrinkGraph::ShrinkGraph(const Problem &original, int64_t work) : taken(original
   connect();
 }
 
-/// Pieces become disjoint in their intervals' pairs and free of what every label takes.
+/// Makes the intervals of pieces disjoint, and takes out of them what every label takes.
 void ShrinkGraph::tidyPieces(ShrinkNode &node) {
   std::vector<Piece> &pieces = node.pieces;
   std::sort(pieces.begin(), pieces.end(),
@@ -167,7 +167,7 @@ bool ShrinkGraph::dropLabels(const std::vector<std::vector<char>> &isBanned) {
   return changed;
 }
 
-/// Arc consistency over entries that are not allowed.
+/// Drops labels that some neighbour allows no label with (arc consistency).
 bool ShrinkGraph::dropUnsupported() {
   std::vector<std::vector<char>> isBanned(nodes.size());
   std::vector<char> isQueued(nodes.size(), 1), isStrict(edges.size());
@@ -222,7 +222,7 @@ bool ShrinkGraph::foldSingles() {
       removeEdge(e);
     }
     problem.constant = addCosts(problem.constant, node.costs[0]);
-    // Its pieces are zero: what every label takes has been taken out.
+    // Its pieces are zero, because what every label takes has been taken out.
     node.isAlive = false;
     steps.push_back({id, -1, -1, 1, {0}});
     changed = true;
@@ -230,7 +230,7 @@ bool ShrinkGraph::foldSingles() {
   return changed;
 }
 
-/// An edge whose table is a sum of a row and a column.
+/// Folds edges whose table is the sum of a row and a column into their nodes.
 bool ShrinkGraph::foldSums() {
   bool changed = false;
   for (size_t e = 0; e < edges.size(); ++e) {
@@ -247,7 +247,7 @@ bool ShrinkGraph::foldSums() {
     }
     if (!isSum)
       continue;
-    // The constant between the two parts goes where no part gets negative.
+    // The constant goes to the two parts such that neither becomes negative.
     int64_t least = *std::min_element(edge.table.begin(), edge.table.begin() + width);
     for (size_t y = 0; y < width; ++y)
       to.costs[y] = addCosts(to.costs[y], edge.table[y] - least);
@@ -278,7 +278,7 @@ bool ShrinkGraph::isBijection(const ShrinkEdge &edge, std::vector<int32_t> &map)
   return std::find(map.begin(), map.end(), -1) == map.end();
 }
 
-/// Nodes whose labels determine each other become one, with the labels of the first of them.
+/// Joins nodes whose labels determine each other into one, with the labels of the first of them.
 bool ShrinkGraph::joinBijections() {
   std::vector<std::vector<int32_t>> mapOf(edges.size());
   bool any = false;

@@ -28,7 +28,7 @@ class ShrinkGraph {
 public:
   ShrinkGraph(const Problem &problem, int64_t work);
 
-  /// Changes the problem, keeps its optimum, and returns whether it changed something; so do all steps below.
+  /// Each of these steps changes the problem, keeps its optimum, and returns whether it changed something.
   bool dropUnsupported();
   bool foldSingles();
   bool foldSums();
@@ -45,12 +45,13 @@ private:
     return edge.from == node ? edge.table[static_cast<size_t>(own) * nodes[edge.to].labels() + others]
                              : edge.table[static_cast<size_t>(others) * nodes[edge.to].labels() + own];
   }
-  /// Adds the diagonal of edges from a node to itself to it, makes one edge of parallel ones, and lists edges anew.
+  /// Adds the diagonal of an edge from a node to itself to the node's costs, joins parallel edges, and lists the edges
+  /// anew.
   void connect();
   void removeEdge(int32_t e);
-  /// Adds the table of a new edge, oriented as given, to what is between the two nodes.
+  /// Adds the table of a new edge, oriented as given, to the edge that is between the two nodes already, or makes one.
   void addEdge(int32_t from, int32_t to, std::vector<int64_t> table);
-  /// Takes the labels out for which `isBanned` holds.
+  /// Drops the labels for which `isBanned` holds.
   bool dropLabels(const std::vector<std::vector<char>> &isBanned);
   void tidyPieces(ShrinkNode &node);
   bool isBijection(const ShrinkEdge &edge, std::vector<int32_t> &map) const;
@@ -58,14 +59,14 @@ private:
                  const std::vector<std::vector<int32_t>> &answers, const std::vector<std::vector<char>> &isBanned);
   bool eliminate(int32_t i);
   bool applyRows(const std::vector<char> &isKept);
-  /// Takes what pieces that are gone took off the capacities, and puts it on the streams.
+  /// Subtracts from the capacities what dropped pieces took, and adds it to the loads of the streams.
   void chargeTaken();
 
   Problem problem; // without nodes, edges and tables
   std::vector<ShrinkNode> nodes;
   std::vector<ShrinkEdge> edges;
   std::vector<ShrinkStep> steps;
-  /// What pieces that are gone took, as differences from row to row.
+  /// The amounts that dropped pieces took, as differences from row to row.
   std::vector<int64_t> taken;
   int64_t work;
   bool isInfeasible = false;

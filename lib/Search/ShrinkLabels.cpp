@@ -5,7 +5,8 @@
 
 using namespace windlass::search;
 
-/// Whether whatever the other nodes choose, `better` costs at most what `worse` does and takes as little everywhere.
+/// Whether `better`, under every choice of the other nodes, costs at most what `worse` costs and takes no more of any
+/// row.
 bool ShrinkGraph::dominates(int32_t i, int32_t better, int32_t worse, const std::vector<std::vector<int64_t>> &tables,
                             const std::vector<std::vector<int32_t>> &answers,
                             const std::vector<std::vector<char>> &isBanned) {
@@ -15,7 +16,7 @@ bool ShrinkGraph::dominates(int32_t i, int32_t better, int32_t worse, const std:
     if (piece.usage[better] > piece.usage[worse])
       return false;
   int64_t gain = node.costs[worse] - node.costs[better], gainThere = gain;
-  // Seldom does it where the others choose what suits `worse` best.
+  // This seldom holds where the other nodes choose what suits `worse` best.
   for (size_t k = 0; k < node.edges.size(); ++k) {
     int32_t y = answers[k][worse], width = nodes[edges[node.edges[k]].other(i)].labels();
     if (y < 0)
@@ -34,7 +35,7 @@ bool ShrinkGraph::dominates(int32_t i, int32_t better, int32_t worse, const std:
     work -= width / 4 + 1;
     int64_t least = kForbidden;
     for (int32_t y = 0; y < width; ++y) {
-      // Where `worse` is not allowed there is nothing to lose.
+      // Nothing is lost where `worse` is not allowed.
       bool matters = !isBanned[j][y] && a[y] < kForbidden;
       int64_t difference = !matters ? kForbidden : b[y] < kForbidden ? a[y] - b[y] : -kForbidden;
       least = difference < least ? difference : least;
@@ -51,7 +52,7 @@ bool ShrinkGraph::dropDominated() {
   for (size_t i = 0; i < nodes.size(); ++i)
     isBanned[i].resize(nodes[i].labels());
   std::vector<std::vector<int64_t>> tables;
-  // By edge and label: what the other node chooses where only this edge counts; -1 where nothing is allowed.
+  // The label that the other node chooses where only this edge counts, by edge and label; -1 where nothing is allowed.
   std::vector<std::vector<int32_t>> answers;
   for (size_t i = 0; i < nodes.size() && work > 0; ++i) {
     ShrinkNode &node = nodes[i];
@@ -81,8 +82,8 @@ bool ShrinkGraph::dropDominated() {
   return dropLabels(isBanned);
 }
 
-/// A node without pieces and with two neighbours at most is decided by them. Its table may not get much larger than
-/// those that go.
+/// Eliminates a node without pieces and with at most two neighbours, which decide its label. The new table may not be
+/// much larger than the tables that it replaces.
 bool ShrinkGraph::eliminate(int32_t i) {
   ShrinkNode &node = nodes[i];
   if (!node.isAlive || !node.pieces.empty() || node.edges.size() > 2)

@@ -49,7 +49,7 @@ bool ShrinkGraph::reduceRows() {
   chargeTaken();
   size_t memoryRows = problem.capacity.size(), rows = problem.rowCount();
 
-  // What every row takes at most, where pieces begin and end, and a hash that equal rows have in common.
+  // The most that every row takes, where pieces begin and end, and a hash that equal rows have in common.
   std::vector<int64_t> most(rows + 1);
   std::vector<uint64_t> hash(rows + 1);
   std::vector<char> begins(rows + 1), ends(rows + 1);

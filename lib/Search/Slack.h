@@ -1,4 +1,4 @@
-// How much room is left in each row: ranges are added to and asked for their least.
+// The room that is left in each row, under additions to ranges and queries for their least.
 #ifndef WINDLASS_LIB_SEARCH_SLACK_H
 #define WINDLASS_LIB_SEARCH_SLACK_H
 
@@ -8,7 +8,7 @@
 
 namespace windlass::search {
 
-/// The rows in blocks; a block knows its least and what was added to all of it.
+/// The rows in blocks; a block stores its least and what was added to all of its rows.
 class Slack {
 public:
   void assign(const std::vector<int64_t> &rows) {

@@ -13,15 +13,16 @@ using namespace windlass::search;
 
 namespace {
 
-/// Two searches run beside each other, with other prices and noise; they learn from each other between phases.
+/// The number of searches that run side by side, with different prices and noise; they learn from each other between
+/// phases.
 constexpr int kSearches = 2;
 constexpr PriceRule kRules[kSearches] = {PriceRule::Exponentiated, PriceRule::Polyak};
 constexpr double kTemperatures[kSearches] = {3e-5, 1e-3};
 
-/// The most nodes of problems for branch and bound; above, local search does more.
+/// The most nodes of a problem for branch and bound, and for diving; above, local search does more.
 constexpr int32_t kMostBranched = 3500, kMostDived = 1500;
 constexpr int kMostLevels = 5;
-/// The number of merges of what local search finds before the bound is raised again.
+/// The number of times that solutions of local search are merged before the bound is raised again.
 constexpr int kRounds = 4;
 
 /// A problem that came from the one before by bans and shrinking, and what is known of it.
@@ -46,7 +47,7 @@ public:
 private:
   void note(const char *what);
   template <typename Task> void phase(double end, int count, Task task, int64_t most = INT64_MAX);
-  /// Brings a task's solution of the newest level to the first one.
+  /// Translates a task's solution of the newest level to the first one and keeps it.
   void learn(const Incumbent &found);
   bool isClosed() const { return isAllClosed || bound > incumbent.mostBound(); }
   bool isCutOff(double its) const { return its - roundingOf(its) >= static_cast<double>(options.cutoff); }
@@ -62,7 +63,7 @@ private:
   int64_t fixLevel(Level &level, double end);
   bool descend(Level &level, int64_t banned);
   bool branch(Level &level, double end);
-  /// Returns the answer, with what local search found on the problem of the first level.
+  /// Returns the answer, with the solutions that local search found on the problem of the first level.
   SolveResult finish(const Level &first) const;
 
   const Problem &problem;
@@ -71,9 +72,9 @@ private:
   Budget budget;
   std::vector<std::unique_ptr<Level>> levels;
   Incumbent incumbent; // of the first level
-  /// What local search has found there.
+  /// The solutions that local search has found on the first level.
   Pool pool;
-  /// What came nearest to fitting, to begin with when nothing fits.
+  /// The solution that came nearest to fitting, from which searches begin while none fits.
   Solution nearest;
   double nearestExcess = INFINITY;
   double bound = 0;
@@ -91,14 +92,14 @@ void Search::note(const char *what) {
   options.log(text);
 }
 
-/// Runs `count` tasks until a part of the budget is used up; each gets a number and what it may use, at most `most`
+/// Runs `count` tasks until a part of the budget is used up. Each gets its number and its own budget, of at most `most`
 /// operations.
 template <typename Task> void Search::phase(double end, int count, Task task, int64_t most) {
   bool atTheSameTime = options.threads >= count;
   std::vector<int64_t> used(count);
   double begin = budget.share();
   runTasks(options.threads, count, [&](int k) {
-    // One after the other, each gets its part of the time; measured anew, because the clock went on.
+    // Tasks that run one after the other each get their part of the time, measured anew because the clock went on.
     double until = atTheSameTime ? end : begin + (end - begin) * (k + 1) / count;
     Meter meter = options.seconds < 0 ? budget.meter(end, count, most) : budget.meter(until, 1, most);
     task(k, meter);
@@ -117,11 +118,11 @@ void Search::learn(const Incumbent &found) {
   incumbent.offer(levels.front()->shrunk.problem, labels);
 }
 
-/// Finds prices that make labels fit which are chosen one after the other: these labels are solutions, and local search
-/// begins there.
+/// Finds prices under which labels that are chosen one after the other fit: such labels are solutions, with which local
+/// search begins.
 void Search::findStarts(Level &level, double end) {
   const Model &m = level.model;
-  // Where the bound rises no more, steps get shorter, by a fifth each time.
+  // Where the bound no longer rises, steps get shorter, by a fifth each time.
   constexpr double kFirstProgress[kSearches] = {0.3, 0.5}, kShorter = 0.05;
   constexpr int kMostStalls = 3;
   const int patience = m.passWork < 500'000 ? std::clamp(m.nodes(), 10, 300) : 60;
@@ -179,7 +180,7 @@ void Search::findStarts(Level &level, double end) {
   note("starts");
 }
 
-/// Finds messages and prices for the best bound.
+/// Finds the messages and prices of the best bound.
 void Search::raiseBounds(Level &level, double end) {
   const Model &m = level.model;
   // Small problems do not need all the time that they have.
@@ -256,8 +257,8 @@ void Search::searchLocally(double end, int64_t most) {
   note("trees");
 }
 
-/// Solutions of local search agree on most nodes. What their parts make together is a small problem, which branching
-/// solves.
+/// Merges solutions of local search, which agree on most nodes: their parts together make a small problem, which
+/// branching solves.
 void Search::mergeSolutions(double end) {
   const Problem &whole = levels.front()->shrunk.problem;
   std::optional<Shrunk> merged = pool.merge(whole, kMostDived);
@@ -286,7 +287,7 @@ void Search::searchInRounds(double end, int rounds) {
   }
 }
 
-/// Bans labels in the better of the duals. Returns how many.
+/// Bans labels in the better of the duals. Returns the number of banned labels.
 int64_t Search::fixLevel(Level &level, double end) {
   const Model &m = level.model;
   Dual &dual = level.better();
@@ -307,7 +308,7 @@ int64_t Search::fixLevel(Level &level, double end) {
   return banned;
 }
 
-/// Makes a smaller problem of what fixing left. Returns false when too little was banned.
+/// Makes a smaller problem of the labels that fixing left. Returns false when too few were banned.
 bool Search::descend(Level &level, int64_t banned) {
   const Model &m = level.model;
   int64_t labels = 0;
@@ -331,7 +332,8 @@ bool Search::descend(Level &level, int64_t banned) {
   return true;
 }
 
-/// Searches until the end, or until a better solution makes it worth while to shrink again: returns whether it did.
+/// Branches until the end, or until a better solution makes it worthwhile to shrink again. Returns whether there is a
+/// smaller problem, or nothing left to search.
 bool Search::branch(Level &level, double end) {
   BranchAndBound tree(level.better(), 1);
   std::vector<std::unique_ptr<Dual>> workers;
@@ -380,7 +382,7 @@ SolveResult Search::finish(const Level &first) const {
       result.cost = value.cost;
     }
   }
-  // Costs are integers; what rounding may have added comes off.
+  // Costs are integers, so the amount that rounding may have added comes off.
   if (isClosed())
     result.bound = result.cost;
   else
@@ -416,7 +418,7 @@ SolveResult Search::run() {
       diveLevel(level, until(0.03));
     if (isOver())
       break;
-    // Small problems are closed by other means; this only gives those a start.
+    // Small problems are closed by other means, for which this only finds a start.
     int64_t nodes = std::min(level.model.nodes(), kMostDived);
     if (levels.size() == 1 && isSmall)
       searchLocally(until(0.04), 64 * nodes * nodes * nodes);
@@ -450,7 +452,7 @@ SolveResult Search::run() {
     if (isOver() || levels.size() == kMostLevels || !descend(level, banned))
       break;
   }
-  // Branching leaves no time.
+  // Branching would leave no time.
   if (first.model.nodes() > kMostDived)
     searchInRounds(1, 1);
   return finish(first);

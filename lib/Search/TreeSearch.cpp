@@ -63,7 +63,7 @@ void TreeSearch::begin(const Solution &start) {
   }
 }
 
-/// Returns the cost of the windows now, less what it was.
+/// Returns the amount by which the cost of the windows exceeds `windowCost`.
 int64_t TreeSearch::windowChange() {
   int64_t sum = 0;
   int32_t stream = 0;
@@ -76,7 +76,8 @@ int64_t TreeSearch::windowChange() {
   return sum - windowCost;
 }
 
-/// Lowers the ceiling of rows that take more than their capacity: they may not take more than now, and get dearer.
+/// Lowers the ceiling of rows that take more than their capacity: they may not take more than now, and their prices
+/// rise.
 void TreeSearch::lowerCeiling() {
   std::vector<int64_t> room(m.rows, int64_t(1) << 61);
   double typical = 0;
@@ -122,7 +123,7 @@ void TreeSearch::takeOut(int32_t i, int64_t sign) {
   }
 }
 
-/// Whether nothing overflows after the node was put in. Pieces of one node may overlap.
+/// Whether no row overflows with node `i` at label `x`. Pieces of one node may overlap.
 bool TreeSearch::roomFor(int32_t i, int32_t x) const {
   for (int32_t p = m.pieceBegin[i]; p < m.pieceBegin[i + 1]; ++p) {
     const Model::ModelPiece &piece = m.pieces[p];
@@ -195,7 +196,7 @@ void TreeSearch::sendUp(int32_t k) {
   work += m.labels[tree[k]] * width / kLanes + 4;
 }
 
-/// Chooses from the root down the best label given the parent's that fits. Returns false when some node has none.
+/// Chooses, from the root down, the best label that fits given the parent's. Returns false when some node has none.
 bool TreeSearch::choose(double temperature) {
   for (size_t k = 0; k < tree.size(); ++k) {
     int32_t i = tree[k], stride = m.stride[i], count = m.labels[i];
@@ -222,7 +223,7 @@ bool TreeSearch::choose(double temperature) {
     }
     work += 2 + stride / 2;
     if (!isPlaced) {
-      // Undo counts on the nodes before this one being in.
+      // The nodes before this one have been put in; they are taken out, then all nodes get their old labels back.
       label[i] = oldLabel[k];
       for (size_t before = 0; before < k; ++before) {
         takeOut(tree[before], 1);
@@ -295,7 +296,7 @@ void TreeSearch::move(double temperature) {
     double energy = static_cast<double>(change);
     for (int32_t k = 0; k < count; ++k) {
       size_t row = m.offset[tree[k]];
-      // Prices alone: what the unary has beyond the cost.
+      // Only prices: the part of the unary cost beyond the node's own cost.
       energy += (unary[row + label[tree[k]]] - m.cost[row + label[tree[k]]]) -
                 (unary[row + oldLabel[k]] - m.cost[row + oldLabel[k]]);
     }
@@ -303,7 +304,7 @@ void TreeSearch::move(double temperature) {
     if (!streams.empty()) {
       window = windowChange();
       change += window;
-      // What the streams really cost takes the place of their prices.
+      // The exact cost of the streams takes the place of their prices.
       energy += static_cast<double>(window);
       for (size_t stream = 0; stream < streams.size(); ++stream)
         energy -= price[m.memoryRows + stream] * static_cast<double>(streams[stream] - oldStreams[stream]);

@@ -20,12 +20,14 @@ struct TreeSearchOptions {
 /// A local search on one problem.
 class TreeSearch {
 public:
-  /// Rows cost `prices` at first, and less and less: while they do, the search stays away from rows that are full.
+  /// Begins with rows that cost `prices`, which fall during the search: while they are high, it stays away from full
+  /// rows.
   TreeSearch(const Model &model, const std::vector<double> &prices, const TreeSearchOptions &options);
 
   /// Improves `start`, which need not fit; returns the best solution that fits, or nothing where there is none.
   Solution run(const Solution &start, Meter &meter);
-  /// The labels with which it ended: where there is no noise any more no tree's labels are better. They may not fit.
+  /// Returns the labels with which the search ended: without noise, no labels of a tree are better than these. They may
+  /// not fit.
   const Solution &last() const { return label; }
 
 private:
@@ -60,7 +62,7 @@ private:
   Slack slack;
   std::vector<int64_t> streams, oldStreams;
   int64_t windowCost = 0;
-  /// The bytes that infeasible starts have beyond the capacity, by row.
+  /// The bytes by which infeasible starts exceed the capacity, by row.
   std::vector<int64_t> extra;
   bool isRaised = false;
 

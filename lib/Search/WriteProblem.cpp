@@ -6,7 +6,7 @@ using namespace windlass::search;
 
 namespace {
 
-/// A list of what `print` writes of each element.
+/// Writes a list of what `print` writes of each element.
 template <typename List, typename Print> void writeList(llvm::raw_ostream &out, const List &list, Print print) {
   out << '[';
   bool isFirst = true;
@@ -30,7 +30,7 @@ std::string windlass::search::printProblem(const Problem &problem) {
   int32_t rows = static_cast<int32_t>(problem.capacity.size());
   out << "{\"version\":1,\"problem\":{\"nodes\":{\"costs\":";
   writeList(out, problem.nodes, [&](const Node &node) { writeNumbers(out, node.costs); });
-  // All memory is in pieces: a node may have several.
+  // All memory is written as pieces, because a node may have several.
   out << ",\n\"usages\":";
   writeList(out, problem.nodes,
             [&](const Node &node) { writeNumbers(out, std::vector<int64_t>(node.costs.size(), 0)); });
@@ -50,7 +50,7 @@ std::string windlass::search::printProblem(const Problem &problem) {
   });
   out << ",\n\"loads\":";
   writeList(out, problem.nodes, [&](const Node &node) {
-    // A stream in its window; a piece may load several one after another.
+    // The streams in their windows; a piece may load several streams, one after another.
     std::vector<std::pair<int32_t, const Piece *>> loads;
     for (const Piece &piece : node.pieces)
       for (int32_t row = piece.begin; row < piece.end; ++row)

@@ -1,4 +1,4 @@
-// What a search for plans is limited by, and what it finds.
+// The limits of a search for plans, and its results.
 #ifndef WINDLASS_PLANNER_CANDIDATE_H
 #define WINDLASS_PLANNER_CANDIDATE_H
 
@@ -11,11 +11,11 @@
 namespace windlass::planner {
 
 struct SearchLimits {
-  /// The bytes of a rank for all that the plan places.
+  /// The bytes of a rank in which everything that the plan places must fit.
   int64_t memoryBytes = search::kUnlimitedBytes;
-  /// The operations of the solver, for each mesh.
+  /// The most operations of the solver, for each mesh.
   int64_t workLimit = 200'000'000;
-  /// Threads of the solver; they change nothing of the answer.
+  /// The threads of the solver. Their number does not change the answer.
   int threads = 1;
   /// The most ranks among which named strategies split the model.
   int64_t hostDevices = 1;
@@ -26,18 +26,19 @@ struct Candidate {
   search::Solution solution;
   /// The plan, for the module that was searched and, by `PlanSearch::apply`, for copies of it.
   plan::StrategyChoice choice;
-  /// The parts of `kRecomputeParts` of the blocks that are recomputed in what it takes of memory; how many are is known
-  /// once it is scheduled.
+  /// The number of `kRecomputeParts` equal parts of the blocks whose recompute its memory is counted with; the actual
+  /// number of recomputed blocks is known once the plan is scheduled.
   int recomputeParts = 0;
-  /// The cost of a step by the model, with nothing recomputed: operators, reshards, reductions and updates one after
-  /// the other, but for what runs beside operators.
+  /// The cost of a step in the model, with nothing recomputed: operators, reshards, reductions and updates one after
+  /// the other, without what runs beside operators.
   int64_t costNanoseconds = 0;
-  /// The same, with as many blocks recomputed as the memory is counted for.
+  /// The same cost, with as many blocks recomputed as its memory is counted with.
   int64_t guessNanoseconds = 0;
   /// The peak memory in bytes in that model, with the plan's recompute and without any. Both include `besideBytes`,
   /// which is expected beside the model's rows.
   int64_t peakBytes = 0, keptPeakBytes = 0, besideBytes = 0;
-  /// No choice on this mesh that treats repeated blocks alike costs less in that model, with as much memory.
+  /// The lower bound: no choice on this mesh that treats repeated blocks alike and needs at most as much memory costs
+  /// less in the model.
   int64_t boundNanoseconds = 0;
 };
 
@@ -49,7 +50,7 @@ struct NamedCost {
   int64_t excessBytes = 0;
 };
 
-/// A mesh, and the problem of labels that the choice of a plan on it is.
+/// A mesh, and the problem of labels that choosing a plan on it is.
 struct SearchedMesh {
   plan::StrategyChoice choice;
   search::Problem problem;
@@ -58,9 +59,9 @@ struct SearchedMesh {
 struct SearchReport {
   /// The named strategies that fit, by their cost.
   std::vector<Candidate> fittingNamed;
-  /// The best plans, by `guessNanoseconds`; those where nothing fits are left out.
+  /// The best plans, sorted by `guessNanoseconds`; meshes where nothing fits have none.
   std::vector<Candidate> candidates;
-  /// The named strategies that the labels can say, as they are found.
+  /// The named strategies that labels can express, in the order in which they are found.
   std::vector<NamedCost> named;
 };
 

@@ -1,4 +1,4 @@
-// The search over plans: one strategy for every operator, one layout for every value and parameter.
+// The search for plans: one strategy for every operator, one layout for every value and parameter.
 #ifndef WINDLASS_PLANNER_CHOOSEPLAN_H
 #define WINDLASS_PLANNER_CHOOSEPLAN_H
 
@@ -21,20 +21,21 @@ class Groups;
 class MeshSearch;
 class RecomputeClasses;
 
-/// The version of the labels and costs that plans are searched in: what is claimed by one says nothing in another. Each
-/// change that gives a problem other numbers raises it.
+/// The version of the labels and costs of searched plans: a claim of one version says nothing in another. Every change
+/// that gives a problem other numbers raises it.
 constexpr int64_t kModelVersion = 9;
 
-/// Returns the replicas, parts of the batch and ranks of the model of a mesh that is searched: no two of them have the
-/// same three.
+/// Returns the numbers of replicas, parts of the batch and ranks of the model of a searched mesh: no two searched
+/// meshes have the same three.
 std::array<int64_t, 3> getSizes(plan::MeshAttr mesh);
 
-/// The search for plans of a module at L2 on all meshes of some ranks. It reads the module and changes nothing of it.
+/// The search for plans of a module at L2 on all meshes of a number of ranks. It reads the module and does not change
+/// it.
 class PlanSearch {
 public:
-  /// Fails, at the module, where no mesh suits the micro-batches, or none what is pinned (in the words of
-  /// `plan::readPins`); `only` are the sizes (`getSizes`) of the one that is searched, or none. `module` and `costs`
-  /// outlive the search. Threads change nothing of what is made.
+  /// Prepares the search. Fails, at the module, where no mesh suits the micro-batches, or none suits `pins` (in the
+  /// words of `plan::readPins`). `only` holds the sizes (`getSizes`) of the one mesh that is searched, or nothing.
+  /// `module` and `costs` outlive the search. The number of threads changes nothing in the results.
   static mlir::FailureOr<std::unique_ptr<PlanSearch>> create(mlir::ModuleOp module, int64_t ranks,
                                                              const CostModel &costs, int threads,
                                                              llvm::ArrayRef<std::string> pins = {},
@@ -44,8 +45,8 @@ public:
   /// Takes the bytes that are expected beside the rows of memory on each mesh, for its communicators.
   void setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyChoice &)> expect);
 
-  /// Lets the search begin with the plan of `planned`, a copy of the module at L3. False where that has something that
-  /// the search would not choose.
+  /// Lets the search begin with the plan of `planned`, a copy of the module at L3. Returns false where that plan has
+  /// something that the search would not choose.
   bool startFrom(mlir::ModuleOp planned, const std::string &name);
 
   /// Finds the best plans within limits.
@@ -68,10 +69,10 @@ public:
 
 private:
   explicit PlanSearch(mlir::ModuleOp module);
-  /// Adds the named strategies that lead to their meshes, each once.
+  /// Adds, for each mesh once, the named strategies that lead to it.
   void addNamed(int64_t hostDevices);
   void addNamed(MeshSearch &mesh, mlir::ModuleOp copy, const Counterparts &counterparts) const;
-  /// Null where it is not searched.
+  /// Returns the search on the mesh of `choice`; null where that mesh is not searched.
   MeshSearch *findMesh(const plan::StrategyChoice &choice) const;
 
   mlir::ModuleOp module;
@@ -82,12 +83,11 @@ private:
   std::set<const MeshSearch *> named;
 };
 
-/// Returns the mesh of a module at L3, and where the copies of its parameters lie.
+/// Returns the mesh of a module at L3, and the layouts of its parameters' copies.
 plan::StrategyChoice readChoice(mlir::ModuleOp module);
 
-/// Returns the nanoseconds of a step of the module at L3 after `choice`, in the model that plans are searched in, with
-/// what its segments recompute; nothing where the plan has something that the search would not choose, such as repeats
-/// that differ.
+/// Returns the nanoseconds of a step of the module at L3 after `choice`, in the search's model, with what its segments
+/// recompute; nothing where the plan has something that the search would not choose, such as repeats that differ.
 std::optional<int64_t> evaluatePlan(mlir::ModuleOp module, const plan::StrategyChoice &choice, const CostModel &costs);
 
 } // namespace windlass::planner

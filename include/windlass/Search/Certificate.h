@@ -22,11 +22,11 @@ struct Certificate {
   /// The largest message, and the largest sum of prices.
   static constexpr int64_t kMost = int64_t(1) << 62;
 
-  /// The bound that is proven; kForbidden where no solution is allowed.
+  /// The proven bound; kForbidden where no solution is allowed.
   int64_t bound = 0;
   /// The price of each row, at least 0; those of the streams of a window add up to 1.
   std::vector<int64_t> prices;
-  /// What the two nodes of each edge take over from it, by label; empty where no edge gives anything.
+  /// The cost that each edge hands to its two nodes, by label; empty where no edge hands over anything.
   std::vector<std::array<std::vector<int64_t>, 2>> messages;
 };
 
@@ -34,11 +34,11 @@ struct Certificate {
 /// Fails where they do not belong to this problem; the error continues a line that begins with the certificate's name.
 llvm::Expected<int64_t> proveBound(const Problem &problem, const Certificate &certificate);
 
-/// Searches the best bound until it reaches `target` or `workLimit` operations are spent. The certificate depends on
-/// nothing else.
+/// Searches for the best bound until it reaches `target` or `workLimit` operations are spent. The certificate depends
+/// on nothing else.
 Certificate certify(const Problem &problem, int64_t target, int64_t workLimit);
 
-/// A certificate of one problem of several, with the numbers that tell this problem from the others.
+/// The certificate of one problem among several, with the numbers that tell it from the others.
 struct NamedCertificate {
   std::vector<int64_t> name;
   Certificate certificate;

@@ -1,4 +1,4 @@
-// What a search may use up: operations, or time where the caller asks for it.
+// The limits of a search: operations, or time where the caller asks for it.
 #ifndef WINDLASS_SEARCH_METER_H
 #define WINDLASS_SEARCH_METER_H
 
@@ -14,14 +14,14 @@ class Meter {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// Begins to measure. A negative number of seconds means no limit of time.
+  /// Begins to measure. A negative number of seconds sets no limit of time.
   explicit Meter(int64_t limit, double seconds = -1)
       : limit(std::max<int64_t>(limit, 1)), seconds(seconds), begin(Clock::now()) {}
 
   void spend(int64_t operations) { used += operations; }
   int64_t getUsed() const { return used; }
 
-  /// Returns the part of the limits that is used up; 1 and more at their end.
+  /// Returns the part of the limits that is used up; 1 or more once they are reached.
   double share() {
     double part = static_cast<double>(used) / static_cast<double>(limit);
     if (seconds < 0)
@@ -41,10 +41,10 @@ private:
   Clock::time_point begin;
 };
 
-/// The budget of a whole search, handed out to tasks in phases: a phase ends when a part of the whole is used up.
+/// The budget of a whole search, handed out to tasks in phases: a phase ends when a given part of the whole is used up.
 class Budget {
 public:
-  /// A negative number of seconds means no limit of time.
+  /// Sets the limits. A negative number of seconds sets no limit of time.
   Budget(int64_t operations, double seconds)
       : operations(std::max<int64_t>(operations, 1)), seconds(seconds), begin(Meter::Clock::now()) {}
 
@@ -52,15 +52,15 @@ public:
     double part = static_cast<double>(used) / static_cast<double>(operations);
     return seconds < 0 ? part : getElapsed() / seconds;
   }
-  /// Returns the meter of one of `tasks` tasks that share what is left until the part `end` of the whole is used; at
-  /// most `most` operations. Time is not shared: tasks may run at once.
+  /// Returns the meter of one of `tasks` tasks that divide the budget that is left until the part `end` of the whole is
+  /// used, with at most `most` operations. Time is not divided, because tasks may run at once.
   Meter meter(double end, int tasks, int64_t most) const {
     double left = std::max(end - share(), 0.0);
     if (seconds >= 0)
       return Meter(most, left * seconds);
     return Meter(std::min(most, static_cast<int64_t>(left * static_cast<double>(operations) / tasks)));
   }
-  /// Returns the budget of a search inside this one: what there is until the part `end` of the whole is used.
+  /// Returns the budget of a search inside this one: the rest until the part `end` of the whole is used.
   Budget until(double end) const {
     double left = std::max(end - share(), 0.0);
     return Budget(static_cast<int64_t>(left * static_cast<double>(operations)), seconds < 0 ? -1 : left * seconds);

@@ -1,4 +1,5 @@
-// Choosing one label for each node: what may be chosen, what it costs, and whether a choice is allowed. Plain classes.
+// The problem of choosing one label for each node: the labels, their costs, and which choices are allowed. Plain
+// classes.
 #ifndef WINDLASS_SEARCH_PROBLEM_H
 #define WINDLASS_SEARCH_PROBLEM_H
 
@@ -8,13 +9,14 @@
 
 namespace windlass::search {
 
-/// The least cost that means: not allowed. So does a sum of costs from here on.
+/// The least cost that stands for "not allowed"; so does every sum of costs from here on.
 constexpr int64_t kForbidden = 10'000'000'000'000'000;
 
-/// Bytes that no plan exceeds; sums of what plans need stay within 64 bits.
+/// A number of bytes that no plan exceeds, small enough that the sums of what plans need stay within 64 bits.
 constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max() / 1024;
 
-/// What a node adds to the rows [begin, end), by label: bytes in a row of memory, cost in a row of a stream.
+/// The amount that each label of a node adds to the rows [begin, end): bytes in a row of memory, cost in a row of a
+/// stream.
 struct Piece {
   int32_t begin = 0, end = 0;
   std::vector<int64_t> usage;
@@ -30,19 +32,19 @@ struct Edge {
   int32_t from = 0, to = 0, table = 0;
 };
 
-/// Minimises the sum of costs of nodes and edges, and over windows of the busiest stream's load, such that no row of
-/// memory takes more than its capacity. No number is negative. Edges may share a table.
+/// The problem of minimising the costs of nodes and edges plus, for each window, the load of its busiest stream, such
+/// that no row of memory takes more than its capacity. No number is negative. Edges may share a table.
 struct Problem {
   std::vector<Node> nodes;
   std::vector<Edge> edges;
   std::vector<std::vector<int64_t>> tables;
   /// The bytes that the labels may take in each row of memory; these rows come first.
   std::vector<int64_t> capacity;
-  /// The load that each stream carries whatever is chosen. Its row is capacity.size() + its index.
+  /// The load that each stream carries under every solution. The row of a stream is capacity.size() + its index.
   std::vector<int64_t> load;
   /// The end of each window's streams, as an index into `load`; the first window begins at 0.
   std::vector<int32_t> windowEnd;
-  /// The cost of what is decided already.
+  /// The cost that every solution has.
   int64_t constant = 0;
 
   int32_t rowCount() const { return static_cast<int32_t>(capacity.size() + load.size()); }
@@ -54,12 +56,12 @@ using Solution = std::vector<int32_t>;
 struct Evaluation {
   /// The cost, at most kForbidden.
   int64_t cost = kForbidden;
-  /// The bytes by which the worst row of memory is above its capacity; negative or 0 where memory suffices.
+  /// The most bytes by which a row of memory is above its capacity; negative or 0 where memory suffices.
   int64_t excess = 0;
   bool isFeasible() const { return cost < kForbidden && excess <= 0; }
 };
 
-/// Evaluates a solution in exact arithmetic. There is a label for each node, within its range.
+/// Evaluates a solution in exact arithmetic. It must have a label for each node, within the node's range.
 Evaluation evaluate(const Problem &problem, const Solution &solution);
 
 /// Returns what each row takes under a solution, in bytes or cost.

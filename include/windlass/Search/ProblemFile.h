@@ -1,4 +1,4 @@
-// Stored problems: the IOPDDL contest's format and ours, which adds to it. docs/solver.md describes both.
+// Stored problems: the format of the IOPDDL contest, and an extension of it. docs/solver.md describes both.
 #ifndef WINDLASS_SEARCH_PROBLEMFILE_H
 #define WINDLASS_SEARCH_PROBLEMFILE_H
 
@@ -13,10 +13,11 @@ namespace windlass::search {
 /// a small multiple of the text's. The error continues a line that begins with the file's name.
 llvm::Expected<Problem> parseProblem(llvm::StringRef text);
 
-/// Reads and parses a file, packed with gzip or not.
+/// Reads and parses a file, compressed with gzip or not.
 llvm::Expected<Problem> readProblem(llvm::StringRef path);
 
-/// Prints a problem whose rows of memory have one capacity and whose constant is 0, as `parseProblem` takes it.
+/// Prints, in the format that `parseProblem` reads, a problem whose rows of memory have one capacity and whose constant
+/// is 0.
 std::string printProblem(const Problem &problem);
 
 /// Prints one label in each line.

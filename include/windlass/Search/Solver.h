@@ -1,4 +1,4 @@
-// Finds a good solution of a problem, and a bound that says how good.
+// Finds a good solution of a problem, and a lower bound that says how good it is.
 #ifndef WINDLASS_SEARCH_SOLVER_H
 #define WINDLASS_SEARCH_SOLVER_H
 
@@ -10,16 +10,17 @@
 namespace windlass::search {
 
 struct SolveOptions {
-  /// The operations that may be spent; one is about a nanosecond. The answer depends on it and on nothing else but the
+  /// The operations that may be spent; one takes about a nanosecond. The answer depends only on this limit and the
   /// problem.
   int64_t workLimit = 10'000'000'000;
-  /// A limit of time in place of the work limit when it is not negative. The answer then depends on the machine.
+  /// The limit of time in seconds, which replaces the work limit where it is not negative. The answer then depends on
+  /// the machine.
   double seconds = -1;
-  /// The search ends, too, when no solution costs less than this.
+  /// The search also ends when no solution costs less than this.
   int64_t cutoff = kForbidden;
-  /// The number of threads changes how long the search takes, and the answer only where time limits it.
+  /// The number of threads. It changes how long the search takes, but not its answer, unless time is limited.
   int threads = 1;
-  /// A function that is told what happens, a line at a time.
+  /// A function that is called with each line of the search's log.
   std::function<void(const std::string &)> log;
 };
 
@@ -27,7 +28,7 @@ struct SolveResult {
   /// The best solution; empty when none was found.
   Solution solution;
   int64_t cost = kForbidden;
-  /// The lower bound: no solution costs less; kForbidden when there is none.
+  /// The lower bound: no solution costs less. kForbidden where no solution is allowed.
   int64_t bound = 0;
   bool isFeasible() const { return !solution.empty(); }
   bool isOptimal() const { return isFeasible() && bound >= cost; }
